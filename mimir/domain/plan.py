@@ -1,0 +1,132 @@
+"""The plan: what is to be done, by whom, and what proves it. Values only; reading and checking live in `planning`."""
+
+import shlex
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+CheckKind = Literal["flip", "hold"]
+
+DEFAULT_MAX_RETRIES = 2
+DEFAULT_TIME_LIMIT_MINUTES = 30
+DEFAULT_TIMEOUT_SECONDS = 60.0
+
+_SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One thing that must be true of the deliverable."""
+
+    id: str
+    text: str
+    points: Fraction | None = None
+    """As written; None: not given. `weights` turns them into shares."""
+    critical: bool = False
+    """True: the task cannot pass while this one failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A command that the engine runs to decide criteria."""
+
+    id: str
+    criteria: tuple[str, ...]
+    """Ids of the criteria that it decides."""
+    run: tuple[str, ...] | str
+    """An argument vector, or a command line as written."""
+    kind: CheckKind | None = None
+    """None: inferred from the run before the work."""
+    tests: tuple[str, ...] | None = None
+    """Globs of the files that make up the check. None: the path arguments of `run`."""
+    protect: tuple[str, ...] = ()
+    """Globs that this task may not change; restored from the base before the check runs."""
+    required: bool = True
+    """False: shown, decides nothing."""
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is executed: a string with shell syntax goes to bash with pipefail, any other is split."""
+        if not isinstance(self.run, str):
+            return self.run
+        if _SHELL_SYNTAX & set(self.run):
+            return ("bash", "-o", "pipefail", "-c", self.run)
+        return tuple(shlex.split(self.run))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One node of the task graph."""
+
+    id: str
+    title: str
+    prompt: str
+    """Byte for byte as the planner wrote it."""
+    worker_role: str
+    qc_role: str = ""
+    """Empty: derived from the worker role (see `reviewer`)."""
+    criteria: tuple[Criterion, ...] = ()
+    checks: tuple[Check, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Globs that the task may write; empty: any."""
+    context_files: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names; empty: all that the worker role grants."""
+    tool_execution: str = ""
+    """The prose of "Tool-Based Execution"."""
+    estimated_tool_calls: int | None = None
+    estimated_minutes: float | None = None
+    time_limit_minutes: float = DEFAULT_TIME_LIMIT_MINUTES
+    max_retries: int = DEFAULT_MAX_RETRIES
+    model: str = ""
+    """Recommended model; empty or "default": the role's setting."""
+    parallel_group: str = ""
+    """A hint only; never a barrier."""
+    notes: str = ""
+    """Text of the task's section that the reader does not know; kept by the renderer."""
+
+    @property
+    def reviewer(self) -> str:
+        """The QC role in force."""
+        return self.qc_role or f"Reviewer of: {self.worker_role}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The checked or unchecked task graph, in the planner's order."""
+
+    title: str
+    tasks: tuple[Task, ...]
+    goal: str = ""
+    request: str = ""
+    reasoning: str = ""
+    """PM only; never shown to workers or QC."""
+    notes: str = ""
+    """Text outside tasks that the reader does not know; kept by the renderer."""
+
+    def task(self, id: str) -> Task:
+        """Return the task with this id.
+
+        Raises:
+            KeyError: No such task.
+        """
+        for task in self.tasks:
+            if task.id == id:
+                return task
+        raise KeyError(id)
+
+
+def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
+    """Return each criterion's share of 100 points, exact.
+
+    Missing points are the mean of the given ones (equal shares where none is given); the sum is scaled to 100.
+    """
+    given = [c.points for c in criteria if c.points is not None]
+    default = sum(given, Fraction(0)) / len(given) if given else Fraction(1)
+    raw = {c.id: c.points if c.points is not None else default for c in criteria}
+    total = sum(raw.values(), Fraction(0))
+    if total == 0:
+        return {id: Fraction(100, len(raw)) for id in raw}
+    return {id: points * 100 / total for id, points in raw.items()}
