@@ -45,7 +45,12 @@ class PlanError(MimirError):
     exit_code = 65
 
     def __init__(
-        self, message: str, *, at: Location | None = None, code: str = "", next_step: str | None = None
+        self,
+        message: str,
+        *,
+        at: Location | None = None,
+        code: str = "",
+        next_step: str | None = None,
     ) -> None:
         super().__init__(message, next_step=next_step)
         self.at = at
@@ -70,7 +75,7 @@ class BusyError(MimirError):
     exit_code = 75
 
 
-class Paused(MimirError):
+class Paused(MimirError):  # noqa: N818
     """The run stops here and can be resumed; nothing failed.
 
     Raised through the loop and the machine to the worker, which gives its lease back and keeps the phase.

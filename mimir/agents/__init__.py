@@ -1,0 +1,1 @@
+"""One agent, one conversation: loop, breaker, context, preambles. Entered by attempts, qc and planning."""

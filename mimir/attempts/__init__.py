@@ -1,0 +1,1 @@
+"""One try at one task: the machine and its nodes. Entered by scheduling."""

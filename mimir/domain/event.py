@@ -1,0 +1,57 @@
+"""What happens is an event, once: written in the transaction that makes it true."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """Every event there is; the names are read by scripts."""
+
+    RUN_CREATED = "RunCreated"
+    RUN_STARTED = "RunStarted"
+    RUN_PAUSED = "RunPaused"
+    RUN_RESUMED = "RunResumed"
+    RUN_FINISHED = "RunFinished"
+    PLAN_PROPOSED = "PlanProposed"
+    PLAN_REPAIRED = "PlanRepaired"
+    PREAMBLE_MADE = "PreambleMade"
+    TASK_READY = "TaskReady"
+    TASK_BLOCKED = "TaskBlocked"
+    TASK_CANCELLED = "TaskCancelled"
+    ATTEMPT_STARTED = "AttemptStarted"
+    LEASE_TAKEN = "LeaseTaken"
+    MODEL_CALLED = "ModelCalled"
+    TOOL_CALLED = "ToolCalled"
+    TOOL_DENIED = "ToolDenied"
+    BREAKER_TRIPPED = "BreakerTripped"
+    LANE_CUT = "LaneCut"
+    WORK_ANSWERED = "WorkAnswered"
+    CHECK_RUN = "CheckRun"
+    JUDGING_STARTED = "JudgingStarted"
+    VERDICT_GIVEN = "VerdictGiven"
+    TASK_COMPLETED = "TaskCompleted"
+    TASK_RETRIED = "TaskRetried"
+    TASK_FAILED = "TaskFailed"
+    GATE_PASSED = "GatePassed"
+    GATE_FAILED = "GateFailed"
+    REPORT_WRITTEN = "ReportWritten"
+    APPLIED = "Applied"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened in a run."""
+
+    seq: int
+    """1-based, without gaps within a run."""
+    kind: EventKind
+    run: str
+    at: str
+    """ISO-8601 UTC, fixed width."""
+    task: str = ""
+    attempt: int = 0
+    """0: not of an attempt."""
+    data: Mapping[str, object] = field(default_factory=dict[str, object])
+    """JSON values. A change of status carries `from` and `to`."""

@@ -1,0 +1,1 @@
+"""Request to plan: read, render, check; Ecko and the PM. Entered by the orchestrator."""

@@ -1,0 +1,1 @@
+"""Events and rows to a report; computed, never told. Entered by the orchestrator."""

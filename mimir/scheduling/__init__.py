@@ -1,0 +1,1 @@
+"""Task graph to who works now; every move that is not an attempt's own. Entered by the orchestrator."""

@@ -1,0 +1,1 @@
+"""The door to tools: one gateway, its wrappers, the tools behind it."""
