@@ -1,0 +1,66 @@
+"""What holds for every test: an isolated environment, no network but loopback, no hidden clock.
+
+The network is blocked by pytest-socket; its two options stand in `pyproject.toml`.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.clock import FrozenClock
+from tests.support.environment import isolate_this_process
+from tests.support.projects import make_project
+
+NAMED_ONLY = ("neo4j", "live")
+"""Marks of tests that need a server or a key: they run when `-m` names them, else they are not collected."""
+
+HOME = pytest.StashKey[Path]()
+
+settings.register_profile("here", deadline=None)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Isolate the environment before the first module of mimir is imported."""
+    home = Path(tempfile.mkdtemp(prefix="mimir-tests-home-"))
+    config.stash[HOME] = home
+    isolate_this_process(home)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the home that `pytest_configure` made."""
+    shutil.rmtree(config.stash[HOME], ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a server or a key, unless `-m` names it."""
+    wanted = str(config.getoption("-m"))
+    left_out = [mark for mark in NAMED_ONLY if mark not in wanted]
+    kept = [item for item in items if not any(item.get_closest_marker(mark) for mark in left_out)]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+@pytest.fixture
+def frozen_clock() -> FrozenClock:
+    """A clock that moves only when the test says so."""
+    return FrozenClock()
+
+
+@pytest.fixture
+def tmp_project(tmp_path: Path) -> Path:
+    """A small calculator with one green test, committed in a git repository of its own."""
+    return make_project(tmp_path / "project")
