@@ -1,5 +1,6 @@
 # Each target first makes .venv from uv.lock (Python 3.11 or newer, git and make are all it takes); the second time that costs nothing.
 # Arguments go through ARGS:  make test ARGS="-k verdict"   make demo ARGS=--help
+# PYTHON names the interpreter that .venv is made with, the first time:  make PYTHON=python3.13 test
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format lock

@@ -53,8 +53,15 @@ def say(text: str) -> None:
 
 
 def run(command: Sequence[str | Path]) -> None:
-    """Run a step; its errors are shown as they are."""
-    subprocess.run(command, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, check=True)
+    """Run a step; what it says goes to stderr as it is."""
+    subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        check=True,
+    )
 
 
 @contextmanager

@@ -40,7 +40,7 @@ if [ -n "$incomplete" ]; then
     echo "bootstrap: found$incomplete, but without the parts of Python that make a virtual environment (ensurepip)." >&2
     echo "Debian and Ubuntu keep them apart:  apt install python$version-venv   Then run make again." >&2
 else
-    echo "bootstrap: Python 3.11 or newer is needed${old:+; found only$old}${old:-; found none}." >&2
+    echo "bootstrap: Python 3.11 or newer is needed; found:${old:- none}." >&2
     echo "Install one, or name it:  make PYTHON=/path/to/python3.11 ..." >&2
 fi
 exit 69
