@@ -10,7 +10,7 @@ unset PYTHONHOME PYTHONPATH
 
 # The stamp names the place too: console scripts hold absolute paths, so a moved directory is installed anew.
 stamp="$(pwd -P)
-$(cksum uv.lock pyproject.toml scripts/bootstrap.py)"
+$(cksum uv.lock scripts/bootstrap.py)"
 
 is_installed() {
     [ -x .venv/bin/python ] && [ -r ".venv/.installed-$1" ] && [ "$(cat ".venv/.installed-$1")" = "$stamp" ]
