@@ -1,0 +1,79 @@
+"""Draw the table of moves into docs/architecture.md: `python -m scripts.draw_moves`.
+
+Two pictures, both made from `mimir.domain.attempt`, so that they cannot say anything else than the code does: every legal move
+of a task with who makes it, and the attempt machine, entered at the phase that is stored.
+"""
+
+import sys
+from pathlib import Path
+
+from mimir.domain.attempt import MOVES, NODES, TERMINAL, Mover, Status, guard
+from mimir.errors import IllegalMove
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
+
+
+def movers(at: Status, to: Status) -> tuple[Mover, ...]:
+    """Return who may move a task from one status to another, as `guard` rules."""
+    allowed: list[Mover] = []
+    for mover in Mover:
+        try:
+            guard(at, to, mover)
+        except IllegalMove:
+            continue
+        allowed.append(mover)
+    return tuple(allowed)
+
+
+def moves() -> str:
+    """Return the Mermaid diagram of every legal move."""
+    lines = ["stateDiagram-v2", f"    [*] --> {Status.PENDING.value}"]
+    for at, to in ((at, to) for at in Status for to in Status):
+        if who := movers(at, to):
+            label = " or ".join(mover.value for mover in who)
+            lines.append(f"    {at.value} --> {to.value}: {label}")
+    lines += [f"    {status.value} --> [*]" for status in Status if status in TERMINAL]
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    """Return the Mermaid diagram of the attempt machine: its nodes, its entries, its exits."""
+    lines = ["stateDiagram-v2", *(f"    [*] --> {node.value}" for node in NODES)]
+    reached = [
+        (at, to) for at in NODES for to, mover in MOVES[at].items() if mover is Mover.MACHINE
+    ]
+    lines += [f"    {at.value} --> {to.value}" for at, to in reached]
+    exits = dict.fromkeys(to for _, to in reached if to not in NODES)
+    return "\n".join([*lines, *(f"    {to.value} --> [*]" for to in exits)])
+
+
+def put(document: str, name: str, diagram: str) -> str:
+    """Return the document with the diagram between the marks of this name.
+
+    Raises:
+        ValueError: The document has no such pair of marks.
+    """
+    begin, end = f"<!-- {name}: drawn by scripts/draw_moves.py -->", f"<!-- {name}: end -->"
+    before, opened, rest = document.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not opened or not closed:
+        raise ValueError(f"{DOCUMENT.name} lacks the marks {begin!r} and {end!r}.")
+    return f"{before}{begin}\n```mermaid\n{diagram}\n```\n{end}{after}"
+
+
+def draw(document: str) -> str:
+    """Return the document with both diagrams as the table has them now."""
+    return put(put(document, "moves", moves()), "machine", machine())
+
+
+def main() -> int:
+    """Write the diagrams; say whether anything changed."""
+    old = DOCUMENT.read_text(encoding="utf-8")
+    new = draw(old)
+    DOCUMENT.write_text(new, encoding="utf-8")
+    print(f"{DOCUMENT.name}: {'drawn anew' if new != old else 'nothing changed'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

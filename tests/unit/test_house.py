@@ -1,0 +1,79 @@
+"""Rules of the house that no linter knows: AGENTS.md says why each is there."""
+
+import ast
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED_PROJECT = ROOT / "mimir" / "demo" / "project"
+"""Data: the small project that the demo works on, copied out before use."""
+MAX_LINES = 450
+SKIPS = re.compile(r"pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip\w*")
+
+
+def sources(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in found if SHIPPED_PROJECT not in path.parents]
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", sources("mimir", "tests", "scripts"), ids=named)
+def test_a_file_holds_one_idea_and_stays_short(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in sources("mimir") if path.name == "__init__.py"], ids=named
+)
+def test_an_init_file_holds_a_docstring_and_nothing_else(path: Path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    if path.parent != ROOT / "mimir":
+        assert len(tree.body) == 1
+
+
+def test_every_room_has_its_docstring():
+    rooms = {path.parent for path in sources("mimir")}
+    assert [named(room) for room in rooms if not (room / "__init__.py").is_file()] == []
+
+
+@pytest.mark.parametrize("path", sources("mimir"), ids=named)
+def test_nothing_is_left_to_do(path: Path):
+    with tokenize.open(path) as file:
+        words = re.findall(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", file.read())
+    assert words == []
+
+
+@pytest.mark.parametrize("path", sources("tests"), ids=named)
+def test_no_test_is_skipped(path: Path):
+    calls = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    ]
+    assert [call for call in calls if SKIPS.fullmatch(call)] == []
+
+
+def test_tests_are_no_packages():
+    """With `--import-mode=importlib` an `__init__.py` would let two tests of one name meet."""
+    assert [named(path) for path in sources("tests") if path.name == "__init__.py"] == []
+
+
+def test_imports_only_go_down():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,57 @@
+"""A command line that answers at once: what `mimir --help` may not import."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "anyio",
+    "httpx",
+    "httpx2",
+    "langchain",
+    "langchain_core",
+    "langchain_openai",
+    "langgraph",
+    "langsmith",
+    "neo4j",
+    "openai",
+    "pydantic",
+    "pydantic_core",
+    "pytest",
+    "rich",
+    "yaml",
+}
+
+MIMIR = "import sys; sys.argv[0] = 'mimir'; from mimir.cli.main import main; main()"
+
+
+def start(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """Run `mimir` and return what it did and the top-level packages that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", MIMIR, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    modules = re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", done.stderr, re.MULTILINE)
+    return done, {module.partition(".")[0] for module in modules}
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_no_heavy_library_is_imported_to_say_what_mimir_is(argument: str):
+    done, imported = start(argument)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "mimir" in done.stdout
+    assert {"mimir", "typer"} <= imported
+    assert imported & HEAVY == set()
+
+
+def test_a_misspelt_command_is_wrong_usage_and_imports_nothing_heavy():
+    done, imported = start("exekute")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert imported & HEAVY == set()
