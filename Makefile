@@ -30,7 +30,7 @@ check: ## Format, lint, types, import contracts, lock
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/ruff format --check --quiet $(CODE) || { echo 'Run: make format' >&2; exit 1; }
 	@$(BIN)/ruff check --quiet $(CODE)
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pyright
 	@$(BIN)/uv lock --quiet --check --offline || { echo 'Run: make lock' >&2; exit 1; }
 
