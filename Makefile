@@ -24,7 +24,8 @@ demo: ## See a request become a proven result, offline
 
 test: ## Run every test
 	@sh scripts/bootstrap.sh dev
-	@$(BIN)/python -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal \
+		--durations=10 --durations-min=1 $(ARGS)
 
 check: ## Format, lint, types, import contracts, lock
 	@sh scripts/bootstrap.sh dev
