@@ -50,6 +50,8 @@ class CheckOutcome:
     """True: the plan gave no kind; it follows from the run before."""
     before: CheckRun
     after: CheckRun
+    again: CheckRun | None = None
+    """A second run on the tree of `after`, made because that one was red. None: not made."""
     flaky: bool = False
     self_authored: bool = False
     """True: the check's files were written by the attempt that it judges."""

@@ -1,0 +1,135 @@
+"""The one JSON object of a model's answer, read strictly: two, none, or anything that JSON does not have is a fault. Pure.
+
+The object may stand in a fence and between words, but no other brace and no `"key":` may: what looks like a second object, or like
+a piece of a broken one, is refused, since nobody can tell which of them is meant. So is a list around it. Nothing is mended.
+"""
+
+import json
+import re
+from fractions import Fraction
+
+from mimir.errors import AnswerError
+
+MAX_CHARS = 200_000
+MAX_DEPTH = 8
+_MAX_NUMBER_CHARS = 24
+_MAX_EXPONENT = 6
+
+_STRUCTURE = re.compile(r'["{}\[\]]')
+_JSON_PIECE = re.compile(r'[{}]|"\s*:')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def one_object(text: str) -> dict[str, object]:
+    """Return the one JSON object that stands in `text`; at most linear work.
+
+    Numbers come as `Fraction`, exact; objects within as `dict`, every other value as `json` reads it.
+
+    Raises:
+        AnswerError: There is not exactly one complete object, or it holds a duplicate key, NaN, Infinity, a number without
+            measure, half a surrogate, or more than `MAX_DEPTH` levels. The message says which, in words for the model.
+    """
+    if len(text) > MAX_CHARS:
+        raise AnswerError(f"The answer is longer than {MAX_CHARS} characters.")
+    start = text.find("{")
+    if start < 0:
+        raise AnswerError("There is no JSON object in the answer.")
+    end = _end(text, start)
+    _stands_alone(text[:start].rstrip(), text[end:].lstrip())
+    return _decode(text[start:end])
+
+
+def _end(text: str, start: int) -> int:
+    """Return where the object that opens at `start` closes."""
+    depth, at = 0, start
+    while found := _STRUCTURE.search(text, at):
+        sign, at = found.group(), found.end()
+        if sign == '"':
+            string = _STRING.match(text, found.start())
+            if string is None:
+                break
+            at = string.end()
+        elif sign in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise AnswerError(f"The JSON object is nested more than {MAX_DEPTH} levels deep.")
+        else:
+            depth -= 1
+            if depth == 0:
+                return at
+    raise AnswerError(
+        "The JSON object is not complete: it is cut off, or a quote or brace is missing."
+    )
+
+
+def _stands_alone(before: str, after: str) -> None:
+    if any(_JSON_PIECE.search(beside) for beside in (before, after)):
+        raise AnswerError(
+            "There is more JSON beside the object: a second one, or a piece of a broken one."
+        )
+    if before.endswith(("[", ",")) or after.startswith(("]", ",")):
+        raise AnswerError("The JSON object stands in a list; it must stand alone.")
+
+
+def _decode(body: str) -> dict[str, object]:
+    try:
+        value: object = json.loads(
+            body,
+            object_pairs_hook=_distinct,
+            parse_float=_number,
+            parse_int=_number,
+            parse_constant=_refuse,
+        )
+    except json.JSONDecodeError as error:
+        raise AnswerError(f"The JSON is not valid: {error.msg} (character {error.pos}).") from None
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise AnswerError("A text in the JSON holds half of a surrogate pair.") from None
+    return as_object(value, "The answer")
+
+
+def as_object(value: object, what: str) -> dict[str, object]:
+    """Return `value` if it is an object.
+
+    Raises:
+        AnswerError: It is something else.
+    """
+    if not isinstance(value, dict):
+        raise AnswerError(f"{what} must be a JSON object.")
+    items: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
+    return {str(key): item for key, item in items.items()}
+
+
+def as_list(value: object, what: str) -> list[object]:
+    """Return `value` if it is a list.
+
+    Raises:
+        AnswerError: It is something else.
+    """
+    if not isinstance(value, list):
+        raise AnswerError(f"{what} must be a list.")
+    items: list[object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
+    return items
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise AnswerError(f"The key {key[:60]!r} stands twice in one object.")
+        found[key] = value
+    return found
+
+
+def _number(literal: str) -> Fraction:
+    """Read a number exactly; bounded first, since a fraction of 1e999999 would fill the memory."""
+    exponent = re.search(r"[eE]([+-]?\d+)$", literal)
+    too_far = exponent is not None and abs(int(exponent[1][:_MAX_NUMBER_CHARS])) > _MAX_EXPONENT
+    if len(literal) > _MAX_NUMBER_CHARS or too_far:
+        raise AnswerError(f"The number {literal[:30]} is out of all measure.")
+    return Fraction(literal)
+
+
+def _refuse(constant: str) -> object:
+    raise AnswerError(f"{constant} is not a JSON number.")

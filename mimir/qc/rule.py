@@ -1,0 +1,138 @@
+"""What the runs of one check prove: the table of checks, row by row. Pure.
+
+| kind | before | after | criterion |
+|---|---|---|---|
+| any | program missing too | program missing | `unverified`, plan finding, no retry |
+| flip | anything but exit 0 | exit 0 | passed |
+| flip | exit 0 | exit 0 | `unverified`: the check proves nothing |
+| hold | exit 0 | exit 0 | passed |
+| hold | not 0 | exit 0 | passed |
+| hold | not 0 | not 0 | `unverified`: was red before the work |
+| any | | not 0, timeout, or program missing only now | failed |
+| none given | | | inferred from the run before (fails: flip, passes: hold) |
+
+The first row that fits decides. Where the table is silent: "not 0" before the work is any run that is not green; a timeout after the
+work counts as "red as before" only if the run before timed out too. What became worse was made worse by the work, and fails.
+A check that fails and is required is run once more on the same tree; if that run is green, the check is flaky and proves nothing.
+"""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from mimir.domain.evidence import CheckOutcome, CheckRun, CheckState
+from mimir.domain.plan import Check, CheckKind
+
+Row = tuple[str, CheckState]
+"""A finding ("" for none) and a state."""
+
+
+def kind_of(check: Check, before: CheckRun) -> CheckKind:
+    """Return the kind in force: the plan's, else what the run before the work tells."""
+    if check.kind is not None:
+        return check.kind
+    return "hold" if before.green else "flip"
+
+
+def needs_again(check: Check, before: CheckRun, after: CheckRun) -> bool:
+    """True if the check must be run once more on the tree of `after` before anything is said of it."""
+    return check.required and _decide(kind_of(check, before), before, after)[1] == "failed"
+
+
+def rule(
+    check: Check,
+    before: CheckRun,
+    after: CheckRun,
+    again: CheckRun | None = None,
+    *,
+    self_authored: bool = False,
+    notes: tuple[str, ...] = (),
+) -> CheckOutcome:
+    """Decide what the runs of one check prove.
+
+    Args:
+        check: As the plan has it.
+        before: On the task's first base, with the check's own files.
+        after: On the deliverable, protected files restored.
+        again: A second run on the tree of `after`; made if `needs_again` says so. None: not made.
+        self_authored: The check's files were written by the attempt that it judges.
+        notes: Findings of the one who ran it, kept after those of the table.
+    """
+    kind = kind_of(check, before)
+    finding, state = _decide(kind, before, after)
+    flaky = again is not None and again.green != after.green
+    if flaky:
+        finding, state = _FLAKY, "unverified"
+    findings = [_inferred(kind)] if check.kind is None else []
+    findings += [text for text in (finding,) if text]
+    return CheckOutcome(
+        check=check.id,
+        state=state,
+        required=check.required,
+        kind=kind,
+        inferred=check.kind is None,
+        before=before,
+        after=after,
+        again=again,
+        flaky=flaky,
+        self_authored=self_authored,
+        findings=(*findings, *notes),
+    )
+
+
+def red(first: CheckRun, again: CheckRun | None) -> bool:
+    """True if a check fails twice on one tree: what "red" means on a merged tree and at the final gate."""
+    return not first.green and again is not None and not again.green
+
+
+def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> Row:
+    if before.missing and after.missing:
+        return _MISSING, "unverified"
+    match kind:
+        case "flip":
+            row = _flip
+        case "hold":
+            row = _hold
+        case _:
+            assert_never(kind)
+    return _fits(row, before, after)
+
+
+def _fits(
+    row: Callable[[CheckRun, CheckRun], Row | None], before: CheckRun, after: CheckRun
+) -> Row:
+    return row(before, after) or (_failure(after), "failed")
+
+
+def _flip(before: CheckRun, after: CheckRun) -> Row | None:
+    if not after.green:
+        return None
+    return (_PROVES_NOTHING, "unverified") if before.green else ("", "passed")
+
+
+def _hold(before: CheckRun, after: CheckRun) -> Row | None:
+    if after.green:
+        return "", "passed"
+    got_worse = after.missing or (after.timed_out and not before.timed_out)
+    return None if before.green or got_worse else (_WAS_RED, "unverified")
+
+
+def _failure(after: CheckRun) -> str:
+    if after.missing:
+        return "The program of this check was there before the work and is missing now."
+    if after.timed_out:
+        return "The check did not end within its time limit."
+    return ""
+
+
+def _inferred(kind: CheckKind) -> str:
+    because = "fails" if kind == "flip" else "passes"
+    return f"The plan gives no kind; taken as {kind!r}, since it {because} before the work."
+
+
+_MISSING = (
+    "The program of this check is not on this machine; the plan must name another, or it must be "
+    "installed."
+)
+_PROVES_NOTHING = "The check proves nothing: it passes before the work too."
+_WAS_RED = "The check was red before the work and still is; it does not tell what the work did."
+_FLAKY = "The check is flaky: two runs on the same tree ended differently."
