@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast, get_args
 
 from mimir.agents import ledger
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.usage import Usage
+from mimir.errors import StoreError
 
 DEFAULT_LIMIT = 50
 """Tool calls of an attempt whose plan gives no estimate; also QC's and the PM's."""
@@ -63,6 +64,28 @@ class Trip:
             "secondsLeft": self.seconds_left,
             "tokensLeft": self.tokens_left,
         }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> "Trip":
+        """Read what `as_json` wrote.
+
+        Raises:
+            StoreError: It is not of that form.
+        """
+        kind = values.get("kind")
+        if kind not in get_args(TripKind):
+            raise StoreError(f"A recorded trip is of the unknown kind {kind!r}.")
+        tokens = _number(values, "tokensLeft")
+        return cls(
+            kind=cast("TripKind", kind),
+            detail=str(values.get("detail", "")),
+            at=int(_number(values, "at") or 0),
+            tool_calls=int(_number(values, "toolCalls") or 0),
+            tool_calls_left=int(_number(values, "toolCallsLeft") or 0),
+            messages_left=int(_number(values, "messagesLeft") or 0),
+            seconds_left=_number(values, "secondsLeft"),
+            tokens_left=None if tokens is None else int(tokens),
+        )
 
 
 class Admission(NamedTuple):
@@ -163,6 +186,13 @@ class Breaker:
         if self.max_tokens is not None and usage.total >= self.max_tokens:
             return "tokens", f"{usage.total} of {self.max_tokens} tokens used"
         return None
+
+
+def _number(values: Mapping[str, object], name: str) -> float | None:
+    value = values.get(name)
+    if value is None or isinstance(value, int | float):
+        return value
+    raise StoreError(f"A recorded trip has {value!r} for {name}.")
 
 
 def counted(messages: Sequence[Message]) -> int:

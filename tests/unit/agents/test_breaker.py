@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -5,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents import ledger
-from mimir.agents.breaker import Breaker, counted, warn
+from mimir.agents.breaker import Breaker, Trip, counted, warn
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.usage import Usage
+from mimir.errors import StoreError
 from tests.support.conversation import BRIEF, call
 
 NOTHING = Usage()
@@ -102,6 +104,19 @@ def test_trip_says_what_was_left():
         "secondsLeft": 0.0,
         "tokensLeft": 70,
     }
+
+
+@pytest.mark.parametrize("breaker", [Breaker(limit=2), Breaker(limit=2, seconds=60, max_tokens=9)])
+def test_trip_is_read_back_as_it_was_written(breaker: Breaker):
+    trip = breaker.tripped(distinct(2), 12.5, NOTHING)
+    assert trip is not None
+    assert Trip.from_json(json.loads(json.dumps(trip.as_json()))) == trip
+
+
+@pytest.mark.parametrize("values", [{}, {"kind": "boredom"}, {"kind": "tokens", "at": "6"}])
+def test_record_that_is_no_trip_is_refused(values: dict[str, object]):
+    with pytest.raises(StoreError):
+        Trip.from_json(values)
 
 
 def test_messages_after_the_closing_request_are_not_counted():

@@ -1,0 +1,70 @@
+"""Citations of a closing answer, looked up in the ledger of what the tools really said. Pure.
+
+`[call:7] "3 passed"` claims that the seventh call said these words. What is not found is an unsupported claim: QC is told, nothing else
+follows from it. White space is collapsed on both sides; everything else must be equal.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MAX_CITATIONS = 200
+"""More are not looked up; that there were more is a claim of its own."""
+_SHOWN = 200
+
+_QUOTES = "|".join(
+    rf"{a}(?P<q{n}>[^{b}]{{1,2000}}){b}" for n, (a, b) in enumerate(('""', "“”", "``"))
+)
+_CITATION = re.compile(
+    rf"\[call:\s?(?P<number>\d{{1,6}})\](?:[ \t]*[:–—-]?\s{{0,4}}(?:{_QUOTES}))?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """One reference to a tool call."""
+
+    number: int
+    """Of the call, as the ledger counts: from 1."""
+    quote: str
+    """Words that the call is said to have said; empty: the call is named only."""
+
+    def __str__(self) -> str:
+        quote = self.quote if len(self.quote) <= _SHOWN else f"{self.quote[:_SHOWN]}…"
+        return f'[call:{self.number}] "{quote}"' if quote else f"[call:{self.number}]"
+
+
+def parse(answer: str) -> tuple[Citation, ...]:
+    """Return the citations of an answer, in order, each once."""
+    found = (
+        Citation(
+            number=int(match["number"]),
+            quote=" ".join((match["q0"] or match["q1"] or match["q2"] or "").split()),
+        )
+        for match in _CITATION.finditer(answer)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the citations that do not hold, each with the reason.
+
+    Args:
+        answer: A worker's closing answer; untrusted.
+        ledger: Number of each call → the text that it gave.
+    """
+    cited = parse(answer)
+    said: dict[int, str] = {}
+    claims: list[str] = []
+    for citation in cited[:MAX_CITATIONS]:
+        number = citation.number
+        if number not in ledger:
+            claims.append(f"{citation}: there was no call {number}")
+            continue
+        if number not in said:
+            said[number] = " ".join(ledger[number].split())
+        if citation.quote not in said[number]:
+            claims.append(f"{citation}: call {number} did not say this")
+    if len(cited) > MAX_CITATIONS:
+        claims.append(f"{len(cited) - MAX_CITATIONS} further citations were not looked up")
+    return tuple(claims)
