@@ -1,0 +1,140 @@
+"""Which paths a list of globs names. Pure; the one meaning of `files`, `tests` and `protect`.
+
+A path is relative, with `/` between its parts. `*`, `?` and `[...]` stay within one part, `**` as a whole
+part stands for any number of parts. A glob whose last part holds no wildcard also names everything below
+it (`src` and `src/` name `src/a.py`), a trailing `/` does so for any glob, `.` names everything. A path
+that is equal to the glob as text is always named (`pages/[id].tsx`). Matching takes linear time per part
+and never backtracks over the whole path: globs come from models.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+_WILD = frozenset("*?[")
+
+
+def matches(path: str, globs: Iterable[str]) -> bool:
+    """Say whether any of `globs` names `path`.
+
+    Args:
+        path: Relative path of a file, as git writes it.
+        globs: None of them: nothing is named.
+    """
+    return any(_named(path, glob) for glob in globs)
+
+
+def is_outside(glob: str) -> bool:
+    """Say whether `glob` points out of the workspace (absolute, or with a `..` part); it names nothing."""
+    return glob.startswith(("/", "~/")) or ".." in glob.split("/") or "\0" in glob
+
+
+def has_wildcard(glob: str) -> bool:
+    """Say whether `glob` holds a wildcard; without one it names one path and what is below it."""
+    return not _WILD.isdisjoint(glob)
+
+
+def _named(path: str, glob: str) -> bool:
+    if is_outside(glob):
+        return False
+    parts, below = _compiled(glob)
+    if not parts:
+        return below
+    literal = "/".join(parts)
+    if path == literal or (below and path.startswith(literal + "/")):
+        return True
+    return _matches_parts(tuple(path.split("/")), parts, below)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(glob: str) -> tuple[tuple[str, ...], bool]:
+    """Split a glob into parts; the second value says whether it names what is below a match too."""
+    parts: list[str] = []
+    for part in glob.split("/"):
+        if part in ("", ".") or (part == "**" and parts and parts[-1] == "**"):
+            continue
+        parts.append(part)
+    if not parts:
+        return (), glob != ""
+    return tuple(parts), glob.endswith("/") or not has_wildcard(parts[-1])
+
+
+def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) -> bool:
+    """Match part by part; the set of reachable positions is all that is remembered."""
+    reached = {0}
+    for number, part in enumerate(parts):
+        if part == "**":
+            if number < len(parts) - 1:
+                reached = set(range(min(reached), len(names) + 1))
+        else:
+            reached = {i + 1 for i in reached if i < len(names) and _matches_part(names[i], part)}
+        if not reached:
+            return False
+    if parts[-1] == "**":
+        # `src/**` names what lies inside `src`, never a file `src`.
+        return min(reached) < len(names)
+    return below or len(names) in reached
+
+
+def _matches_part(name: str, part: str) -> bool:
+    """Match one part greedily: on a mismatch only the latest `*` takes one more character."""
+    tokens = _tokens(part)
+    at = token = 0
+    star = -1
+    resume = 0
+    while at < len(name):
+        if token < len(tokens) and tokens[token] == "*":
+            star, resume = token, at
+            token += 1
+        elif token < len(tokens) and _matches_character(name[at], tokens[token]):
+            at += 1
+            token += 1
+        elif star >= 0:
+            resume += 1
+            at, token = resume, star + 1
+        else:
+            return False
+    return all(rest == "*" for rest in tokens[token:])
+
+
+@lru_cache(maxsize=4096)
+def _tokens(part: str) -> tuple[str, ...]:
+    """Split a part into `*`, `?`, `[...]` and single characters; an unclosed `[` stands for itself."""
+    tokens: list[str] = []
+    at = 0
+    while at < len(part):
+        if part[at] == "[":
+            # A `]` right after the opening (or its negation) belongs to the set.
+            start = at + 2 if part[at + 1 : at + 2] in ("!", "^") else at + 1
+            end = part.find("]", start + 1)
+            if end > 0:
+                tokens.append(part[at : end + 1])
+                at = end + 1
+                continue
+        if not (part[at] == "*" and tokens and tokens[-1] == "*"):
+            tokens.append(part[at])
+        at += 1
+    return tuple(tokens)
+
+
+def _matches_character(character: str, token: str) -> bool:
+    if token == "?":
+        return True
+    if len(token) == 1:
+        return character == token
+    body = token[1:-1]
+    negated = body[0] in "!^"
+    return _in_set(character, body[1:] if negated else body) != negated
+
+
+def _in_set(character: str, body: str) -> bool:
+    at = 0
+    while at < len(body):
+        if at + 2 < len(body) and body[at + 1] == "-":
+            if body[at] <= character <= body[at + 2]:
+                return True
+            at += 3
+        else:
+            if body[at] == character:
+                return True
+            at += 1
+    return False

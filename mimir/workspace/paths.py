@@ -1,0 +1,272 @@
+"""A directory tree as agents may touch it: relative paths, regular files, nothing outside.
+
+The rule: nothing here takes a path apart as text and hopes; `descent` opens it part by part. Every refusal
+is a `ToolError` whose text a model can act on.
+"""
+
+import contextlib
+import itertools
+import os
+import stat
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from mimir.domain.globs import has_wildcard, is_outside, matches
+from mimir.errors import ToolError
+from mimir.workspace.descent import (
+    open_regular,
+    opened_directory,
+    opened_root,
+    parts_of,
+    replace_file,
+    require_regular,
+    said,
+    shown,
+    status_at,
+)
+
+Kind = Literal["file", "directory", "symlink", "other"]
+
+MAX_READ_BYTES = 10_000_000
+"""Most that one read returns."""
+MAX_WRITE_BYTES = 32_000_000
+"""Most that one write takes."""
+MAX_ENTRIES = 200_000
+"""Most directory entries that one walk looks at."""
+MAX_DEPTH = 100
+"""A walk does not look deeper: each level costs an open for every directory below it."""
+
+_numbers = itertools.count()
+
+
+class Tree:
+    """One directory and what is below it.
+
+    Calls block for as long as the local disk does. Each opens the top anew, so an object holds no descriptor
+    and may be kept for as long as the directory lives.
+    """
+
+    def __init__(self, root: Path, *, hidden: Sequence[str] = ()) -> None:
+        """Stand at `root`.
+
+        Args:
+            root: An existing directory. The caller vouches for it; only what lies below is distrusted.
+            hidden: Names at the top that do not exist for the caller.
+        """
+        self._root = Path(os.path.realpath(root))
+        self._hidden = frozenset(hidden)
+
+    def read(self, path: str, /, *, offset: int = 0, max_bytes: int | None = None) -> bytes:
+        """Return bytes of a regular file.
+
+        Args:
+            path: Relative to the top.
+            offset: First byte, 0-based; past the end: nothing is returned.
+            max_bytes: At most so many. None: the whole rest, refused if that is over `MAX_READ_BYTES`.
+
+        Raises:
+            ToolError: The path leads out, is no regular file, or the rest is too large to be read whole.
+        """
+        if offset < 0 or (max_bytes is not None and max_bytes < 0):
+            raise ToolError("offset and limit must not be negative.")
+        with self._parent(path) as (_, parent, name):
+            file = open_regular(parent, name, path)
+        try:
+            rest = max(os.fstat(file).st_size - offset, 0)
+            if max_bytes is None and rest > MAX_READ_BYTES:
+                raise ToolError(
+                    f"{shown(path)} is too large to be read whole ({rest} bytes; at most {MAX_READ_BYTES}). "
+                    "Give offset and limit, or use grep."
+                )
+            wanted = MAX_READ_BYTES if max_bytes is None else min(max_bytes, MAX_READ_BYTES)
+            with said(path):
+                return _read_at(file, offset, wanted)
+        finally:
+            os.close(file)
+
+    def size(self, path: str) -> int:
+        """Return the size of a regular file in bytes.
+
+        Raises:
+            ToolError: The path leads out or is no regular file.
+        """
+        with self._parent(path) as (_, parent, name):
+            file = open_regular(parent, name, path)
+        try:
+            return os.fstat(file).st_size
+        finally:
+            os.close(file)
+
+    def write(self, path: str, data: bytes, /) -> None:
+        """Make `path` hold exactly `data`, in one step; missing directories are made, modes are kept.
+
+        Raises:
+            ToolError: The path leads out, is no regular file, has further hard links, or `data` is too large.
+            Paused: The disk is full.
+        """
+        if len(data) > MAX_WRITE_BYTES:
+            raise ToolError(
+                f"The text for {shown(path)} has {len(data)} bytes; at most {MAX_WRITE_BYTES} can be written. Split it."
+            )
+        with self._parent(path, make=True) as (top, parent, name), said(path):
+            mode = _writable_mode(parent, name, path)
+            status = os.fstat(top)
+            owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
+            # An engine that was killed may have left a file of that name: take the next one.
+            for number in itertools.islice(_numbers, 100):
+                temporary = f".mimir-{os.getpid()}-{number}.tmp"
+                with contextlib.suppress(FileExistsError):
+                    replace_file(parent, name, data, temporary=temporary, mode=mode, owner=owner)
+                    return
+
+    def delete(self, path: str, /) -> None:
+        """Remove one regular file, or a link (never what it points to).
+
+        Raises:
+            ToolError: The path leads out, is missing, or is a directory.
+        """
+        with self._parent(path) as (_, parent, name), said(path):
+            status = status_at(parent, name)
+            if status is not None and not stat.S_ISLNK(status.st_mode):
+                require_regular(status, path)
+            os.unlink(name, dir_fd=parent)
+
+    def kind(self, path: str) -> Kind | None:
+        """Say what stands at `path`; None: nothing.
+
+        Raises:
+            ToolError: The path leads out.
+        """
+        try:
+            with self._parent(path) as (_, parent, name):
+                status = status_at(parent, name)
+        except ToolError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return None
+            raise
+        return None if status is None else _kind_of(status)
+
+    def exists(self, path: str) -> bool:
+        """Say whether anything stands at `path`.
+
+        Raises:
+            ToolError: The path leads out.
+        """
+        return self.kind(path) is not None
+
+    def walk(self, glob: str = "**", *, limit: int | None = None) -> tuple[str, ...]:
+        """List regular files that `glob` names, sorted; `.git` and links are passed over.
+
+        Args:
+            glob: As in `domain.globs`.
+            limit: At most so many. None: all.
+
+        Raises:
+            ToolError: The glob points out of the top, or there are more than `MAX_ENTRIES` entries to look at.
+        """
+        if is_outside(glob):
+            raise ToolError(
+                f"The glob {shown(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
+            )
+        with opened_root(self._root) as top:
+            found = sorted(
+                path for path in self._files(top, _literal_start(glob)) if matches(path, (glob,))
+            )
+        return tuple(found if limit is None else found[:limit])
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, make: bool = False) -> Generator[tuple[int, int, str]]:
+        """Open the directory that holds `path`: descriptors of the top and of it, and the last name."""
+        parts = parts_of(path)
+        if parts[0] in self._hidden:
+            raise ToolError(f"{shown(path)} is not part of the workspace. Work without it.")
+        with (
+            opened_root(self._root) as top,
+            opened_directory(top, parts[:-1], make=make) as parent,
+        ):
+            yield top, parent, parts[-1]
+
+    def _files(self, top: int, start: tuple[str, ...]) -> Iterator[str]:
+        """Yield every regular file below `start`, directory by directory, at any depth."""
+        looked_at = 0
+        waiting = [start]
+        while waiting:
+            parts = waiting.pop()
+            for name, kind in _entries(top, parts):
+                looked_at += 1
+                if looked_at > MAX_ENTRIES:
+                    raise ToolError(
+                        f"There are more than {MAX_ENTRIES} entries. Use `run` with a narrower search instead."
+                    )
+                if name == ".git" or (not parts and name in self._hidden):
+                    continue
+                if kind == "directory" and len(parts) < MAX_DEPTH:
+                    waiting.append((*parts, name))
+                elif kind == "file":
+                    yield "/".join((*parts, name))
+
+
+def make_directories(root: Path, path: str) -> None:
+    """Make the directory `path` below `root` where it is missing, following no link. Blocking.
+
+    Raises:
+        ToolError: A part of it is a link or a file.
+    """
+    with opened_root(root) as top, opened_directory(top, parts_of(path), make=True):
+        pass
+
+
+def _read_at(file: int, offset: int, wanted: int) -> bytes:
+    pieces: list[bytes] = []
+    while wanted > 0:
+        piece = os.pread(file, min(wanted, 1 << 20), offset)
+        if not piece:
+            break
+        pieces.append(piece)
+        offset += len(piece)
+        wanted -= len(piece)
+    return b"".join(pieces)
+
+
+def _writable_mode(parent: int, name: str, path: str) -> int | None:
+    """Return the permission bits to keep; None: the file is new."""
+    status = status_at(parent, name)
+    if status is None:
+        return None
+    require_regular(status, path)
+    if status.st_nlink > 1:
+        raise ToolError(
+            f"{shown(path)} has further names (hard links), so writing it could change another file. "
+            "Delete it first, then write it anew."
+        )
+    return stat.S_IMODE(status.st_mode)
+
+
+def _kind_of(status: os.stat_result) -> Kind:
+    if stat.S_ISREG(status.st_mode):
+        return "file"
+    if stat.S_ISDIR(status.st_mode):
+        return "directory"
+    return "symlink" if stat.S_ISLNK(status.st_mode) else "other"
+
+
+def _entries(top: int, parts: tuple[str, ...]) -> list[tuple[str, Kind]]:
+    """List a directory; one that vanished or became a link meanwhile has no entries."""
+    try:
+        with opened_directory(top, parts) as here, os.scandir(here) as entries:
+            return [(entry.name, _kind_of_entry(entry)) for entry in entries]
+    except (ToolError, OSError):
+        return []
+
+
+def _kind_of_entry(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_dir(follow_symlinks=False):
+        return "directory"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
+
+
+def _literal_start(glob: str) -> tuple[str, ...]:
+    """Return the directory below which everything lies that `glob` can name."""
+    parts = [part for part in glob.split("/") if part not in ("", ".")]
+    return tuple(itertools.takewhile(lambda part: not has_wildcard(part), parts[:-1]))

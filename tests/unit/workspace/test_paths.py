@@ -1,0 +1,301 @@
+"""No path leads out of a tree, and every refusal says what to do."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mimir.errors import Paused, ToolError, WorkspaceError
+from mimir.workspace import descent, paths
+from mimir.workspace.paths import Tree
+from tests.support import swapper
+
+TRIES = 3000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    (root / "src").mkdir(parents=True)
+    (root / "src/app.py").write_text("print(1)\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("secret")
+    return root
+
+
+def test_file_is_written_and_read_back(root: Path) -> None:
+    tree = Tree(root)
+    tree.write("new/deep/file.txt", b"hello")
+    assert tree.read("new/deep/file.txt") == b"hello"
+    assert tree.size("new/deep/file.txt") == 5
+
+
+def test_part_of_a_file_can_be_read(root: Path) -> None:
+    tree = Tree(root)
+    tree.write("f", b"0123456789")
+    assert tree.read("f", offset=2, max_bytes=3) == b"234"
+    assert tree.read("f", offset=100) == b""
+
+
+def test_large_file_is_refused_whole_and_readable_in_parts(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "MAX_READ_BYTES", 4)
+    tree = Tree(root)
+    tree.write("f", b"012345")
+    with pytest.raises(ToolError, match="too large to be read whole"):
+        tree.read("f")
+    assert tree.read("f", max_bytes=4) == b"0123"
+
+
+def test_too_long_text_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "MAX_WRITE_BYTES", 4)
+    with pytest.raises(ToolError, match="Split it"):
+        Tree(root).write("f", b"012345")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        (".", "the workspace itself"),
+        ("/etc/passwd", "absolute"),
+        ("../outside/secret", "'..'"),
+        ("src/../../outside/secret", "'..'"),
+        ("a\0b", "NUL"),
+        (".git/config", "belongs to the engine"),
+        ("src/.GIT/hooks/x", "belongs to the engine"),
+        ("\ud800", "no file name can hold"),
+        ("x" * 300, "too long"),
+        ("nothing/here.py", "There is no 'nothing"),
+        ("src", "is a directory"),
+        ("src/app.py/x", "not a directory"),
+    ],
+)
+def test_bad_path_is_refused_with_words_to_act_on(root: Path, path: str, said: str) -> None:
+    with pytest.raises(ToolError) as refusal:
+        Tree(root).read(path)
+    assert said in str(refusal.value)
+    assert str(root) not in str(refusal.value)
+    assert len(str(refusal.value)) < 500
+
+
+def test_control_characters_of_a_path_are_escaped_in_messages(root: Path) -> None:
+    with pytest.raises(ToolError) as refusal:
+        Tree(root).read("a\x1b[31m\n")
+    assert "\x1b" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("target", ["../outside/secret", "/etc/passwd", "src/app.py"])
+def test_link_is_not_followed_wherever_it_leads(root: Path, target: str) -> None:
+    (root / "link").symlink_to(target)
+    tree = Tree(root)
+    with pytest.raises(ToolError, match="symbolic link"):
+        tree.read("link")
+    with pytest.raises(ToolError, match="symbolic link"):
+        tree.write("link", b"x")
+    assert (root.parent / "outside/secret").read_text() == "secret"
+    assert tree.kind("link") == "symlink"
+
+
+def test_linked_directory_is_not_followed(root: Path) -> None:
+    (root / "link").symlink_to("../outside")
+    tree = Tree(root)
+    for act in (lambda: tree.read("link/secret"), lambda: tree.write("link/new", b"x")):
+        with pytest.raises(ToolError, match="links are not followed"):
+            act()
+    assert not (root.parent / "outside/new").exists()
+    assert tree.walk() == ("src/app.py",)
+
+
+def test_deleting_a_link_leaves_its_target(root: Path) -> None:
+    (root / "link").symlink_to("../outside/secret")
+    Tree(root).delete("link")
+    assert (root.parent / "outside/secret").exists()
+    assert not (root / "link").is_symlink()
+
+
+def test_file_is_deleted_and_a_directory_is_not(root: Path) -> None:
+    tree = Tree(root)
+    tree.delete("src/app.py")
+    assert not tree.exists("src/app.py")
+    with pytest.raises(ToolError, match="is a directory"):
+        tree.delete("src")
+    with pytest.raises(ToolError, match="There is no"):
+        tree.delete("src/app.py")
+
+
+def test_pipe_socket_and_device_are_refused_without_waiting(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(root / "socket"))
+        tree = Tree(root)
+        for name in ("pipe", "socket"):
+            with pytest.raises(ToolError, match="pipe, socket or device"):
+                tree.read(name)
+            with pytest.raises(ToolError, match="pipe, socket or device"):
+                tree.write(name, b"x")
+            assert tree.kind(name) == "other"
+        assert tree.walk() == ("src/app.py",)
+
+
+def test_file_with_a_second_name_is_not_written(root: Path) -> None:
+    os.link(root.parent / "outside/secret", root / "hard")
+    with pytest.raises(ToolError, match="hard links"):
+        Tree(root).write("hard", b"x")
+    assert (root.parent / "outside/secret").read_text() == "secret"
+
+
+def test_mode_of_a_rewritten_file_is_kept(root: Path) -> None:
+    (root / "tool.sh").write_text("#!/bin/sh\n")
+    (root / "tool.sh").chmod(0o754)
+    Tree(root).write("tool.sh", b"#!/bin/sh\nexit 0\n")
+    assert stat.S_IMODE((root / "tool.sh").stat().st_mode) == 0o754
+
+
+def test_set_user_id_bit_does_not_survive_a_write(root: Path) -> None:
+    (root / "tool").write_text("x")
+    (root / "tool").chmod(0o4755)
+    Tree(root).write("tool", b"y")
+    assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o755
+
+
+def test_new_files_belong_to_the_owner_of_the_workspace(root: Path) -> None:
+    if os.geteuid() == 0:
+        os.chown(root, 65534, 65534)
+    Tree(root).write("a/b", b"x")
+    assert (root / "a").stat().st_uid == (root / "a/b").stat().st_uid == root.stat().st_uid
+
+
+def test_nothing_half_written_stays_when_the_disk_is_full(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(descent, "write_all", full)
+    with pytest.raises(Paused) as pause:
+        Tree(root).write("src/app.py", b"x")
+    assert pause.value.reason == "disk"
+    assert [path.name for path in (root / "src").iterdir()] == ["app.py"]
+    assert (root / "src/app.py").read_text() == "print(1)\n"
+
+
+def test_leftover_of_a_killed_engine_does_not_stop_a_write(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "_numbers", iter([7, 8]))
+    (root / f".mimir-{os.getpid()}-7.tmp").write_text("left over")
+    Tree(root).write("f", b"x")
+    assert (root / "f").read_bytes() == b"x"
+
+
+def test_walk_is_sorted_and_filtered(root: Path) -> None:
+    for name in ("b.py", "a.py", "z/c.py", "z/.git/config", "odd\nname.py", "z/d.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / os.fsdecode(b"\xff.py")).write_text("")
+    tree = Tree(root)
+    assert tree.walk("*.py") == ("a.py", "b.py", "odd\nname.py", "\udcff.py")
+    assert tree.walk("z/**") == ("z/c.py", "z/d.txt")
+    assert tree.walk("**/*.py", limit=2) == ("a.py", "b.py")
+    assert tree.walk("z/c.py") == ("z/c.py",)
+    with pytest.raises(ToolError, match="points out"):
+        tree.walk("../*")
+
+
+def test_walk_reads_paths_longer_than_the_system_takes(root: Path) -> None:
+    name = "d" * 100
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(60):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+    assert Tree(root).walk("**/leaf") == (f"{name}/" * 60 + "leaf",)
+    assert Tree(root).read(f"{name}/" * 60 + "leaf") == b""
+
+
+def test_walk_does_not_go_down_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "MAX_DEPTH", 2)
+    (root / "a/b/c").mkdir(parents=True)
+    (root / "a/b/in").write_text("")
+    (root / "a/b/c/out").write_text("")
+    assert Tree(root).walk("a/**") == ("a/b/in",)
+
+
+def test_endless_tree_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "MAX_ENTRIES", 1)
+    with pytest.raises(ToolError, match="more than 1 entries"):
+        Tree(root).walk()
+
+
+def test_hidden_names_are_not_there(root: Path) -> None:
+    (root / "chains").mkdir()
+    (root / "chains/plan.md").write_text("reasoning")
+    tree = Tree(root, hidden=["chains"])
+    assert tree.walk() == ("src/app.py",)
+    with pytest.raises(ToolError, match="not part of the workspace"):
+        tree.read("./chains/plan.md")
+
+
+def test_lost_workspace_is_named_for_the_person(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="cannot be opened"):
+        Tree(tmp_path / "gone").read("a")
+
+
+@pytest.fixture
+def attacked(tmp_path: Path) -> Iterator[Path]:
+    """A workspace in which another process swaps `sub` and `file` for links as fast as it can."""
+    root = tmp_path / "workspace"
+    (root / "sub").mkdir(parents=True)
+    (root / "file").write_text("inside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("secret")
+    with subprocess.Popen(
+        [sys.executable, swapper.__file__, str(root), str(tmp_path / "outside")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as attacker:
+        assert attacker.stdin is not None
+        assert attacker.stdout is not None
+        assert attacker.stdout.readline() == b"ready\n"
+        yield root
+        attacker.stdin.close()
+        assert int(attacker.stdout.readline()) > 10
+
+
+def _tried(act: object) -> object:
+    try:
+        return act()  # type: ignore[operator]
+    except ToolError as refusal:
+        return refusal
+
+
+def test_no_race_leads_out(attacked: Path) -> None:
+    tree = Tree(attacked)
+    outside = attacked.parent / "outside"
+    refused = done = 0
+    for number in range(TRIES):
+        outcome = (
+            _tried(lambda: tree.write("sub/f", b"x")),
+            _tried(lambda: tree.read("file", max_bytes=100)),
+            _tried(lambda: tree.read("sub/secret")),
+            _tried(lambda: tree.delete("sub/f")) if number % 3 == 0 else None,
+        )
+        assert outcome[1] != b"secret"
+        assert outcome[2] != b"secret"
+        refused += sum(isinstance(one, ToolError) for one in outcome)
+        done += outcome[0] is None
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+    # The attack took place, and did not merely stop everything.
+    assert refused > TRIES
+    assert done > 0
