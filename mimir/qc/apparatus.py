@@ -1,0 +1,188 @@
+"""Which files make up a check: its tests, and what steers the program that runs them. Pure.
+
+A check proves something of the work only as far as it is not the work itself. What belongs to it goes into the run before, too: a
+test that cannot fail passes there, and is found.
+
+`tests` of the plan decide. Left out, they are the path arguments of `run` that belong to the check rather than to the work:
+- an argument whose name says that it tests (`tests/test_a.py::test_x`, `check.sh`, `spec/`), with everything below it;
+- for a test runner, what it collects below any other directory, or everywhere if it is given no path at all;
+- nothing for programs that only look at a file (`grep`, `test -f`, linters …): what they look at is the work, and so is a script
+  whose name does not say that it tests.
+
+The *harness* are files that steer a runner without being tests: one planted `conftest.py` can make every test pass. What an attempt
+changed of it counts as part of the check, unless the task's own `files` name that very file: then it is the work.
+"""
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.globs import is_outside, matches
+from mimir.domain.plan import Check, Task
+from mimir.qc.commandline import Command, commands
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_READERS = _names(
+    "[ awk black cat cmp compileall diff egrep fgrep file find flake8 grep head isort jq json.tool "
+    "ls md5sum mypy py_compile pylint pyright rg ruff sed sha256sum shellcheck stat tail test wc"
+)
+"""Programs that look at files and run none of them."""
+
+_PYTEST = ("**/test_*.py", "**/*_test.py")
+_JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
+_COLLECTED: Mapping[str, tuple[str, ...]] = {
+    "pytest": _PYTEST,
+    "py.test": _PYTEST,
+    "unittest": ("**/test*.py",),
+    "nose2": ("**/test*.py",),
+    "go": ("**/*_test.go",),
+    "jest": _JAVASCRIPT,
+    "vitest": _JAVASCRIPT,
+    "mocha": (*_JAVASCRIPT, "test/**"),
+    "rspec": ("spec/**",),
+    "cargo": ("tests/**",),
+}
+"""What a test runner collects on its own."""
+_HOOKS: Mapping[str, tuple[str, ...]] = {
+    "pytest": ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**"),
+    "py.test": ("**/conftest.py",),
+    "unittest": ("unittest.py", "unittest/**"),
+}
+"""Files that steer a runner, also where they are new: hooks, and modules that stand in the runner's own place."""
+_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
+_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "pytest": _PYTEST_SETTINGS,
+    "py.test": _PYTEST_SETTINGS,
+    "npm": ("package.json",),
+    "yarn": ("package.json",),
+    "pnpm": ("package.json",),
+    "jest": ("package.json", "jest.config.*"),
+    "vitest": ("package.json", "vitest.config.*", "vite.config.*"),
+    "mocha": ("package.json", ".mocharc*"),
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+}
+"""Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
+_TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
+    "pytest": _names(
+        "-k -m -c -p -n -o -W --cov --cov-report --cov-config --rootdir --ignore --deselect "
+        "--maxfail --durations --junitxml"
+    ),
+}
+"""Options whose value is the next argument, and no test."""
+_TESTING = _names(
+    "test tests testing spec specs check checks checker verify validate smoke e2e conftest "
+    "fixture fixtures"
+)
+"""Words in a file's or folder's name that say that it tests."""
+_SUBCOMMANDS = _names("cargo go gradle make mvn nox npm pnpm tox yarn")
+"""Programs whose bare arguments are words (`npm test`), not paths."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apparatus:
+    """The files of a check, as globs; they may name files that are not there."""
+
+    tests: tuple[str, ...]
+    """Its tests; a change to one makes the evidence self-authored."""
+    hooks: tuple[str, ...] = ()
+    """What steers its runner; part of the check when an attempt changes it."""
+    settings: tuple[str, ...] = ()
+    """The same, but only where the file was there before the work."""
+
+
+def apparatus(check: Check) -> Apparatus:
+    """Return which files make up a check."""
+    started = commands(check.argv)
+    tests = check.tests
+    if tests is None:
+        tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
+    return Apparatus(tests=tests, hooks=_of(started, _HOOKS), settings=_of(started, _SETTINGS))
+
+
+def steering(
+    found: Apparatus, task: Task, changed: Iterable[str], added: Collection[str]
+) -> tuple[str, ...]:
+    """Return the changed paths that steer the check's runner and are not declared work.
+
+    Args:
+        found: Of the check.
+        task: Whose attempt it is; a file that its `files` name by its own name is work (`conftest.py`, not `src/**`).
+        changed: Paths that the attempt changed, added or deleted.
+        added: Those of them that were not there before.
+    """
+    return tuple(
+        path
+        for path in changed
+        if (matches(path, found.hooks) or (path not in added and matches(path, found.settings)))
+        and not matches(path, found.tests)
+        and not _declared(path, task.files)
+    )
+
+
+def _declared(path: str, globs: Iterable[str]) -> bool:
+    name = posixpath.basename(path)
+    return matches(path, (glob for glob in globs if posixpath.basename(glob) == name))
+
+
+def _of(started: Sequence[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(glob for one in started for glob in table.get(one.program, ())))
+
+
+def _tests(command: Command) -> Iterator[str]:
+    """Yield the globs of one program's tests."""
+    if command.program in _READERS or is_outside(command.below):
+        return
+    collected = _COLLECTED.get(command.program, ())
+    paths = [path for argument in _positional(command) if (path := _path(command, argument))]
+    for path in paths or ["."]:
+        if _says_it_tests(path):
+            yield _below(command, path)
+        else:
+            # Below a directory of sources lie tests and work; where it is a file, this names nothing.
+            yield from (_below(command, f"{path}/{glob}") for glob in collected)
+
+
+def _below(command: Command, glob: str) -> str:
+    return posixpath.normpath(posixpath.join(command.below, glob))
+
+
+def _positional(command: Command) -> Iterator[str]:
+    """Yield the arguments that are no options and no values of options that are known to take one."""
+    valued = _TAKE_A_VALUE.get(command.program, frozenset[str]())
+    skip = False
+    for argument in command.arguments:
+        if not skip and not argument.startswith("-"):
+            yield argument
+        skip = not skip and argument in valued
+
+
+def _path(command: Command, argument: str) -> str:
+    """Return an argument as a relative path or glob; empty: it is none."""
+    path = argument.split("::", 1)[0].removeprefix("/workspace/")
+    if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
+        path = _module_file(path)
+    if command.program in _SUBCOMMANDS:
+        path = path.removesuffix("...") if "/" in path else ""
+    if not path or is_outside(path) or not path.isprintable():
+        return ""
+    return posixpath.normpath(path)
+
+
+def _module_file(dotted: str) -> str:
+    """Return the file of a dotted test: `tests.test_a.Case.test_x` is in `tests/test_a.py`."""
+    parts = dotted.split(".")
+    for at, part in enumerate(parts):
+        if part.startswith("test_") or part.endswith("_test"):
+            return "/".join(parts[: at + 1]) + ".py"
+    return "/".join(parts)
+
+
+def _says_it_tests(path: str) -> bool:
+    words = {word.lower() for part in path.split("/") for word in _WORDS.findall(part)}
+    return not words.isdisjoint(_TESTING)

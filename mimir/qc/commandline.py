@@ -1,0 +1,109 @@
+"""What a command line starts: the programs behind wrappers and shells, their arguments, the module that `python -m` names. Pure.
+
+Only read, never executed: what cannot be read has no programs.
+"""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
+_WRAPPERS = frozenset(("env", "exec", "nice", "time", "timeout", "command", "xvfb-run", "npx"))
+_RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
+"""Programs whose `run` or `exec` starts the one that follows."""
+_PYTHON = re.compile(r"python[0-9.]*")
+_OPERATORS = frozenset("();<>|&")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One program with its arguments."""
+
+    program: str
+    """Without its directory; for `python -m pytest` it is `pytest`."""
+    arguments: tuple[str, ...]
+    """With the script itself, where the program is one or reads one (`./check.sh`, `python check.py`)."""
+    module: bool = False
+    """True: a Python module, started with `-m`."""
+    below: str = "."
+    """Directory that the shell line changed to before, relative to the workspace."""
+
+
+def commands(argv: Sequence[str]) -> tuple[Command, ...]:
+    """Return the programs that `argv` starts, in order."""
+    line = shell_line(argv)
+    if line is None:
+        return tuple(_single(argv))
+    found: list[Command] = []
+    below = "."
+    for part in _split(line):
+        if part[0] == "cd" and len(part) > 1:
+            below = posixpath.normpath(posixpath.join(below, part[1]))
+            continue
+        found += [
+            replace(one, below=posixpath.normpath(posixpath.join(below, one.below)))
+            for one in commands(part)
+        ]
+    return tuple(found)
+
+
+def shell_line(argv: Sequence[str]) -> str | None:
+    """Return the line that a shell is given with `-c`; None: it is none."""
+    if not argv or posixpath.basename(argv[0]) not in SHELLS or "-c" not in argv:
+        return None
+    after = list(argv).index("-c") + 1
+    return argv[after] if after < len(argv) else None
+
+
+def _single(argv: Sequence[str]) -> Iterator[Command]:
+    words = _unwrapped(list(argv))
+    if not words:
+        return
+    program = posixpath.basename(words[0])
+    python = _PYTHON.fullmatch(program) is not None
+    if (python or program == "coverage") and "-m" in words[:-1]:
+        at = words.index("-m") + 1
+        yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
+    elif "/" in words[0]:
+        yield Command(program=program, arguments=tuple(words))
+    else:
+        yield Command(program=program, arguments=tuple(words[1:]))
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
+    while words:
+        program = posixpath.basename(words[0])
+        if program in _RUN_WRAPPERS and words[1:2] in (["run"], ["exec"]):
+            words = words[2:]
+        elif program in _WRAPPERS:
+            words = _without_options(words[1:])
+        elif re.match(r"[A-Za-z_]\w*=", words[0]):
+            words = words[1:]
+        else:
+            break
+    return words
+
+
+def _without_options(words: list[str]) -> list[str]:
+    while words and (words[0].startswith("-") or re.fullmatch(r"[0-9.]+[smhd]?", words[0])):
+        words = words[1:]
+    return words
+
+
+def _split(line: str) -> Iterable[list[str]]:
+    """Split a shell line at its operators."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    parts: list[list[str]] = [[]]
+    try:
+        for token in lexer:
+            if token and set(token) <= _OPERATORS:
+                parts.append([])
+            else:
+                parts[-1].append(token)
+    except ValueError:
+        return []
+    return [part for part in parts if part]
