@@ -137,6 +137,15 @@ class StoreError(MimirError):
     exit_code = 69
 
 
+class DamagedNode(StoreError):  # noqa: N818  what is there, not what was done
+    """What the store holds of one node is not what was written; nothing was changed."""
+
+    def __init__(self, message: str, *, label: str, id: str) -> None:
+        super().__init__(message)
+        self.label = label
+        self.id = id
+
+
 class LeaseLost(MimirError):  # noqa: N818  named in the architecture: what happened, not a fault
     """Another holder has the task; what this one still does is refused."""
 

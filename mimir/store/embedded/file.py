@@ -1,0 +1,229 @@
+"""The file of the embedded store: made whole or not at all, checked before anything could change it.
+
+A new store is built under another name and renamed, so that a file of the final name is always complete, with its schema in the
+file itself and not in the log beside it. A file that is not ours is only ever read.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+from mimir.errors import MimirError, Paused, StoreError
+from mimir.store.schema import PROMOTED, SCHEMA_VERSION
+
+APPLICATION_ID = 0x6D696D72
+"""`mimr`, in the header of every store."""
+
+PATIENCE_SECONDS = 5.0
+"""How long SQLite itself waits for another process; the store asks again after it."""
+
+_TABLES = ("edges", "found", "nodes", "texts")
+
+_SCHEMA = f"""
+CREATE TABLE nodes (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
+  {", ".join(f'"{name}"' for name in PROMOTED)},
+  texts INTEGER NOT NULL, props TEXT NOT NULL);
+CREATE INDEX nodes_by_status ON nodes (label, "runId", status);
+CREATE INDEX nodes_by_seq ON nodes (label, "runId", seq) WHERE seq IS NOT NULL;
+CREATE INDEX nodes_by_lane ON nodes (label, lane, seq) WHERE lane IS NOT NULL;
+CREATE INDEX nodes_by_chain ON nodes (label, chain, seq) WHERE chain IS NOT NULL;
+CREATE INDEX nodes_by_claim ON nodes (label, "runId", "claimState", priority DESC, id)
+  WHERE "claimState" IS NOT NULL;
+CREATE INDEX nodes_by_project ON nodes (label, "projectId", kind, "createdAt") WHERE "projectId" IS NOT NULL;
+CREATE TABLE texts (node INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
+CREATE UNIQUE INDEX texts_by_node ON texts (node, name);
+CREATE TABLE edges (source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
+  PRIMARY KEY (source, type, target)) WITHOUT ROWID;
+CREATE INDEX edges_by_target ON edges (target, type, source);
+CREATE VIRTUAL TABLE found USING fts5 (text, tokenize = 'porter unicode61');
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+_MAGIC = b"SQLite format 3\0"
+
+
+def connect(
+    path: Path, *, mode: str = "rw", wait_seconds: float = PATIENCE_SECONDS
+) -> sqlite3.Connection:
+    """Open an existing store; transactions are begun by hand.
+
+    Args:
+        path: Its file.
+        mode: As in SQLite's URIs: `rw`, `ro`, `ro&immutable=1`.
+        wait_seconds: How long a statement waits for other processes.
+    """
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=wait_seconds,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    # A damaged byte must reach the seals' check as text, not end the query.
+    connection.text_factory = _lenient
+    return connection
+
+
+def prepare(path: Path) -> None:
+    """Make the store's file, or check the one that is there; idempotent, and safe in several processes at once.
+
+    Raises:
+        StoreError: The file is not mimir's, of a newer schema, damaged, or cannot be opened; it is left untouched.
+        Paused: No space left.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _only_one(path.parent):
+            if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+                _make(path)
+            _check(path)
+    except (sqlite3.Error, OSError) as error:
+        raise problem(error, path) from error
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Tell which file stands at the path; another one after a removal."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
+    """Say what an error of SQLite or of the file system means to the person."""
+    if isinstance(error, OSError):
+        code = {28: sqlite3.SQLITE_FULL, 122: sqlite3.SQLITE_FULL}.get(
+            error.errno or 0, sqlite3.SQLITE_CANTOPEN
+        )
+    else:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    match code:
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+            return Paused(
+                f"The store {path} cannot be written: {error}.",
+                reason="disk",
+                next_step="Free some space on its disk, then `mimir resume`.",
+            )
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return Paused(
+                f"The store {path} is held by another process: {error}.",
+                reason="store",
+                next_step="End that process, then `mimir resume`.",
+            )
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreError(
+                f"The store {path} is damaged: {error}.",
+                next_step="Put it aside, or name another one with `--store`.",
+            )
+        case (
+            sqlite3.SQLITE_CANTOPEN
+            | sqlite3.SQLITE_READONLY
+            | sqlite3.SQLITE_PERM
+            | sqlite3.SQLITE_AUTH
+        ):
+            return StoreError(
+                f"The store {path} cannot be opened for writing: {error}.",
+                next_step="Check the rights of the file and its directory.",
+            )
+        case _:
+            return StoreError(f"The store {path} refused: {error}.")
+
+
+def _lenient(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def _only_one(directory: Path) -> Generator[None]:
+    """Let one process at a time make or check a store in this directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(path: Path) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # made with mode 0600
+    os.close(handle)
+    made = Path(name)
+    try:
+        with contextlib.closing(connect(made)) as connection:
+            connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise StoreError(
+                    f"The disk of {path.parent} cannot hold a store that several processes use.",
+                    next_step="Name a store on a local disk with `--store`.",
+                )
+        made.replace(path)
+        _sync(path.parent)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(path: Path) -> None:
+    """Look at the header's bytes first: SQLite itself may write beside a file that it opens."""
+    if not path.is_file():
+        raise _foreign(path)
+    with path.open("rb") as file:
+        header = file.read(100)
+    ours = int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    if len(header) < 100 or not header.startswith(_MAGIC) or not ours:
+        raise _foreign(path)
+    _check_version(path, int.from_bytes(header[60:64], "big"))
+    _check_tables(path)
+
+
+def _check_tables(path: Path) -> None:
+    """Read the schema without writing: as an immutable file, unless a log stands beside it that belongs to it."""
+    log = path.with_name(path.name + "-wal")
+    live = log.exists() and log.stat().st_size > 0
+    try:
+        version, tables = _contents(path, "ro" if live else "ro&immutable=1")
+    except sqlite3.DatabaseError:
+        if live or not log.exists():
+            raise
+        version, tables = _contents(path, "ro")  # another process began to write meanwhile
+    _check_version(path, version)
+    if missing := sorted(set(_TABLES) - tables):
+        raise StoreError(f"The store {path} is damaged: table {missing[0]!r} is not there.")
+
+
+def _contents(path: Path, mode: str) -> tuple[int, set[str]]:
+    with contextlib.closing(connect(path, mode=mode)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return version, {name for (name,) in names}
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"The store {path} has schema {version}; this mimir knows {SCHEMA_VERSION} and older.",
+            next_step="Use a newer mimir, or name another store with `--store`.",
+        )
+    if version < 1:
+        raise StoreError(f"The store {path} is damaged: its schema has no version.")
+
+
+def _foreign(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} is not a store of mimir; it was left untouched.",
+        next_step="Name another path with `--store`.",
+    )

@@ -1,0 +1,146 @@
+"""Conditions and orders of the store's protocol as SQL. Values are always bound; names are checked before they stand in the text.
+
+A property stands in a column (promoted), in the JSON of the small ones, or, when it is a long text, in a table of its own. Comparing
+is strict about types: true is not 1, a list is not its JSON text, and a text is never greater than a number.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+from mimir.errors import StoreError
+from mimir.store.protocol import Value, Where
+from mimir.store.schema import LONG_TEXT, PROMOTED, pack, property_name, value
+
+
+class Sql(NamedTuple):
+    """A piece of SQL with what is bound in it."""
+
+    text: str
+    bound: tuple[object, ...] = ()
+
+
+_NEVER = Sql("0")
+_ORDERED = ("<", "<=", ">", ">=")
+
+
+def is_long(text: str) -> bool:
+    """Tell whether a text is kept apart: it is long, or holds a NUL, at which SQLite's JSON functions would cut it."""
+    return len(text) >= LONG_TEXT or "\0" in text
+
+
+def in_column(name: str) -> bool:
+    """Tell whether a property has a column of its own."""
+    return name == "id" or name in PROMOTED
+
+
+def conditions(where: Where) -> Sql:
+    """Return the condition that all of `where` holds, ready to follow `AND`; empty for an empty `where`."""
+    parts = [_condition(name, wanted) for name, wanted in where.items()]
+    return Sql(
+        "".join(f" AND {part.text}" for part in parts),
+        tuple(b for part in parts for b in part.bound),
+    )
+
+
+def order_by(order: Sequence[str]) -> str:
+    """Return the ORDER BY for these names, ties by id."""
+    terms = [_expression(name.lstrip("-")) + (" DESC" if name[0] == "-" else "") for name in order]
+    if "id" not in order and "-id" not in order:
+        terms.append("n.id")
+    return " ORDER BY " + ", ".join(terms)
+
+
+def grouped(name: str) -> str:
+    """Return the two expressions to count by: the value, and its JSON type (NULL for a column)."""
+    return f"{_expression(name)}, {_type(name)}"
+
+
+def _condition(name: str, wanted: object) -> Sql:
+    if not isinstance(wanted, tuple):
+        return _equal(name, value(wanted))
+    match cast("tuple[object, ...]", wanted):
+        case ("in", options) if isinstance(options, list | tuple | set | frozenset):
+            return _among(name, [value(o) for o in cast("Iterable[object]", options)])
+        case ("!=", other):
+            same = _equal(name, value(other))
+            return Sql(f"({same.text}) IS NOT TRUE", same.bound)
+        case (str() as sign, limit) if sign in _ORDERED:
+            return _compared(name, sign, value(limit))
+        case condition:
+            raise StoreError(f"{str(condition)[:80]!r} is no condition for {name!r}.")
+
+
+def _expression(name: str) -> str:
+    """Return the SQL of a property's value; NULL where it is not there."""
+    if in_column(name):
+        return f'n."{name}"'
+    property_name(name)
+    return f"coalesce({_small(name)}, {_long(name)})"
+
+
+def _type(name: str) -> str:
+    return "NULL" if in_column(name) else f"json_type(n.props, '$.{name}')"
+
+
+def _small(name: str) -> str:
+    return f"json_extract(n.props, '$.{property_name(name)}')"
+
+
+def _long(name: str) -> str:
+    return (
+        f"(SELECT t.value FROM texts t WHERE t.node = n.key AND t.name = '{property_name(name)}')"
+    )
+
+
+def _equal(name: str, wanted: Value) -> Sql:
+    if wanted is None:
+        return Sql(f"{_expression(name)} IS NULL")
+    if in_column(name):
+        bindable = isinstance(wanted, str | int | float) and not isinstance(wanted, bool)
+        return Sql(f'n."{name}" = ?', (wanted,)) if bindable else _NEVER
+    kind = _type(name)
+    match wanted:
+        case bool():
+            return Sql(f"{kind} = ?", ("true" if wanted else "false",))
+        case str() if is_long(wanted):
+            return Sql(f"{_long(name)} = ?", (wanted,))
+        case str():
+            return Sql(f"({_small(name)} = ? AND {kind} = 'text')", (wanted,))
+        case list():
+            return Sql(f"({_small(name)} = ? AND {kind} = 'array')", (pack(wanted),))
+        case _:
+            return Sql(f"({_small(name)} = ? AND {kind} IN ('integer', 'real'))", (wanted,))
+
+
+def _among(name: str, options: Sequence[Value]) -> Sql:
+    """Short texts go in as one bound list, so that a thousand of them cost one place and the index is used."""
+    short = [o for o in options if isinstance(o, str) and not is_long(o)]
+    parts = [_equal(name, o) for o in options if not (isinstance(o, str) and not is_long(o))]
+    if short:
+        listed = "IN (SELECT value FROM json_each(?))"
+        text = f'n."{name}" {listed}' if in_column(name) else (
+            f"({_small(name)} {listed} AND {_type(name)} = 'text')"
+        )  # fmt: skip
+        parts.append(Sql(text, (json.dumps(short),)))
+    if not parts:
+        return _NEVER
+    if len(parts) == 1:
+        return parts[0]
+    joined = " OR ".join(part.text for part in parts)
+    return Sql(f"({joined})", tuple(b for part in parts for b in part.bound))
+
+
+def _compared(name: str, sign: str, limit: Value) -> Sql:
+    expression = _expression(name)
+    match limit:
+        case bool() | list() | None:
+            raise StoreError(f"{name!r} cannot be compared with {limit!r} by {sign!r}.")
+        case str():
+            is_array = "" if in_column(name) else f" AND {_type(name)} IS NOT 'array'"
+            return Sql(
+                f"({expression} {sign} ? AND typeof({expression}) = 'text'{is_array})", (limit,)
+            )
+        case _:
+            kinds = f"typeof({expression})" if in_column(name) else _type(name)
+            return Sql(f"({expression} {sign} ? AND {kinds} IN ('integer', 'real'))", (limit,))

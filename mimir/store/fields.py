@@ -1,0 +1,74 @@
+"""Small typed readers of a row's properties. What is not there has a default; what is of another type is an error."""
+
+from collections.abc import Mapping
+from typing import Never, cast
+
+from mimir.errors import StoreError
+from mimir.store.protocol import Row
+from mimir.store.schema import unpack
+
+
+def text(row: Row, name: str, default: str = "") -> str:
+    """Read a text."""
+    value = row.get(name)
+    if value is None:
+        return default
+    return value if isinstance(value, str) else _wrong(row, name, "a text")
+
+
+def whole(row: Row, name: str, default: int = 0) -> int:
+    """Read a whole number."""
+    value = row.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        _wrong(row, name, "a whole number")
+    return value
+
+
+def maybe_whole(row: Row, name: str) -> int | None:
+    """Read a whole number that may be missing."""
+    return None if row.get(name) is None else whole(row, name)
+
+
+def number(row: Row, name: str, default: float = 0.0) -> float:
+    """Read a number."""
+    value = row.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _wrong(row, name, "a number")
+    return value
+
+
+def flag(row: Row, name: str, *, default: bool = False) -> bool:
+    """Read true or false."""
+    value = row.get(name)
+    if value is None:
+        return default
+    return value if isinstance(value, bool) else _wrong(row, name, "true or false")
+
+
+def texts(row: Row, name: str) -> list[str]:
+    """Read a list of texts; empty if it is not there."""
+    value = row.get(name)
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else _wrong(row, name, "a list")
+
+
+def mapping(row: Row, name: str) -> Mapping[str, object]:
+    """Read a JSON object, from a property whose name ends in `Json`; empty if it is not there."""
+    packed = text(row, name)
+    if not packed:
+        return {}
+    value = unpack(packed)
+    if not isinstance(value, dict):
+        raise StoreError(f"Property {name!r} of {row.get('id')!r} is no JSON object.")
+    return cast("Mapping[str, object]", value)
+
+
+def _wrong(row: Row, name: str, wanted: str) -> Never:
+    raise StoreError(
+        f"Property {name!r} of {row.get('id')!r} is not {wanted}: {str(row.get(name))[:80]!r}."
+    )

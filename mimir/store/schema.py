@@ -1,0 +1,267 @@
+"""What may stand in a store: the closed sets of labels and edges, the form of a property, JSON in its one form.
+
+Every adapter takes rows through `accept`, so that no store takes what another one could not give back.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import cast
+
+from mimir.errors import StoreError
+from mimir.store.protocol import Row, Value
+
+SCHEMA_VERSION = 1
+"""Grows with every change that an older mimir could not read."""
+
+LONG_TEXT = 1000
+"""Characters from which an adapter may keep a text apart, so that a small change does not rewrite it."""
+
+MAX_ID = 4000
+"""Characters of an id; longer ones are a bug of the caller."""
+
+
+class Label(StrEnum):
+    """Every kind of node there is."""
+
+    PROJECT = "Project"
+    RUN = "Run"
+    TASK = "Task"
+    ATTEMPT = "Attempt"
+    VERDICT = "Verdict"
+    EVIDENCE = "Evidence"
+    ARTIFACT = "Artifact"
+    PREAMBLE = "Preamble"
+    MEMORY = "Memory"
+    CALL = "Call"
+    EVENT = "Event"
+
+
+class Edge(StrEnum):
+    """Every kind of edge there is. Calls and events have none: they are reached by property."""
+
+    HAS_RUN = "HAS_RUN"
+    """Project → Run."""
+    HAS_TASK = "HAS_TASK"
+    """Run → Task."""
+    DEPENDS_ON = "DEPENDS_ON"
+    """Task → Task that must be completed before."""
+    HAS_ATTEMPT = "HAS_ATTEMPT"
+    """Task → Attempt."""
+    HAS_VERDICT = "HAS_VERDICT"
+    """Attempt → Verdict."""
+    BACKED_BY = "BACKED_BY"
+    """Attempt or Run → Evidence."""
+    PRODUCED = "PRODUCED"
+    """Attempt or Run → Artifact."""
+    USED_PREAMBLE = "USED_PREAMBLE"
+    """Attempt → Preamble."""
+    ABOUT = "ABOUT"
+    """Memory → what it speaks of."""
+    FOLLOWS = "FOLLOWS"
+    """Run → Run it was made from."""
+
+
+SEARCHED: Mapping[str, str] = {Label.MEMORY: "text"}
+"""Label → property that full-text search reads."""
+
+PROMOTED_TEXT = (
+    "runId", "projectId", "lane", "chain", "status", "claimState", "kind", "createdAt"
+)  # fmt: skip
+PROMOTED_NUMBER = ("seq", "priority")
+PROMOTED = (*PROMOTED_TEXT, *PROMOTED_NUMBER)
+"""Properties that are looked for or sorted by at every step: each adapter keeps an index for them, and they hold one type each."""
+
+PHASES: Mapping[int, tuple[str, ...]] = {
+    1: ("taskCreatedAt", "workerRole", "qcRole", "verificationCriteria", "maxRetries", "attemptNumber"),
+    2: ("attemptNumber", "workerStartTime", "isRetry", "retryReason"),
+    3: (
+        "workerOutput", "workerDuration", "workerTokens", "workerToolCalls", "workerMessageCount",
+        "estimatedContextTokens", "workerCompletedAt",
+    ),
+    4: ("checksCompletedAt", "chainHash", "chainLength"),
+    5: ("qcStartTime", "qcAttemptNumber"),
+    6: (
+        "qcScore", "qcPassed", "qcFeedback", "qcIssues", "qcRequiredFixes", "qcCompletedAt",
+        "qcVerificationHistoryJson",
+    ),
+    7: ("nextAttemptNumber", "retryReason", "retryErrorContextJson", "retryPreparedAt"),
+    8: (
+        "qcScore", "qcPassed", "qcFeedback", "verifiedAt", "totalAttempts", "totalTokensUsed",
+        "totalToolCalls", "qcFailuresCount", "retriesNeeded", "qcPassedOnAttempt", "qcAttemptMetricsJson",
+    ),
+    9: (
+        "qcScore", "qcPassed", "qcFeedback", "qcFailureReportJson", "totalAttempts", "totalQCFailures",
+        "qcFailureReportGenerated", "finalWorkerOutput", "improvementNeeded", "qcAttemptMetricsJson",
+    ),
+    10: ("integratedAt", "integratedCommit", "integrationRetries"),
+}  # fmt: skip
+"""What each of the ten phases writes, in the transaction that moves the status: current values on Task, a copy on Attempt.
+
+1 created · 2 worker starts (the claim writes it) · 3 worker answered · 4 checks run · 5 QC starts · 6 verdict · 7 retry prepared ·
+8 completed · 9 failed · 10 integrated. Maps are JSON text, so their names end in `Json`.
+"""
+
+LOCK = ("lockedBy", "lockedAt", "expiresAt", "fence", "version")
+"""How a task's lease is seen; the first three are gone when nobody holds it."""
+
+_NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,99}", re.ASCII)
+_HALVES = re.compile("[\ud800-\udfff]")
+_LARGEST = 2**63 - 1
+
+
+def pack(value: object) -> str:
+    """Write a JSON value in its one form: sorted keys, no blanks; half surrogates as escapes, so that nothing is lost.
+
+    Raises:
+        StoreError: It is no JSON value (NaN and Infinity are none).
+    """
+    try:
+        text = json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"A value cannot be written as JSON: {error}") from error
+    return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def unpack(text: str) -> object:
+    """Read what `pack` wrote.
+
+    Raises:
+        StoreError: It is no JSON.
+    """
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"Stored JSON cannot be read: {error}") from error
+
+
+def well_formed(text: str) -> str:
+    """Return the text as UTF-8 can carry it: half surrogates, which a model may send, become U+FFFD."""
+    return _HALVES.sub("\ufffd", text) if not text.isascii() else text
+
+
+def accept(row: Row, *, partly: bool = False) -> dict[str, Value]:
+    """Check a row and return it as every store keeps it.
+
+    Args:
+        row: `id` and properties; with `partly` the properties alone.
+        partly: True: it changes a node that has its id already.
+
+    Raises:
+        StoreError: A name is not camelCase ASCII, a value is of a type that properties do not have, a promoted property is
+            of another type than its own, or the id is empty, too long, or not plain text.
+    """
+    clean = {name: _accepted(name, value) for name, value in row.items()}
+    if not partly:
+        node_id(row.get("id"))
+    elif "id" in row:
+        raise StoreError("The id of a node cannot be changed.")
+    return clean
+
+
+def node_id(value: object) -> str:
+    """Return an id that may be given to a node.
+
+    Raises:
+        StoreError: It is empty, longer than `MAX_ID`, no text, or holds NUL or a half surrogate.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_ID or not is_id(value):
+        raise StoreError(f"{str(value)[:80]!r} cannot be the id of a node.")
+    return value
+
+
+def is_id(value: str) -> bool:
+    """Tell whether a node could have this id; ids that come from a model are asked first."""
+    return "\0" not in value and not _HALVES.search(value)
+
+
+def property_name(name: str) -> str:
+    """Return the name of a property, checked; names never come from a model unchecked.
+
+    Raises:
+        StoreError: It is not camelCase ASCII.
+    """
+    if not _NAME.fullmatch(name):
+        raise StoreError(f"{name[:80]!r} cannot be the name of a property.")
+    return name
+
+
+def label_name(label: str) -> str:
+    """Return a label that exists.
+
+    Raises:
+        StoreError: There is no such label.
+    """
+    return _member(Label, label, "label")
+
+
+def edge_name(type: str) -> str:
+    """Return a kind of edge that exists.
+
+    Raises:
+        StoreError: There is no such edge.
+    """
+    return _member(Edge, type, "kind of edge")
+
+
+def value(given: object) -> Value:
+    """Check one value and return it as every store keeps it.
+
+    Raises:
+        StoreError: It is of a type that properties do not have, or a number that 64 bits cannot hold.
+    """
+    if given is None or isinstance(given, bool):
+        return given
+    if isinstance(given, str):
+        return well_formed(str(given))
+    if isinstance(given, int | float):
+        return _number(given)
+    if isinstance(given, list | tuple):
+        parts = list(cast("Sequence[object]", given))
+        texts = [well_formed(part) for part in parts if isinstance(part, str)]
+        if len(texts) == len(parts):
+            return texts
+    raise StoreError(f"A property cannot hold {_shown(given)}.")
+
+
+def _shown(given: object) -> str:
+    return f"a {type(given).__name__}: {str(given)[:80]!r}"
+
+
+def _number(given: float) -> int | float:
+    if isinstance(given, int):
+        given = int(given)
+        if not -_LARGEST - 1 <= given <= _LARGEST:
+            raise StoreError("A property cannot hold a whole number of more than 64 bits.")
+    elif given != given or given in (float("inf"), float("-inf")):
+        raise StoreError(f"A property cannot hold {given!r}.")
+    return given
+
+
+def _accepted(name: str, given: object) -> Value:
+    clean = value(given)
+    if name == "id":
+        return clean
+    property_name(name)
+    wanted = _PROMOTED_TYPES.get(name)
+    if clean is None or wanted is None:
+        return clean
+    if isinstance(clean, bool) or not isinstance(clean, wanted):
+        raise StoreError(f"Property {name!r} cannot hold {str(clean)[:80]!r}.")
+    return clean
+
+
+_PROMOTED_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(PROMOTED_TEXT, (str,)),
+    **dict.fromkeys(PROMOTED_NUMBER, (int, float)),
+}
+
+
+def _member(kinds: Iterable[StrEnum], name: str, what: str) -> str:
+    for kind in kinds:
+        if kind.value == name:
+            return kind.value
+    raise StoreError(f"There is no {what} {str(name)[:80]!r}.")

@@ -1,0 +1,277 @@
+"""The embedded store: one SQLite file, several processes, one writer thread a process.
+
+Whatever waits to be written is committed together (group commit), each job in its own savepoint: one durable write of the disk
+serves all callers of that moment, and a job that fails takes nobody with it. Reads have connections of their own.
+"""
+
+import asyncio
+import contextlib
+import math
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
+
+from mimir.domain.clock import Clock, stamp
+from mimir.errors import Paused, StoreError
+from mimir.store.embedded import file
+from mimir.store.embedded.rows import SqliteOps, SqliteReads
+from mimir.store.protocol import Ops, Reads
+
+T = TypeVar("T")
+
+_READERS = 4
+_LARGEST_BATCH = 64
+_PATIENCE_SECONDS = 120.0
+
+_ENDS_ALL = frozenset(
+    {
+        sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY,
+    }
+)  # fmt: skip
+"""Errors after which SQLite may have rolled the whole transaction back, not the job alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One call of `write`, waiting."""
+
+    work: Callable[[Ops], object]
+    done: "asyncio.Future[object]"
+    loop: asyncio.AbstractEventLoop
+
+    def settle(self, value: object, error: BaseException | None) -> None:
+        """Tell the caller; a caller whose loop is gone does not mind."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(_settle, self.done, value, error)
+
+
+class SqliteStore:
+    """A `GraphStore` in one file."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        faults: Callable[[str], None] | None = None,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
+        """Name the store; `init` opens it.
+
+        Args:
+            path: Its file; directories above it are made.
+            clock: The store's time.
+            faults: Called on the writer's thread at `before-commit` and `after-commit`; for tests that crash there.
+            patience_seconds: How long another process may hold the write lock before the run pauses.
+        """
+        self._path = path
+        self._clock = clock
+        self._faults = faults or _no_faults
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._readers: ThreadPoolExecutor | None = None
+        self._writer: threading.Thread | None = None
+        self._identity = (0, 0)
+        self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
+        self._tries = max(1, math.ceil(patience_seconds / file.PATIENCE_SECONDS))
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return f"sqlite:{self._path}"
+
+    async def init(self) -> None:
+        """Make or check the file, and open it."""
+        if self._writer is not None:
+            return
+        await asyncio.to_thread(file.prepare, self._path)
+        connection = self._open()
+        self._identity = file.identity(self._path)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
+        self._writer = threading.Thread(
+            target=self._serve, args=(connection,), name="mimir-write", daemon=True
+        )
+        self._writer.start()
+
+    async def write(self, work: Callable[[Ops], T], /) -> T:
+        """Run `work` in one transaction and commit it durably."""
+        if self._writer is None:
+            raise StoreError(f"The store {self._path} is not open.")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[object] = loop.create_future()
+        done.add_done_callback(_seen)
+        self._jobs.put(_Job(work, done, loop))
+        # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
+        return cast("T", await asyncio.shield(done))
+
+    async def read(self, work: Callable[[Reads], T], /) -> T:
+        """Run `work` on one consistent view."""
+        if self._readers is None:
+            raise StoreError(f"The store {self._path} is not open.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._view, work)
+
+    async def close(self) -> None:
+        """Finish what waits to be written, and let go."""
+        writer, readers = self._writer, self._readers
+        self._writer = self._readers = None
+        if writer is None or readers is None:
+            return
+        self._jobs.put(None)
+        await asyncio.to_thread(writer.join)
+        await asyncio.to_thread(readers.shutdown)
+        while not self._idle.empty():
+            self._idle.get().close()
+
+    def _now(self) -> str:
+        return stamp(self._clock.now())
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return file.connect(self._path, wait_seconds=self._wait_seconds)
+        except sqlite3.Error as error:
+            raise file.problem(error, self._path) from error
+
+    def _view(self, work: Callable[[Reads], T]) -> T:
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = self._open()
+        reads = SqliteReads(connection, self._now)
+        try:
+            connection.execute("BEGIN")
+            return work(reads)
+        except sqlite3.Error as error:
+            raise file.problem(error, self._path) from error
+        finally:
+            reads.end()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._idle.put(connection)
+
+    def _serve(self, connection: sqlite3.Connection) -> None:
+        """Write batch after batch until the store is closed."""
+        going = True
+        while going:
+            batch, going = self._next_batch()
+            if batch:
+                self._write(connection, batch)
+        connection.close()
+
+    def _next_batch(self) -> tuple[list[_Job], bool]:
+        batch: list[_Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) == _LARGEST_BATCH:
+                return batch, True
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return batch, True
+        return batch, False
+
+    def _write(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
+        try:
+            ended = self._transaction(connection, batch)
+        except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            ended = [(job, None, self._told(error)) for job in batch]
+        for job, value, error in ended:
+            job.settle(value, error)
+
+    def _transaction(
+        self, connection: sqlite3.Connection, batch: list[_Job]
+    ) -> list[tuple[_Job, object, BaseException | None]]:
+        self._begin(connection)
+        ended = [(job, *self._run(connection, job)) for job in batch]
+        self._faults("before-commit")
+        connection.execute("COMMIT")
+        self._faults("after-commit")
+        return ended
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Take the write lock, waiting for other processes."""
+        self._still_there()
+        for tries_left in reversed(range(self._tries)):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or not tries_left:
+                    raise
+            else:
+                return
+
+    def _still_there(self) -> None:
+        """Refuse to write into a file that was removed: it would be gone with this process."""
+        try:
+            there = file.identity(self._path)
+        except OSError:
+            there = None
+        if there != self._identity:
+            raise Paused(
+                f"The store {self._path} was removed or replaced while it was in use.",
+                reason="store",
+                next_step="Put it back, then `mimir resume`.",
+            )
+
+    def _run(
+        self, connection: sqlite3.Connection, job: _Job
+    ) -> tuple[object, BaseException | None]:
+        """Run one job in its savepoint.
+
+        Raises:
+            sqlite3.Error: The whole transaction is gone with it.
+        """
+        connection.execute("SAVEPOINT job")
+        ops = SqliteOps(connection, self._now)
+        value, problem = None, None
+        try:
+            value = job.work(ops)
+        except BaseException as error:
+            if _ends_all(error):
+                raise
+            problem = self._told(error)
+        finally:
+            ops.end()
+        if not connection.in_transaction:
+            raise StoreError(f"The store {self._path} rolled the transaction back.")
+        if problem is not None:
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+        return value, problem
+
+    def _told(self, error: BaseException) -> BaseException:
+        return file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
+
+
+def _no_faults(boundary: str) -> None:
+    """Let every boundary pass."""
+
+
+def _ends_all(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(error, sqlite3.Error) and code is not None and code & 0xFF in _ENDS_ALL
+
+
+def _settle(done: "asyncio.Future[object]", value: object, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(value)
+    else:
+        done.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(error))
+
+
+def _seen(done: "asyncio.Future[object]") -> None:
+    """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,48 @@
+"""Stores for the conformance suite: a second adapter adds one line to `KINDS`."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
+
+from mimir.domain.clock import Clock
+from mimir.store.protocol import GraphStore, Row
+from mimir.store.sqlite import SqliteStore
+
+KINDS: Mapping[str, Callable[[Path, Clock], GraphStore]] = {
+    "sqlite": lambda room, clock: SqliteStore(room / ".mimir" / "mimir.db", clock),
+}
+"""Name → a store over this room; two stores made over one room are the same store seen by two processes."""
+
+
+@contextlib.asynccontextmanager
+async def opened(store: GraphStore) -> AsyncIterator[GraphStore]:
+    """Open a store and close it, whatever happens in between."""
+    await store.init()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def put(store: GraphStore, label: str, *rows: Row) -> None:
+    """Write rows in one transaction."""
+    await store.write(lambda ops: ops.upsert(label, rows))
+
+
+async def ids(
+    store: GraphStore, label: str, where: Mapping[str, object], **how: object
+) -> list[str]:
+    """Return the ids that `find` gives, in its order."""
+    found = await store.read(lambda reads: reads.find(label, where, **how))
+    return [row["id"] for row in found]
+
+
+def bare(rows: Iterable[Row]) -> list[dict[str, object]]:
+    """Return rows as plain dicts, for comparing."""
+    return [dict(row) for row in rows]
+
+
+async def settle() -> None:
+    """Let every task that can run do so once."""
+    await asyncio.sleep(0)
