@@ -20,3 +20,15 @@ class ChatModel(Protocol):
             Paused: Trouble that outlasts the retries, or a budget at its end (from wrappers).
         """
         ...
+
+
+class Endpoint(Protocol):
+    """Where a model lives: one HTTP client, shared by all lanes of a process; made once, closed at the end."""
+
+    def for_lane(self, lane: str) -> ChatModel:
+        """Return the model as one lane sees it: `lane` is told to the endpoint where the settings want that."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections; nothing may be asked afterwards."""
+        ...

@@ -1,0 +1,134 @@
+"""A model that remembers: each question is in the lane before it is asked, each answer after; a replayed lane answers by itself.
+
+What is recorded of a question is what is new in it since the one before, so a lane grows with the conversation, not with its square.
+"""
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from mimir.domain.lane import Outcome
+from mimir.domain.message import Answer, Message, ModelRequest
+from mimir.domain.usage import estimate
+from mimir.errors import StoreError
+from mimir.llm import codec
+from mimir.llm.protocol import ChatModel
+
+
+class Journal(Protocol):
+    """What this room wants of a lane."""
+
+    async def call(
+        self,
+        kind: str,
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        work: Callable[[], Awaitable[Outcome]],
+        *,
+        effectful: bool,
+        reserve: int = 0,
+        title: str = "",
+    ) -> Outcome:
+        """Answer from the record, or do `work` and record it.
+
+        Args:
+            kind: "model" or "tool".
+            request: What decides the answer, given all calls of the lane before; hashed.
+            delta: What is stored of the request.
+            work: Asks; awaited at most once.
+            effectful: True: an intent is written before.
+            reserve: Most tokens that the call may cost; charged to the run's budget until the outcome is known.
+            title: For people.
+        """
+        ...
+
+
+class JournaledModel:
+    """A `ChatModel` bound to one lane; calls of one lane come one after another."""
+
+    def __init__(self, inner: ChatModel, lane: Journal) -> None:
+        self._inner = inner
+        self._lane = lane
+        self._before: tuple[Message, ...] = ()
+        self._tokens: list[int] = []
+        """Estimated tokens of each message of `_before`."""
+        self._settings = ""
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Ask, or answer from the record.
+
+        Raises:
+            StoreError: The record holds no answer that can be read.
+        """
+        kept = _common(self._before, request.messages)
+        new = request.messages[kept:]
+        settings = _settings(request)
+        digest = _digest(settings)
+        asked: dict[str, object] = {
+            "kept": kept,
+            "messages": [codec.said(message) for message in new],
+            "settings": digest,
+        }
+        delta: dict[str, object] = {
+            "kept": kept,
+            "messages": [codec.message_json(message) for message in new],
+        }
+        if digest != self._settings:
+            delta["settings"] = settings
+        self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
+        self._before, self._settings = request.messages, digest
+
+        async def work() -> Outcome:
+            answer = await self._inner.ask(request)
+            return Outcome(value=codec.answer_json(answer), usage=answer.usage)
+
+        outcome = await self._lane.call(
+            "model",
+            asked,
+            delta,
+            work,
+            effectful=True,
+            reserve=sum(self._tokens) + _tool_tokens(request) + request.max_tokens,
+            title=request.model,
+        )
+        try:
+            return codec.read_answer(outcome.value)
+        except ValueError as error:
+            raise StoreError(f"A recorded answer cannot be read: {error}.") from None
+
+
+def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
+    """Return how many messages both begin with; as a rule all of `before`."""
+    if now[: len(before)] == before:
+        return len(before)
+    return next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), len(now))
+
+
+def _settings(request: ModelRequest) -> dict[str, object]:
+    """Return all that decides the answer besides the messages."""
+    return {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "tools": [codec.spec_json(spec) for spec in request.tools],
+        "tool_choice": request.tool_choice,
+        "schema": dict(request.schema) if request.schema is not None else None,
+        "schema_name": request.schema_name,
+    }
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tokens(message: Message) -> int:
+    return estimate(message.text) + sum(estimate(c.name + c.arguments) for c in message.calls)
+
+
+def _tool_tokens(request: ModelRequest) -> int:
+    return sum(
+        estimate(spec.description) + estimate(json.dumps(dict(spec.input_schema)))
+        for spec in request.tools
+    )

@@ -1,0 +1,346 @@
+"""The adapter: any LangChain chat model behind our door; ChatOpenAI for everything that speaks OpenAI's protocol.
+
+The only file that imports LangChain, slow to import: `app` does so when a model is first needed. For OpenAI's protocol the client
+that ChatOpenAI holds is used directly (`chat.exchange`), without LangChain's message objects: half the CPU a call, and every
+byte is seen as it comes. Retries are off at every level below `retrying`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Protocol, cast
+from urllib.parse import quote
+
+import httpx2
+import openai
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.messages.tool import ToolCall as LangChainCall
+from langchain_openai import ChatOpenAI
+from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType]  its mappings are bare
+from pydantic import SecretStr
+
+from mimir.domain.clock import Clock
+from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
+from mimir.domain.usage import Usage
+from mimir.errors import ConfigurationError, ModelError
+from mimir.llm.chat import refusal as refusals
+from mimir.llm.chat import wire
+from mimir.llm.chat.dialect import Adaptation
+from mimir.llm.chat.exchange import Exchange
+from mimir.llm.chat.stream import FINISHES, MAX_CALLS, Unreadable
+from mimir.llm.chat.transport import LANE_HEADER, client
+from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
+from mimir.llm.protocol import ChatModel, Endpoint
+
+_FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
+
+
+def open_model(
+    config: EndpointConfig, *, clock: Clock, on_adapt: Callable[[Adaptation], None] | None = None
+) -> Endpoint:
+    """Open an endpoint; nothing is sent yet.
+
+    Args:
+        config: `model` of the form `provider:model` opens that provider's LangChain model; the key and the address
+            are handed to it only where they are set, else it looks for its own.
+        clock: For a Retry-After that is a date.
+        on_adapt: Told once of each parameter that the endpoint does not know.
+
+    Raises:
+        ConfigurationError: The key is missing, or the provider's package is not installed.
+    """
+    provider, name = split_provider(config.model)
+    if provider:
+        return LangChainEndpoint(_opener(provider, config), name, config, clock)
+    if config.is_openai and not config.api_key and "authorization" not in _lower(config.headers):
+        raise ConfigurationError(
+            "No key for OpenAI's endpoint: llm.api_key is not set.",
+            next_step="Set OPENAI_API_KEY, or llm.base_url to a server that needs none; `mimir demo` needs no key.",
+        )
+    return OpenAIEndpoint(replace(config, model=name), clock, on_adapt)
+
+
+class _NoSync(httpx2.BaseTransport):
+    """Stands where ChatOpenAI wants a second, synchronous client; never used."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.UnsupportedProtocol("mimir asks asynchronously only")
+
+
+class OpenAIEndpoint:
+    """Any endpoint of OpenAI's protocol, through the client that ChatOpenAI holds."""
+
+    def __init__(
+        self,
+        config: EndpointConfig,
+        clock: Clock,
+        on_adapt: Callable[[Adaptation], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._http = client(config)
+        chat = ChatOpenAI(
+            model=config.model or "unnamed",
+            base_url=config.base_url,
+            api_key=SecretStr(config.api_key or "none"),
+            max_retries=0,
+            timeout=self._http.timeout,  # unset, it would switch the client's own timeouts off
+            http_async_client=self._http,
+            http_client=httpx2.Client(transport=_NoSync(), trust_env=False),
+            use_responses_api=False,
+            stream_usage=True,
+        )
+        root = cast("openai.AsyncOpenAI", chat.root_async_client)
+
+        async def post(body: Mapping[str, object], headers: Mapping[str, str]) -> httpx2.Response:
+            answered: object = await root.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                body=dict(body),
+                options={"headers": dict(headers)},
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+            return cast(
+                "httpx2.Response", answered
+            )  # what `cast_to` names, before its body is read
+
+        self._exchange = Exchange(post, config, clock, on_adapt)
+
+    def for_lane(self, lane: str) -> ChatModel:
+        """Return the model as one lane sees it."""
+        headers = {LANE_HEADER: quote(lane, safe="/#-_.~")} if self._config.lane_header else {}
+        return _Bound(self._exchange, headers)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+
+class _Bound:
+    def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        self._exchange = exchange
+        self._headers = headers
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        return await self._exchange.ask(request, self._headers)
+
+
+class Opener(Protocol):
+    """Makes the LangChain model of one kind of request."""
+
+    def __call__(self, name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
+        """Make it; `temperature` None: the provider's default."""
+        ...
+
+
+def _opener(provider: str, config: EndpointConfig) -> Opener:
+    fixed = {"base_url": config.base_url} if not config.is_openai else {}
+    if config.api_key:
+        fixed["api_key"] = config.api_key
+
+    def make(name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
+        options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_tokens, **fixed}
+        if temperature is not None:
+            options["temperature"] = temperature
+        try:
+            return cast("BaseChatModel", init_chat_model(name, model_provider=provider, **options))
+        except ImportError:
+            raise ConfigurationError(
+                f"The models of {provider!r} need the package {PROVIDERS[provider]}, which is not installed.",
+                next_step=f"Install it beside mimir: pip install {PROVIDERS[provider]}",
+            ) from None
+        except Exception as error:  # noqa: BLE001  each provider says in its own way that a key is missing
+            fault = config.veil(_line(str(error)))
+        raise ConfigurationError(
+            f"llm.model {config.model!r} cannot be opened: {fault}",
+            next_step=f"Set what {provider} needs: its key's variable, or llm.api_key.",
+        )
+
+    return make
+
+
+class LangChainEndpoint:
+    """Any other LangChain chat model. Structured answers are asked for in words only."""
+
+    def __init__(self, make: Opener, name: str, config: EndpointConfig, clock: Clock) -> None:
+        self._make = make
+        self._name = name
+        self._config = config
+        self._clock = clock
+        self._open: dict[tuple[str, int, float | None], BaseChatModel] = {}
+        self._model(ModelRequest(messages=()))
+
+    def for_lane(self, lane: str) -> ChatModel:
+        """Return the model; these providers are not told of lanes."""
+        return self
+
+    async def aclose(self) -> None:
+        """Do nothing: LangChain's models keep their own connections."""
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Ask once, read as it streams.
+
+        Raises:
+            ModelError: With its scope, as far as the provider's error tells it.
+        """
+        outcome = await self._try(request)
+        if isinstance(outcome, ModelError):
+            raise outcome  # outside of the handler: the provider's error may hold the key
+        return outcome
+
+    def _model(self, request: ModelRequest) -> BaseChatModel:
+        name = split_provider(request.model)[1] or self._name
+        key = (name, request.max_tokens, request.temperature)
+        if key not in self._open:
+            self._open[key] = self._make(*key)
+        return self._open[key]
+
+    async def _try(self, request: ModelRequest) -> Answer | ModelError:
+        try:
+            with tracing_context(enabled=False):
+                async with asyncio.timeout(self._config.answer_seconds):
+                    answer = _answer(await self._collect(request))
+        except TimeoutError:
+            return self._error("the answer did not come in time", scope="call")
+        except Unreadable as error:
+            return self._error(str(error), scope="call")
+        except ConfigurationError:
+            raise
+        except Exception as error:  # noqa: BLE001  every provider has errors of its own
+            return self._named(error)
+        return answer
+
+    async def _collect(self, request: ModelRequest) -> AIMessageChunk:
+        model = self._model(request)
+        runnable = (
+            model.bind_tools([wire.tool(t) for t in request.tools]) if request.tools else model
+        )
+        whole: AIMessageChunk | None = None
+        taken = 0
+        arriving = cast(
+            "AsyncGenerator[AIMessageChunk]", runnable.astream(_history(request.messages))
+        )
+        async with aclosing(arriving):
+            while True:
+                async with asyncio.timeout(self._config.stall_seconds):
+                    chunk = await anext(arriving, None)
+                if chunk is None:
+                    break
+                taken += _size(chunk)
+                if taken > self._config.max_answer_bytes:
+                    raise Unreadable("the answer is too large (llm.max_answer_bytes)")
+                whole = chunk if whole is None else whole + chunk
+        if whole is None:
+            raise Unreadable("the answer is empty")
+        return whole
+
+    def _named(self, error: Exception) -> ModelError:
+        response = getattr(error, "response", None)
+        status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+        if not isinstance(status, int):
+            return self._error(f"{type(error).__name__}: {_line(str(error))}", scope="call")
+        found = refusals.read(status, str(error))
+        ruling = refusals.rule(found)
+        headers = getattr(response, "headers", None)
+        known = cast("Mapping[str, str]", headers) if isinstance(headers, Mapping) else _NOTHING
+        return ModelError(
+            self._veil(f"{ruling.what} ({status}): {refusals.shown(found)}"),
+            scope=ruling.scope,
+            status=status,
+            retry_after_seconds=refusals.wait_seconds(known, self._clock.now()),
+            next_step=ruling.next_step,
+        )
+
+    def _error(self, what: str, *, scope: str) -> ModelError:
+        return ModelError(self._veil(what), scope=scope)
+
+    def _veil(self, what: str) -> str:
+        return self._config.veil(f"The model {self._config.model}: {what}.")
+
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
+
+
+def _history(messages: Sequence[Message]) -> list[BaseMessage]:
+    return [_message(message) for message in wire.messages(messages)]
+
+
+def _message(row: Mapping[str, object]) -> BaseMessage:
+    """Turn a message as it stands on the wire into LangChain's: there it is already well formed."""
+    text = cast("str", row["content"] or "")
+    match row["role"]:
+        case "system":
+            return SystemMessage(text)
+        case "user":
+            return HumanMessage(text)
+        case "tool":
+            return ToolMessage(text, tool_call_id=cast("str", row["tool_call_id"]))
+        case _:
+            calls = cast("Sequence[Mapping[str, object]]", row.get("tool_calls", ()))
+            return AIMessage(text, tool_calls=[_past_call(call) for call in calls])
+
+
+def _past_call(row: Mapping[str, object]) -> LangChainCall:
+    function = cast("Mapping[str, str]", row["function"])
+    return LangChainCall(
+        name=function["name"],
+        args=json.loads(function["arguments"]),
+        id=cast("str", row["id"]),
+        type="tool_call",
+    )
+
+
+def _size(chunk: AIMessageChunk) -> int:
+    return len(str(chunk.text)) + sum(len(c["args"] or "") for c in chunk.tool_call_chunks)
+
+
+def _answer(whole: AIMessageChunk) -> Answer:
+    message = Message(role="assistant", text=wire.clean(str(whole.text)), calls=_calls(whole))
+    finish = "tool_calls" if message.calls else "stop"
+    for key in _FINISH_KEYS:
+        said = str(whole.response_metadata.get(key, "")).lower()
+        if FINISHES.get(said) in ("length", "content_filter"):
+            finish = FINISHES[said]
+    if finish == "content_filter":  # what came before the filter is no answer
+        message = Message(role="assistant", text="")
+    counted = whole.usage_metadata
+    usage = counted and Usage(
+        input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
+    )
+    model = str(whole.response_metadata.get("model_name", ""))
+    return Answer(
+        message=message, finish=finish, usage=usage or None, model=wire.clean(model)[:200]
+    )
+
+
+def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
+    """Return the calls with their arguments as text: what could not be read as JSON stays as it came."""
+    if len(whole.tool_call_chunks) > MAX_CALLS:
+        raise Unreadable(f"the answer asks for more than {MAX_CALLS} tool calls")
+    return tuple(
+        ToolCall(
+            id=wire.clean(row["id"] or f"call-{number}")[:256],
+            name=wire.clean(row["name"] or "")[:256],
+            arguments=wire.clean(row["args"] or ""),
+        )
+        for number, row in enumerate(whole.tool_call_chunks)
+    )
+
+
+def _lower(headers: Mapping[str, str]) -> set[str]:
+    return {name.lower() for name in headers}

@@ -1,0 +1,127 @@
+"""The one place where model calls are tried again.
+
+Everything below raises at once; everything above sees an answer, a pause, or an error that ends the attempt.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mimir.domain.clock import Clock
+from mimir.domain.message import Answer, ModelRequest
+from mimir.errors import ModelError, Paused
+from mimir.llm.protocol import ChatModel
+
+_JITTER = 0.25
+"""Share by which a delay is spread, so that calls that failed together do not come back together."""
+_WAIT_JITTER = 0.05
+"""The same after a Retry-After: never earlier than asked, at most this much later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often, how long, how far apart."""
+
+    tries: int = 6
+    """The first one included."""
+    window_seconds: float = 300.0
+    """No try begins later than this after the first failure; one that is under way may end."""
+    first_delay_seconds: float = 1.0
+    factor: float = 2.0
+    longest_delay_seconds: float = 60.0
+    longest_wait_seconds: float = 120.0
+    """Cap of a Retry-After."""
+
+    def delay(self, failures: int, asked: float | None, spread: float) -> float:
+        """Return how long to wait before the next try.
+
+        Args:
+            failures: So far, at least 1.
+            asked: Seconds of a Retry-After; None: not said. 0 means "at once" and is believed the first time only.
+            spread: Random, 0 to 1.
+        """
+        if asked is not None and (asked > 0 or failures == 1):
+            wait = min(max(asked, 0.0), self.longest_wait_seconds)
+            return wait * (1 + _WAIT_JITTER * spread)
+        delay = self.first_delay_seconds * self.factor ** min(failures - 1, 30)
+        return min(delay, self.longest_delay_seconds) * (1 + _JITTER * (2 * spread - 1))
+
+
+class Chance(Protocol):
+    """A source of chance, such as a `random.Random`."""
+
+    def random(self) -> float:
+        """Return a number from 0 to below 1."""
+        ...
+
+
+class RetryingModel:
+    """A `ChatModel` that outlasts short trouble, and pauses the run for what it cannot outlast."""
+
+    def __init__(
+        self,
+        inner: ChatModel,
+        policy: RetryPolicy,
+        *,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]],
+        chance: Chance,
+        on_retry: Callable[[ModelError, float], None] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._policy = policy
+        self._clock = clock
+        self._sleep = sleep
+        self._chance = chance
+        self._on_retry = on_retry
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Ask until there is an answer.
+
+        Raises:
+            ModelError: Scope `attempt`: this conversation cannot be answered.
+            Paused: Reason `provider` (75): trouble outlasted the retries. Reason `configuration` (78): a person must act.
+        """
+        failures, first_failure = 0, 0.0
+        while True:
+            try:
+                return await self._inner.ask(request)
+            except ModelError as error:
+                trouble = error
+            if trouble.scope != "call":
+                break
+            failures += 1
+            now = self._clock.monotonic()
+            first_failure = first_failure if failures > 1 else now
+            delay = self._policy.delay(failures, trouble.retry_after_seconds, self._chance.random())
+            late = now + delay - first_failure > self._policy.window_seconds
+            if failures >= self._policy.tries or late:
+                raise _outlasted(trouble, failures)
+            if self._on_retry is not None:
+                self._on_retry(trouble, delay)
+            await self._sleep(delay)
+        if trouble.scope == "run":
+            raise _fatal(trouble)
+        raise trouble
+
+
+def _outlasted(trouble: ModelError, failures: int) -> Paused:
+    times = "once" if failures == 1 else f"{failures} times"
+    wait = trouble.retry_after_seconds
+    until = f" It asks to wait {wait:.0f} s." if wait else ""
+    return Paused(
+        f"{trouble} Tried {times}.{until}",
+        reason="provider",
+        exit_code=75,
+        next_step="Nothing is lost: `mimir resume` goes on when the endpoint answers again.",
+    )
+
+
+def _fatal(trouble: ModelError) -> Paused:
+    fix = trouble.next_step or "Correct llm.base_url, llm.api_key or llm.model."
+    return Paused(
+        str(trouble),
+        reason="configuration",
+        exit_code=78,
+        next_step=f"{fix} Then: `mimir resume`.",
+    )
