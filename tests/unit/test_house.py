@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,35 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIPPED_PROJECT = ROOT / "mimir" / "demo" / "project"
 """Data: the small project that the demo works on, copied out before use."""
 MAX_LINES = 450
+DECIDING = (
+    "domain",
+    "agents.breaker",
+    "agents.context",
+    "attempts.brief",
+    "planning.chain",
+    "planning.check",
+    "planning.render",
+    "qc.parse",
+    "qc.quotes",
+    "qc.rule",
+    "qc.score",
+    "qc.seal",
+    "reporting.metrics",
+    "reporting.summary",
+    "scheduling.decide",
+    "scheduling.priority",
+    "scheduling.retry",
+)
+"""Modules that decide; each that exists must stand in the contract "Deciding needs no I/O"."""
+CONCRETE = (
+    "llm.langchain",
+    "llm.scripted",
+    "store.neo4j",
+    "store.sqlite",
+    "tools.files",
+    "tools.shell",
+)
+"""Adapters; each that exists must stand in the contract "Only app names a concrete store, model or tool"."""
 SKIPS = re.compile(r"pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip\w*")
 
 
@@ -65,6 +95,28 @@ def test_no_test_is_skipped(path: Path):
 def test_tests_are_no_packages():
     """With `--import-mode=importlib` an `__init__.py` would let two tests of one name meet."""
     assert [named(path) for path in sources("tests") if path.name == "__init__.py"] == []
+
+
+def contract(name: str) -> dict[str, list[str]]:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = configured["tool"]["importlinter"]["contracts"]
+    return next(found for found in contracts if found["name"] == name)
+
+
+def existing(modules: tuple[str, ...]) -> set[str]:
+    paths = {f"mimir.{name}": ROOT / "mimir" / name.replace(".", "/") for name in modules}
+    return {
+        name for name, path in paths.items() if path.is_dir() or path.with_suffix(".py").exists()
+    }
+
+
+def test_what_decides_is_under_the_contract_that_forbids_effects():
+    assert existing(DECIDING) - set(contract("Deciding needs no I/O")["source_modules"]) == set()
+
+
+def test_what_is_concrete_is_under_the_contract_that_hides_it():
+    hidden = contract("Only app names a concrete store, model or tool")["forbidden_modules"]
+    assert existing(CONCRETE) - set(hidden) == set()
 
 
 def test_imports_only_go_down():
