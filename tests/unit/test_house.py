@@ -122,7 +122,7 @@ def test_what_is_concrete_is_under_the_contract_that_hides_it():
 
 def test_imports_only_go_down():
     done = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
