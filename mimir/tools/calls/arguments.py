@@ -1,0 +1,185 @@
+"""The arguments of a tool call, read strictly: what is unclear is refused with a reason, never guessed. Pure.
+
+A model's text may be anything: half a JSON object, ten thousand brackets, `NaN`, the same key twice. One object of known names and
+right types comes out, or a `ToolError` that says what to send.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, cast
+
+from mimir.domain.message import ToolSpec
+from mimir.errors import ToolError
+from mimir.tools.calls import schema
+from mimir.tools.calls.wording import listed, nearest, quoted
+
+MAX_CHARS = 1_000_000
+"""Longest text of arguments that is read at all."""
+MAX_DEPTH = 16
+"""Deepest nesting of lists and objects; far below where the JSON reader runs out of stack."""
+MAX_DIGITS = 18
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Checked arguments of one call; the readers never fail on what the tool's schema allows."""
+
+    values: Mapping[str, object]
+    """In the order of the tool's schema."""
+
+    @property
+    def first(self) -> str:
+        """The first argument, as words: what the call is about."""
+        value = next(iter(self.values.values()), "")
+        if isinstance(value, list):
+            return " ".join(map(str, cast("list[object]", value)))
+        return str(value)
+
+    def has(self, name: str) -> bool:
+        """Tell whether the model gave it."""
+        return name in self.values
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a string argument."""
+        return cast("str", self.values.get(name, default))
+
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number."""
+        return cast("int", self.values.get(name, default))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings; empty if it was not given."""
+        return tuple(cast("Sequence[str]", self.values.get(name, ())))
+
+    def mapping(self, name: str) -> Mapping[str, object]:
+        """Return an object; empty if it was not given."""
+        return cast("Mapping[str, object]", self.values.get(name, {}))
+
+
+def read(raw: str, spec: ToolSpec) -> Arguments:
+    """Read the arguments of a call of the tool `spec`.
+
+    An empty text is taken for `{}`: providers send it for calls without arguments.
+
+    Raises:
+        ToolError: Not one JSON object of the tool's arguments; `next_step` says what the tool takes.
+    """
+    try:
+        return Arguments(_checked(_object(raw, spec.name), spec))
+    except ToolError as error:
+        error.next_step = error.next_step or schema.usage(spec.name, spec.input_schema)
+        raise
+
+
+def _object(raw: str, tool: str) -> Mapping[str, object]:
+    if len(raw) > MAX_CHARS:
+        raise ToolError(
+            f"The arguments of {tool} are {len(raw):,} characters long; at most {MAX_CHARS:,} are read.",
+            next_step="Send less at once: write a long file in parts.",
+        )
+    if _depth(raw) > MAX_DEPTH:
+        raise ToolError(
+            f"The arguments of {tool} are nested more than {MAX_DEPTH} levels deep; nothing was read."
+        )
+    try:
+        value = json.loads(
+            raw if raw.strip() else "{}",
+            object_pairs_hook=_pairs,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except json.JSONDecodeError as error:
+        raise ToolError(
+            f"The arguments of {tool} are not valid JSON: {error.msg} (line {error.lineno}, column {error.colno}). "
+            "Nothing was run."
+        ) from None
+    if not isinstance(value, dict):
+        raise ToolError(f"The arguments of {tool} must be one JSON object, such as {{…}}.")
+    return cast("dict[str, object]", value)
+
+
+def _checked(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, object]:
+    known = cast("Mapping[str, schema.Schema]", spec.input_schema.get("properties", {}))
+    required = cast("Sequence[str]", spec.input_schema.get("required", ()))
+    for name in values:
+        if name not in known:
+            raise ToolError(f"{spec.name} has no argument {quoted(name)}.{nearest(name, known)}")
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise ToolError(f"{spec.name} was called without {listed(missing)}.")
+    _encodable(values, spec.name)
+    return {
+        name: schema.check(values[name], known[name], f"argument {name} of {spec.name}")
+        for name in known
+        if name in values
+    }
+
+
+def _depth(raw: str) -> int:
+    """Return the deepest nesting, brackets in strings not counted; linear, whatever the text is."""
+    deepest = depth = 0
+    for found in _BRACKETS.finditer(raw):
+        match found[0][0]:
+            case "[" | "{":
+                depth += 1
+                deepest = max(deepest, depth)
+            case "]" | "}":
+                depth -= 1
+            case _:
+                pass
+    return deepest
+
+
+def _encodable(value: object, tool: str) -> None:
+    match value:
+        case str():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ToolError(
+                    f"The arguments of {tool} hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
+                    next_step="Write the character itself, or both halves of its escape.",
+                ) from None
+        case list():
+            for item in cast("list[object]", value):
+                _encodable(item, tool)
+        case Mapping():
+            for key, item in cast("Mapping[str, object]", value).items():
+                _encodable(key, tool)
+                _encodable(item, tool)
+        case _:
+            pass
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for key, value in pairs:
+        if key in out:
+            raise ToolError(
+                f"The key {quoted(key)} stands twice in the arguments; nothing was run."
+            )
+        out[key] = value
+    return out
+
+
+def _constant(name: str) -> NoReturn:
+    raise ToolError(f"{name} in the arguments is no JSON number; nothing was run.")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too large.")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too large.")
+    return int(text)

@@ -1,0 +1,72 @@
+"""How much of a long text a model sees at once: whole lines, a mark where something is left out, a way to read on. Pure."""
+
+from dataclasses import dataclass
+
+MAX_CHARS = 20_000
+"""Most characters of one result, if a tool is not built with another bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A stretch of lines."""
+
+    text: str
+    first: int
+    """1-based number of the first line shown; 0 if the text has no lines."""
+    last: int
+    """Number of the last line shown."""
+    total: int
+    cut: int = 0
+    """Characters that line `last` lost at its end, because it alone is longer than the page."""
+
+
+def page(text: str, offset: int, limit: int | None, max_chars: int = MAX_CHARS) -> Page:
+    """Return whole lines from line `offset` (1-based) on, at most `limit`, at most `max_chars` characters.
+
+    Lines end with a line feed only, as in git and editors; a last line without it counts.
+    """
+    lines = lines_of(text)
+    shown: list[str] = []
+    room = max_chars
+    for line in lines[offset - 1 : None if limit is None else offset - 1 + limit]:
+        if len(line) > room and shown:
+            break
+        shown.append(line[:max_chars])
+        room -= len(line)
+        if room < 0:
+            break
+    last = offset - 1 + len(shown)
+    cut = max(0, len(lines[last - 1]) - max_chars) if shown else 0
+    return Page(
+        text="".join(shown), first=offset if shown else 0, last=last, total=len(lines), cut=cut
+    )
+
+
+def lines_of(text: str) -> list[str]:
+    """Return lines with their ends; "".join of them is the text."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def ends(text: str, max_chars: int = MAX_CHARS, *, left_out_before: int = 0) -> str:
+    """Return the head and the tail of a long text with a mark between them.
+
+    Commands say what they do first and what went wrong last, so the tail gets the larger share.
+
+    Args:
+        text: Of any length.
+        max_chars: Most characters that are kept, the mark not counted.
+        left_out_before: Characters that were already left out of `text` by whoever caught it.
+    """
+    if len(text) <= max_chars:
+        return text
+    head, tail = text[: max_chars // 3], text[-(max_chars - max_chars // 3) :]
+    head = head[: head.rfind("\n") + 1] or head
+    tail = tail[tail.find("\n") + 1 :] or tail
+    missing = len(text) - len(head) - len(tail) + left_out_before
+    joint = "" if head.endswith("\n") else "\n"
+    return (
+        f"{head}{joint}[… {missing:,} characters left out here: filter the output "
+        f"(grep, head, tail) or send it to a file and read that …]\n{tail}"
+    )

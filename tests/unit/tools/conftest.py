@@ -1,0 +1,25 @@
+"""What several tests of the tools' room need."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.message import ToolSpec
+from mimir.tools.artifacts import ArtifactTools
+from mimir.tools.files import FileTools
+from mimir.tools.memory import MemoryTools
+from mimir.tools.shell import RunTool
+from mimir.workspace.paths import Tree
+from tests.support.toolbox import FakeArtifacts, FakeMemory, FakeRan, FakeSandbox
+
+
+@pytest.fixture
+def all_specs(tmp_path: Path) -> tuple[ToolSpec, ...]:
+    """The descriptions of all tools that there are."""
+    toolsets = (
+        FileTools(Tree(tmp_path)),
+        RunTool(FakeSandbox(FakeRan()), tmp_path),
+        ArtifactTools(FakeArtifacts({}), ()),
+        MemoryTools(FakeMemory()),
+    )
+    return tuple(spec for toolset in toolsets for spec in toolset.specs)
