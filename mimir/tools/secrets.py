@@ -1,0 +1,172 @@
+"""Secrets in text, found by value and by pattern, replaced by `[redacted:kind]`. Pure.
+
+Known values are found raw and as base64, hex, URL or JSON text of them; patterns find keys that nobody told us of. The number of
+lines never changes, so that line numbers stay true. Every step is linear in the text, because the text may have been written to make
+it slow.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
+
+MARK = "[redacted:"
+MIN_CHARS = 4
+"""Shorter known values are not looked for: they are in every text."""
+FREE_CHARS = 8
+"""Shorter known values are replaced only where they stand as a word of their own."""
+
+_HEADER = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_FOOTER = r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_BODY = r"(?:(?!-----)[A-Za-z0-9+/=\s:,.\\-]){16,}+"
+_ALONE = r"(?<![\w-])"
+_KEY_NAME = r"(?:API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|TOKEN|PASSWORD|PASSWD)"
+
+_PATTERNS: tuple[tuple[str, str, str, str], ...] = (
+    ("private-key", "-----begin", "", rf"{_HEADER}{_BODY}(?:{_FOOTER})?"),
+    ("token", "eyj", _ALONE, r"eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]{8,}"),
+    ("api-key", "sk-", _ALONE, r"sk-(?=[\w-]*\d|[\w-]{29})[\w-]{16,}"),
+    ("token", "ghp_ gho_ ghu_ ghs_ ghr_", _ALONE, r"gh[opusr]_[A-Za-z0-9]{20,}"),
+    ("token", "npm_ hf_", _ALONE, r"(?:npm|hf)_[A-Za-z0-9]{20,}"),
+    ("token", "github_pat_", _ALONE, r"github_pat_\w{20,}"),
+    ("token", "glpat- pypi-", _ALONE, r"(?:glpat|pypi)-[\w-]{20,}"),
+    ("token", "xox", _ALONE, r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("api-key", "aiza", _ALONE, r"AIza[\w-]{35}"),
+    ("api-key", "akia asia", _ALONE, r"(?:AKIA|ASIA)[0-9A-Z]{16}(?!\w)"),
+    ("token", "bearer", r"(?i:\bbearer[ \t]{1,8})", r"[\w.~+/-]{16,}={0,2}"),
+    (
+        "token",
+        "basic",
+        r"(?i:\bauthorization:[ \t]{0,8}basic[ \t]{1,8})",
+        r"[A-Za-z0-9+/]{8,}={0,2}",
+    ),
+    (
+        "password",
+        "://",
+        r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@'\"]{0,100}:",
+        r"[^\s/@'\"]{1,200}(?=@)",
+    ),
+    (
+        "secret",
+        "key= secret= token= password= passwd=",
+        rf"(?<![\w$])(?:[A-Z0-9]{{1,20}}_){{0,6}}{_KEY_NAME}=['\"]?",
+        r"[A-Za-z0-9+/=_.~!@#%^&*:-]{8,}(?=[\s'\"]|\Z)",
+    ),
+)
+"""(kind, words of which one is in every match, in lower case, what stands before it and stays, what is replaced)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """One way in which a known value is written."""
+
+    text: str
+    wraps: bool = False
+    """True: base64 or hex, which programs break into lines."""
+
+
+class Redactor:
+    """Replaces secrets in text; doing it twice changes nothing more."""
+
+    def __init__(self, known: Collection[str] = ()) -> None:
+        """Prepare for these values.
+
+        Args:
+            known: Values of keys and passwords, in any order; ones shorter than `MIN_CHARS` are not looked for.
+        """
+        forms = {form.text: form for value in known for form in _forms(value)}
+        self._forms = sorted(forms.values(), key=lambda f: (-len(f.text), f.text))
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without secrets; equal to it if there was none."""
+        text = self._without_known(text)
+        lowered = text.lower()
+        for kind, words, pattern in _COMPILED:
+            if any(word in lowered for word in words):
+                text = pattern.sub(lambda m, kind=kind: m["keep"] + _mark(kind, m["secret"]), text)
+        return _without_key_tail(text)
+
+    def _without_known(self, text: str) -> str:
+        joined = text.replace("\r", "").replace("\n", "") if self._forms and "\n" in text else ""
+        for form in self._forms:
+            if form.text in text:
+                text = _whole(form.text).sub(lambda m: _mark("secret", m[0]), text)
+            if form.wraps and form.text in joined:
+                text = _wrapped(form.text).sub(lambda m: _mark("secret", m[0]), text)
+        return text
+
+
+_COMPILED = tuple(
+    (
+        kind,
+        tuple(words.split()),
+        re.compile(rf"(?P<keep>{keep})(?!\[redacted:)(?P<secret>{secret})", re.ASCII),
+    )
+    for kind, words, keep, secret in _PATTERNS
+)
+
+
+def _mark(kind: str, secret: str) -> str:
+    return f"{MARK}{kind}]" + "\n" * secret.count("\n")
+
+
+def _whole(form: str) -> re.Pattern[str]:
+    word = re.escape(form)
+    return re.compile(word if len(form) >= FREE_CHARS else rf"(?<!\w){word}(?!\w)")
+
+
+def _wrapped(form: str) -> re.Pattern[str]:
+    return re.compile(r"(?:\r?\n)?".join(map(re.escape, form)))
+
+
+def _forms(value: str) -> Iterator[_Form]:
+    """Yield the texts in which a known value may stand."""
+    value = value.strip()
+    if len(value) < MIN_CHARS:
+        return
+    data = value.encode("utf-8", "surrogatepass")
+    escaped = (
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        quote(data, safe=""),
+        quote(data),
+        quote_plus(data),
+        "".join(f"%{b:02X}" for b in data),
+    )
+    for text in escaped:
+        yield _Form(text=text)
+        yield _Form(text=re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text))
+    if len(value) >= FREE_CHARS:
+        yield _Form(text=data.hex(), wraps=True)
+        yield _Form(text=data.hex().upper(), wraps=True)
+        for core in _base64_cores(data):
+            yield _Form(text=core, wraps=True)
+            yield _Form(text=core.replace("+", "-").replace("/", "_"), wraps=True)
+
+
+def _base64_cores(data: bytes) -> Iterator[str]:
+    """Yield what of the value's base64 does not depend on the bytes around it, for each of the three positions."""
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + data).decode()
+        yield whole[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+
+
+_KEY_END = re.compile(_FOOTER)
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+
+
+def _without_key_tail(text: str) -> str:
+    """Replace the lines before a private key's last line whose first line was cut off."""
+    if "PRIVATE KEY" not in text:
+        return text
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        first = at
+        while first and _KEY_LINE.fullmatch(lines[first - 1].strip()) and _KEY_END.search(line):
+            first -= 1
+        if first < at:
+            lines[first : at + 1] = [f"{MARK}private-key]"] + [""] * (at - first)
+    return "\n".join(lines)
