@@ -1,0 +1,132 @@
+"""Which paths of a workspace an agent may see, and which it may write. Pure rules over names; `workspace.paths` keeps the walls.
+
+A path is judged in its one normal form, so that `./chains//x` is not another file than `chains/x`.
+"""
+
+import unicodedata
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.errors import ToolError
+from mimir.tools.calls.failing import Denied
+from mimir.tools.calls.wording import listed, quoted
+
+MAX_PATH_BYTES = 1024
+MAX_NAME_BYTES = 255
+ENGINE_NAMES = frozenset({".git"})
+"""Hidden at any depth: what lies there belongs to git, and may hold credentials."""
+WORKSPACE = "/workspace"
+"""Where commands see the workspace; models copy it into paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What one agent may see and write."""
+
+    files: tuple[str, ...] = ()
+    """Globs that it may write; empty: any."""
+    forbidden: tuple[str, ...] = ()
+    """Globs that nobody may write."""
+    hidden: frozenset[str] = frozenset()
+    """Top-level names that are not there for it, in lower case."""
+    allow_hidden: frozenset[str] = frozenset()
+    """Exact paths below hidden names that it may read, because its task lists them as context."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        files: Collection[str] = (),
+        forbidden: Collection[str] = (),
+        hidden: Collection[str] = (),
+        allow_hidden: Collection[str] = (),
+    ) -> "Scope":
+        """Make a scope from lists as plans and settings have them."""
+        return cls(
+            files=tuple(files),
+            forbidden=tuple(forbidden),
+            hidden=frozenset(map(_folded, hidden)),
+            allow_hidden=frozenset("/".join(_parts(path)) for path in allow_hidden),
+        )
+
+    def sees(self, path: str) -> bool:
+        """Tell whether a path, in normal form, is there for this agent."""
+        folded = [_folded(part) for part in path.split("/")]
+        if ENGINE_NAMES.intersection(folded):
+            return False
+        return folded[0] not in self.hidden or path in self.allow_hidden
+
+    def require_visible(self, path: str) -> None:
+        """Let a path, in normal form, be read.
+
+        Raises:
+            Denied: It is not there for this agent.
+        """
+        if not self.sees(path):
+            raise Denied(
+                f"{quoted(path)} is not part of the workspace of this task.",
+                next_step="Use list_files to see what is there, and work without it.",
+            )
+
+    def require_writable(self, path: str) -> None:
+        """Let a path, in normal form, be written.
+
+        Raises:
+            Denied: It belongs to the engine, or is not among the task's files.
+        """
+        parts = [_folded(part) for part in path.split("/")]
+        engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
+        if engine or matches(path, self.forbidden) or matches(_folded(path), self.forbidden):
+            raise Denied(
+                f"{quoted(path)} belongs to the engine; no task may change it.",
+                next_step="Leave it as it is.",
+            )
+        if self.files and not matches(path, self.files):
+            raise Denied(
+                f"{quoted(path)} is not among the files of this task ({listed(self.files)}).",
+                next_step="Make the change in one of those, or say in your answer why it is needed.",
+            )
+
+
+def normal(path: str) -> str:
+    """Return the one form of a path below the workspace: `a/b`, without `.` and empty parts.
+
+    Raises:
+        Denied: It is absolute or climbs with `..`.
+        ToolError: It is empty, too long, or holds a NUL.
+    """
+    if "\0" in path:
+        raise ToolError("A path cannot hold a NUL character.", next_step="Leave it out.")
+    parts = _parts(path)
+    if path.startswith("/") or parts[:1] == ["~"]:
+        raise Denied(
+            f"The path {quoted(path)} is not relative to the workspace.{_relative_hint(path)}",
+            next_step="Give paths as list_files shows them.",
+        )
+    if ".." in parts:
+        raise Denied(
+            f"The path {quoted(path)} climbs with '..', which is not allowed.",
+            next_step="Give paths as list_files shows them.",
+        )
+    if not parts:
+        raise ToolError("The path is empty.", next_step="Name a file, such as 'src/main.py'.")
+    whole = "/".join(parts)
+    longest = max(len(part.encode()) for part in parts)
+    if longest > MAX_NAME_BYTES or len(whole.encode()) > MAX_PATH_BYTES:
+        raise ToolError(f"The path {quoted(path)} is too long.", next_step="Choose shorter names.")
+    return whole
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _folded(name: str) -> str:
+    """Fold what some file systems take for the same name."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _relative_hint(path: str) -> str:
+    inside = path.removeprefix(f"{WORKSPACE}/")
+    return f" Did you mean {quoted(inside)}?" if inside != path and inside else ""
