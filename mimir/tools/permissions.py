@@ -1,0 +1,74 @@
+"""Which tools a call may use: the plan's list ∩ the role's ∩ the policy; what nothing grants is denied. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from mimir.tools.calls.wording import listed, quoted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the person allows everywhere; globs over tool names."""
+
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    """Wins over `allow`."""
+
+    def permits(self, tool: str) -> bool:
+        """Tell whether the policy lets this tool be used."""
+        return _matches(tool, self.allow) and not _matches(tool, self.deny)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a tool may be used, and why not."""
+
+    granted: bool
+    reason: str = ""
+    """For the model; empty when granted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """Everything that decides what one agent may use."""
+
+    role: str
+    role_tools: tuple[str, ...]
+    """What the role grants at most (`domain.agent.ROLES`)."""
+    plan_tools: tuple[str, ...] = ()
+    """The task's own list, for the worker; empty: the plan takes nothing away."""
+    policy: Policy = Policy()
+
+    def decide(self, tool: str) -> Decision:
+        """Grant one tool or say who refuses it."""
+        if tool not in self.role_tools:
+            return _no(f"the role {quoted(self.role)} may not use {quoted(tool)}.")
+        if self.plan_tools and tool not in self.plan_tools:
+            return _no(
+                f"{quoted(tool)} is not among the tools of this task ({listed(self.plan_tools)})."
+            )
+        if not self.policy.permits(tool):
+            return _no(f"{quoted(tool)} is switched off by the policy of this installation.")
+        return Decision(granted=True)
+
+    def granted(self, tools: Iterable[str]) -> tuple[str, ...]:
+        """Return those of `tools` that may be used, in their order."""
+        return tuple(tool for tool in tools if self.decide(tool).granted)
+
+    def why(self, tool: str) -> str:
+        """Return why `tool` is refused; empty if it is granted."""
+        return self.decide(tool).reason
+
+
+def not_granted(tool: str) -> str:
+    """Return the reason where nobody knows a better one."""
+    return f"{quoted(tool)} was not granted to this agent."
+
+
+def _no(reason: str) -> Decision:
+    return Decision(granted=False, reason=reason)
+
+
+def _matches(tool: str, globs: Collection[str]) -> bool:
+    return any(fnmatchcase(tool, glob) for glob in globs)

@@ -1,0 +1,65 @@
+"""What nothing grants is denied, and who refuses is named."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.tools.permissions import Policy, Rights, not_granted
+
+NAMES = st.sampled_from(ALL_TOOLS)
+LISTS = st.lists(NAMES, max_size=6).map(tuple)
+
+
+@given(LISTS, LISTS, LISTS, LISTS, NAMES)
+def test_granted_is_what_plan_role_and_policy_all_grant(
+    role: tuple[str, ...],
+    plan: tuple[str, ...],
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    tool: str,
+):
+    rights = Rights(
+        role="worker", role_tools=role, plan_tools=plan, policy=Policy(allow=allow, deny=deny)
+    )
+    wanted = tool in role and (not plan or tool in plan) and tool in allow and tool not in deny
+    decision = rights.decide(tool)
+    assert decision.granted is wanted
+    assert bool(decision.reason) is not wanted
+    assert rights.why(tool) == decision.reason
+    assert rights.granted([tool]) == ((tool,) if wanted else ())
+
+
+def test_no_grant_is_a_denial():
+    assert not Rights(role="ecko", role_tools=ROLES["ecko"].tools).decide("read_file").granted
+    assert not Policy(allow=()).permits("read_file")
+
+
+def test_a_policy_speaks_in_globs():
+    policy = Policy(deny=("memory_*", "run"))
+    rights = Rights(role="worker", role_tools=ALL_TOOLS, policy=policy)
+    assert rights.granted(ALL_TOOLS) == (
+        "read_file", "list_files", "grep", "write_file", "edit_file", "delete_file", "read_artifact",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rights", "said"),
+    [
+        (Rights(role="qc", role_tools=("read_file",)), "the role 'qc' may not use 'run'."),
+        (
+            Rights(role="worker", role_tools=("run",), plan_tools=("read_file", "grep")),
+            "'run' is not among the tools of this task (read_file, grep).",
+        ),
+        (
+            Rights(role="worker", role_tools=("run",), policy=Policy(allow=("read_*",))),
+            "'run' is switched off by the policy of this installation.",
+        ),
+    ],
+)
+def test_the_reason_names_who_refuses(rights: Rights, said: str):
+    assert rights.why("run") == said
+
+
+def test_where_nobody_knows_better_the_tool_is_named():
+    assert not_granted("run") == "'run' was not granted to this agent."
