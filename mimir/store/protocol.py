@@ -9,7 +9,10 @@ from typing import Literal, Protocol, TypeVar
 T = TypeVar("T")
 
 Value = str | int | float | bool | list[str] | None
-"""What a property may hold. None means "not there"; maps are JSON text in a property whose name ends in `Json`."""
+"""What a property may hold. None means "not there"; maps are JSON text in a property whose name ends in `Json`.
+
+Text is what UTF-8 can carry, NUL included: a half surrogate becomes U+FFFD on its way in. `schema.accept` is the whole rule.
+"""
 Row = Mapping[str, Value]
 """A node's properties, `id` among them; flat, camelCase."""
 Compare = tuple[Literal["in", "!=", "<", "<=", ">", ">="], object]
@@ -33,11 +36,15 @@ class Reads(Protocol):
     def find(
         self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
     ) -> list[Row]:
-        """Return nodes that match all of `where`; `order` names properties, a leading `-` for descending. Ties by id."""
+        """Return nodes that match all of `where`; `order` names properties, a leading `-` for descending. Ties by id.
+
+        Nodes without the property come first, and last when descending. Types are compared strictly: True is not 1, a list is
+        not its JSON text; `<` and its kin hold between numbers or between texts only.
+        """
         ...
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
-        """Count nodes by the value of one property (as text)."""
+        """Count nodes by the value of one property (as text); "" where it is not there."""
         ...
 
     def neighbours(self, id: str, types: Sequence[str], direction: Direction, /) -> list[str]:
@@ -63,7 +70,10 @@ class Reads(Protocol):
         ...
 
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
-        """Yield every node as (label, row), then every edge as (source, type, target), in a fixed order."""
+        """Yield every node as (label, row), then every edge as (source, type, target), in a fixed order.
+
+        To be used up inside the transaction, as every verb: afterwards they refuse.
+        """
         ...
 
 
@@ -71,7 +81,11 @@ class Ops(Reads, Protocol):
     """All verbs, inside one write transaction: everything or nothing."""
 
     def upsert(self, label: str, rows: Sequence[Row], /) -> None:
-        """Make nodes, or set properties of existing ones (None removes)."""
+        """Make nodes, or set properties of existing ones (None removes).
+
+        Raises:
+            StoreError: A row that `schema.accept` refuses, or an id that a node of another label has.
+        """
         ...
 
     def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
@@ -87,7 +101,10 @@ class Ops(Reads, Protocol):
         ...
 
     def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
-        """Compare and set under the node's write lock; bumps `version`; the new row, or None if `expect` did not hold."""
+        """Compare and set under the node's write lock; bumps `version`; the new row, or None if `expect` did not hold.
+
+        With an empty `expect` and empty `props` it takes the node's lock and reads it: what follows is decided on that row.
+        """
         ...
 
     def delete(self, label: str, ids: Sequence[str], /) -> int:

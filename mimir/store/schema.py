@@ -219,16 +219,19 @@ def value(given: object) -> Value:
         return well_formed(str(given))
     if isinstance(given, int | float):
         return _number(given)
-    if isinstance(given, list | tuple):
-        parts = list(cast("Sequence[object]", given))
-        texts = [well_formed(part) for part in parts if isinstance(part, str)]
-        if len(texts) == len(parts):
-            return texts
-    raise StoreError(f"A property cannot hold {_shown(given)}.")
+    texts = _texts(given)
+    if texts is None:
+        raise StoreError(f"A property cannot hold a {type(given).__name__}: {str(given)[:80]!r}.")
+    return texts
 
 
-def _shown(given: object) -> str:
-    return f"a {type(given).__name__}: {str(given)[:80]!r}"
+def _texts(given: object) -> list[str] | None:
+    """Return a list of texts; None: it is none."""
+    if not isinstance(given, list | tuple):
+        return None
+    parts = list(cast("Sequence[object]", given))
+    texts = [well_formed(part) for part in parts if isinstance(part, str)]
+    return texts if len(texts) == len(parts) else None
 
 
 def _number(given: float) -> int | float:

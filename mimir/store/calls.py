@@ -1,0 +1,355 @@
+"""The rows of a lane: how a call is kept, what a write of the journal does in its transaction.
+
+Budgets have no other book than these rows: what a run has spent is its outcomes and its open intents. Its three counters on Run are
+changed in the transactions that write them, so a crash leaks nothing.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from mimir.domain import ids
+from mimir.domain.event import EventKind
+from mimir.domain.lane import Outcome
+from mimir.domain.usage import Usage
+from mimir.errors import Paused, StoreError
+from mimir.store import claims, fields, runs
+from mimir.store.protocol import Ops, Reads, Row, Value
+from mimir.store.schema import Label, pack, unpack
+
+CallKind = Literal["model", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Whose lane, under which fence."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    fence: int | None
+    """None: no task, nothing to check."""
+    lane: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One call as it was asked."""
+
+    seq: int
+    kind: CallKind
+    hash: str
+    """Of the whole request."""
+    delta: str
+    """JSON."""
+    tool: str
+    """Name of the tool; empty for a model."""
+    title: str
+    reserve: int
+    """Tokens."""
+
+    @classmethod
+    def of(
+        cls,
+        seq: int,
+        kind: CallKind,
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        *,
+        reserve: int,
+        title: str,
+    ) -> "Asked":
+        """Make one from what the caller hands in."""
+        name = request.get("tool") or request.get("name") or ""
+        return cls(
+            seq=seq,
+            kind=kind,
+            hash=_digest((pack(request),)),
+            delta=pack(delta),
+            tool=str(name) if kind == "tool" else "",
+            title=title,
+            reserve=max(0, reserve) if kind == "model" else 0,
+        )
+
+    def is_recorded_in(self, row: Row) -> bool:
+        """Tell whether the row is of this very call."""
+        return row.get("kind") == self.kind and row.get("requestHash") == self.hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """One call with its outcome."""
+
+    asked: Asked
+    outcome: Outcome
+    hash: str
+    """The lane's hash with this call at its end."""
+    number: int
+    """Tool calls of the lane up to this call."""
+
+    @property
+    def charge(self) -> int:
+        """Tokens that it costs: what was used, or what was reserved where nobody says."""
+        usage = self.outcome.usage
+        return self.asked.reserve if usage is None else usage.total
+
+
+def rows(reads: Reads, lane: str) -> list[Row]:
+    """Return a lane's calls in order."""
+    return reads.find(Label.CALL, {"lane": lane}, order=("seq",))
+
+
+def seq_of(row: Row) -> int:
+    """Return a call's number in its lane."""
+    return fields.whole(row, "seq")
+
+
+def first_open(recorded: Mapping[int, Row]) -> int:
+    """Return the number of the first call that has no recorded outcome."""
+    seq = 0
+    while seq in recorded and fields.flag(recorded[seq], "done"):
+        seq += 1
+    return seq
+
+
+def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
+    """Return the hash of the lane before this call: its name's, at the beginning."""
+    if seq == 0:
+        return _digest(("mimir.lane", lane))
+    return fields.text(recorded[seq - 1], "hash")
+
+
+def hash_after(before: str, asked: Asked, outcome: Outcome) -> str:
+    """Return the lane's hash with this call at its end. No time and no commit id is in it."""
+    value, usage = pack(outcome.value), _usage_text(outcome.usage)
+    return _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
+
+
+def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
+    """Count the tool calls before this call."""
+    return sum(1 for earlier in range(seq) if recorded[earlier].get("kind") == "tool")
+
+
+def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
+    """Return the last tree recorded before this call; empty: none."""
+    for earlier in range(seq - 1, -1, -1):
+        if tree := fields.text(recorded[earlier], "tree"):
+            return tree
+    return ""
+
+
+def outcome_of(row: Row) -> Outcome:
+    """Return the recorded outcome of a call."""
+    usage = None
+    if row.get("inputTokens") is not None:
+        usage = Usage(
+            input_tokens=fields.whole(row, "inputTokens"),
+            output_tokens=fields.whole(row, "outputTokens"),
+        )
+    value = fields.mapping(row, "valueJson")
+    return Outcome(value=value, tree=fields.text(row, "tree"), usage=usage)
+
+
+def normal(outcome: Outcome) -> Outcome:
+    """Return the outcome as a replay will serve it, so that live and replayed calls cannot differ."""
+    value = cast("Mapping[str, object]", unpack(pack(outcome.value)))
+    return Outcome(value=value, tree=outcome.tree, usage=outcome.usage)
+
+
+def broken(reads: Reads, lane: str) -> list[str]:
+    """Return the calls of a lane whose hash is not that of their content and of the calls before; empty: none."""
+    wrong: list[str] = []
+    before = hash_before(lane, {}, 0)
+    for row in rows(reads, lane):
+        if not fields.flag(row, "done"):
+            continue
+        parts = [
+            fields.text(row, name)
+            for name in ("kind", "requestHash", "deltaJson", "valueJson", "tree")
+        ]
+        usage = _usage_text(outcome_of(row).usage)
+        if fields.text(row, "hash") != _digest((before, *parts, usage)):
+            wrong.append(str(row["id"]))
+        before = fields.text(row, "hash")
+    return wrong
+
+
+def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> None:
+    """Commit what waited, then the intent; a model call reserves its budget or is refused.
+
+    Raises:
+        LeaseLost: The fence is old.
+        Paused: The budget is used up; what waited is not committed either.
+    """
+    write_outcomes(ops, place, done)
+    before = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
+    if asked.kind == "model":
+        _reserve(ops, place.run, asked.reserve, before)
+    tries = fields.whole(before, "tries") if before else 0
+    intent = {**_asked_row(place, asked), "done": False, "tries": tries + 1, "startedAt": ops.now()}
+    ops.upsert(Label.CALL, [intent])
+
+
+def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
+    """Commit outcomes with their events; those that stand there already are left alone.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    fresh = [d for d in done if not _stands(ops, place, d)]
+    if place.fence is not None:
+        claims.gain(ops, place.run, place.task, place.fence, len(fresh))
+    if not fresh:
+        return
+    ops.upsert(Label.CALL, [_done_row(ops, place, d) for d in fresh])
+    models = [d for d in fresh if d.asked.kind == "model"]
+    released, used = sum(d.asked.reserve for d in models), sum(d.charge for d in models)
+    _spend(ops, place.run, released=released, used=used)
+    calls_used = fields.whole(ops.get(Label.RUN, place.run) or {}, "callsUsed")
+    runs.emit_all(ops, place.run, [_event(place, d, calls_used) for d in fresh])
+
+
+def is_cut(recorded: Mapping[int, Row], asked: Asked) -> bool:
+    """Tell whether going live at this call leaves recorded rows behind that no longer hold."""
+    here = recorded.get(asked.seq)
+    other = here is not None and not asked.is_recorded_in(here)
+    return other or any(seq > asked.seq for seq in recorded)
+
+
+def cut(ops: Ops, place: Place, asked: Asked) -> None:
+    """Remove the calls from here on; what they cost stays spent, an open one at its reservation.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    if place.fence is not None:
+        claims.gain(ops, place.run, place.task, place.fence, 0)
+    here = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
+    stays = here is not None and asked.is_recorded_in(here) and not fields.flag(here, "done")
+    first = asked.seq + 1 if stays else asked.seq
+    gone = ops.find(Label.CALL, {"lane": place.lane, "seq": (">=", first)})
+    if not gone:
+        return
+    ops.delete(Label.CALL, [str(row["id"]) for row in gone])
+    tokens = sum(fields.whole(row, "reserved") for row in gone if not fields.flag(row, "done"))
+    _spend(ops, place.run, released=tokens, used=tokens)
+    data = {
+        "lane": place.lane,
+        "role": place.role,
+        "seq": asked.seq,
+        "removed": len(gone),
+        "recorded": _short(here),
+        "asked": f"{asked.kind} {asked.hash[:12]}",
+    }
+    runs.emit(
+        ops, place.run, EventKind.LANE_CUT, task=_task(place), attempt=place.attempt, data=data
+    )
+
+
+def _stands(reads: Reads, place: Place, done: Done) -> bool:
+    row = reads.get(Label.CALL, ids.call_id(place.lane, done.asked.seq))
+    return row is not None and row.get("hash") == done.hash and fields.flag(row, "done")
+
+
+def _reserve(ops: Ops, run: str, tokens: int, before: Row | None) -> None:
+    """Reserve one call and its tokens; a call that was open already has its place and adds the difference alone."""
+    row = ops.patch_if(Label.RUN, run, {}, {})
+    if row is None:
+        raise StoreError(f"There is no run {run!r}.")
+    more = tokens - (fields.whole(before, "reserved") if before else 0)
+    calls = fields.whole(row, "callsUsed") + (0 if before else 1)
+    used, reserved = fields.whole(row, "tokensUsed"), fields.whole(row, "tokensReserved") + more
+    most_calls, most_tokens = (
+        fields.maybe_whole(row, "maxCalls"),
+        fields.maybe_whole(row, "maxTokens"),
+    )
+    if before is None and most_calls is not None and calls > most_calls:
+        raise _budget(run, f"{most_calls} model calls", f"--max-calls {most_calls * 2}")
+    if more > 0 and most_tokens is not None and used + reserved > most_tokens:
+        what = f"{most_tokens} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
+        raise _budget(run, what, f"--max-tokens {most_tokens * 2}")
+    ops.patch(Label.RUN, run, {"callsUsed": calls, "tokensReserved": reserved})
+
+
+def _spend(ops: Ops, run: str, *, released: int, used: int) -> None:
+    if not released and not used:
+        return
+    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
+    changed: Row = {
+        "tokensReserved": fields.whole(row, "tokensReserved") - released,
+        "tokensUsed": fields.whole(row, "tokensUsed") + used,
+    }
+    ops.patch(Label.RUN, run, changed)
+
+
+def _budget(run: str, what: str, flag: str) -> Paused:
+    return Paused(
+        f"The run's budget is used up: {what}.",
+        reason="budget",
+        next_step=f"`mimir resume {run} {flag}` goes on.",
+    )
+
+
+def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
+    return {
+        "id": ids.call_id(place.lane, asked.seq), "name": asked.title or asked.tool or asked.kind,
+        "runId": place.run, "lane": place.lane, "seq": asked.seq, "kind": asked.kind, "task": place.task,
+        "attempt": place.attempt, "role": place.role, "fence": place.fence, "requestHash": asked.hash,
+        "deltaJson": asked.delta, "tool": asked.tool, "reserved": asked.reserve,
+    }  # fmt: skip
+
+
+def _done_row(ops: Ops, place: Place, done: Done) -> Row:
+    usage = done.outcome.usage
+    return {
+        **_asked_row(place, done.asked), "done": True, "valueJson": pack(done.outcome.value),
+        "tree": done.outcome.tree or None, "inputTokens": usage.input_tokens if usage else None,
+        "outputTokens": usage.output_tokens if usage else None, "hash": done.hash, "finishedAt": ops.now(),
+    }  # fmt: skip
+
+
+def _event(place: Place, done: Done, calls_used: int) -> runs.NewEvent:
+    asked = done.asked
+    model = asked.kind == "model"
+    kind = EventKind.TOOL_DENIED if done.outcome.value.get("denied") else EventKind.TOOL_CALLED
+    data: dict[str, object] = {
+        "role": place.role,
+        "seq": asked.seq,
+        "tool": asked.tool,
+        "title": asked.title,
+        "tokens": done.charge if model else 0,
+        "calls": calls_used if model else done.number,
+    }
+    return runs.NewEvent(
+        kind=EventKind.MODEL_CALLED if model else kind,
+        task=_task(place),
+        attempt=place.attempt,
+        data=data,
+    )
+
+
+def _task(place: Place) -> str:
+    """Name the task of an event; a run's own agents work on none."""
+    return "" if place.fence is None else place.task
+
+
+def _short(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{fields.text(row, 'kind')} {fields.text(row, 'requestHash')[:12]}"
+
+
+def _usage_text(usage: Usage | None) -> str:
+    return "" if usage is None else f"{usage.input_tokens} {usage.output_tokens}"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    """Hash texts with their lengths, so that a character moved from one to the next changes the hash."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return digest.hexdigest()

@@ -1,0 +1,328 @@
+"""Who may work on what: claims, leases, fences, moves. Written once above the primitives.
+
+A task that may be claimed has `claimState` "free"; one under a lease "held"; any other has none: so choosing costs what is
+chosen, not the run. Every grant makes the fence grow, and a write with an old one is refused. Leases are compared with the
+store's time only.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from mimir.domain import ids
+from mimir.domain.attempt import TERMINAL, Cause, Mover, Status, guard
+from mimir.domain.clock import moment, stamp
+from mimir.domain.event import EventKind
+from mimir.errors import LeaseLost, StoreError
+from mimir.store import fields, runs
+from mimir.store.protocol import Ops, Reads, Row, Where
+from mimir.store.schema import Edge, Label
+
+MOST_DEATHS = 3
+"""Deaths in a row, none with a gained outcome, after which a task is given up."""
+
+_FREE, _HELD = "free", "held"
+_NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
+_NEW_ATTEMPT = (Status.PENDING, Status.PREPARING_RETRY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A task that this owner may work on until its lease ends."""
+
+    task: str
+    """Id in the plan."""
+    row: Row
+    """The task's row after the claim."""
+    fence: int
+    attempt: int
+    fresh: bool
+    """True: a new attempt began. False: one is resumed at the phase in which its holder left it."""
+    died: bool = False
+    """True: its holders died too often without gaining an outcome; the caller fails it with `worker_died`."""
+
+
+def claim(
+    ops: Ops,
+    run: str,
+    owner: str,
+    *,
+    lease_seconds: float,
+    limit: int = 1,
+    dead: Collection[str] = (),
+) -> list[Claim]:
+    """Choose and take tasks in one transaction: highest priority first, then by id.
+
+    Args:
+        ops: The transaction.
+        run: Whose tasks.
+        owner: Who takes them.
+        lease_seconds: How long the lease lasts unless it is renewed.
+        limit: How many at most.
+        dead: Owners that are known to be gone; their leases count as ended.
+    """
+    taken = [
+        _take(ops, run, row, owner, lease_seconds)
+        for row in _candidates(ops, run, limit, frozenset(dead))
+    ]
+    return [claim for claim in taken if claim is not None]
+
+
+def heartbeat(
+    ops: Ops, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
+) -> list[str]:
+    """Renew leases; the tasks (plan ids) whose lease another holder has, or that have ended."""
+    until = _later(ops.now(), lease_seconds)
+    lost: list[str] = []
+    for task, fence in tasks:
+        mine = {"fence": fence, "lockedBy": owner}
+        if ops.patch_if(Label.TASK, ids.task_id(run, task), mine, {"expiresAt": until}) is None:
+            lost.append(task)
+    return lost
+
+
+def give_back(ops: Ops, run: str, task: str, fence: int) -> bool:
+    """End the lease and keep the phase; False if it was lost or had ended. Nobody died: no death is counted."""
+    held = {"fence": fence, "claimState": _HELD}
+    changed = {**_NO_LEASE, "claimState": _FREE}
+    return ops.patch_if(Label.TASK, ids.task_id(run, task), held, changed) is not None
+
+
+def move(
+    ops: Ops,
+    run: str,
+    task: str,
+    fence: int,
+    to: Status,
+    mover: Mover,
+    *,
+    props: Row,
+    attempt_props: Row | None = None,
+    kind: EventKind,
+    data: Mapping[str, object] | None = None,
+) -> Row:
+    """Move a task's status with the values of its phase and its event; the row after.
+
+    A terminal status and `preparing_retry` end the lease.
+
+    Raises:
+        LeaseLost: The fence is old.
+        IllegalMove: The table has no such move, or not by this mover.
+    """
+    row = check_fence(ops, run, task, fence)
+    at = Status(fields.text(row, "status"))
+    guard(at, to, mover)
+    expect = {"fence": fence, "status": at.value}
+    changed: Row = {**props, **_lease_after(to), "status": to.value}
+    moved = ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed)
+    if moved is None:
+        raise _lost(task, fence)
+    number = fields.whole(moved, "attemptNumber")
+    copy: Row = {**(attempt_props or {}), "status": to.value}
+    ops.patch(Label.ATTEMPT, ids.attempt_id(run, task, number), copy)
+    said = {**(data or {}), "from": at.value, "to": to.value}
+    runs.emit(ops, run, kind, task=task, attempt=number, data=said)
+    return moved
+
+
+def check_fence(reads: Reads, run: str, task: str, fence: int) -> Row:
+    """Return the task's row if the fence is its newest.
+
+    Raises:
+        LeaseLost: It is not.
+    """
+    row = reads.get(Label.TASK, ids.task_id(run, task))
+    if row is None or fields.whole(row, "fence") != fence:
+        raise _lost(task, fence)
+    return row
+
+
+def gain(ops: Ops, run: str, task: str, fence: int, outcomes: int) -> None:
+    """Take the task's lock under its fence, and count outcomes that were gained: what tells a death from a loop.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    id = ids.task_id(run, task)
+    row = ops.patch_if(Label.TASK, id, {"fence": fence}, {})
+    if row is None:
+        raise _lost(task, fence)
+    if outcomes:
+        ops.patch(Label.TASK, id, {"outcomes": fields.whole(row, "outcomes") + outcomes})
+
+
+def release(ops: Ops, run: str, ready: Sequence[tuple[str, float]]) -> int:
+    """Let pending tasks be claimed, with their priorities; how many were not released before."""
+    events: list[runs.NewEvent] = []
+    waiting: Where = {"status": Status.PENDING.value, "released": ("!=", True)}
+    for task, priority in ready:
+        changed = {"released": True, "priority": priority, "claimState": _FREE}
+        if ops.patch_if(Label.TASK, ids.task_id(run, task), waiting, changed) is not None:
+            data = {"priority": priority}
+            events.append(runs.NewEvent(kind=EventKind.TASK_READY, task=task, data=data))
+    if events:
+        runs.emit_all(ops, run, events)
+    return len(events)
+
+
+def block(ops: Ops, run: str, task: str, because: str) -> bool:
+    """End a pending task that can never start; False if it is blocked already.
+
+    Raises:
+        IllegalMove: It is not pending.
+    """
+    row = _known(ops, run, task)
+    at = Status(fields.text(row, "status"))
+    if at is Status.BLOCKED:
+        return False
+    guard(at, Status.BLOCKED, Mover.SCHEDULING)
+    cause: Row = {"cause": Cause.DEPENDENCY.value, "blockedBy": because}
+    data = {"because": because}
+    _end(ops, run, [row], Status.BLOCKED, cause, EventKind.TASK_BLOCKED, data)
+    return True
+
+
+def cancel(ops: Ops, run: str) -> list[str]:
+    """Cancel every task that has not ended; their plan ids. Fences grow, so that who still works on one is refused."""
+    ended = [status.value for status in TERMINAL]
+    rows = [r for r in runs.tasks(ops, run) if fields.text(r, "status") not in ended]
+    cause: Row = {"cause": Cause.CANCELLED.value}
+    _end(ops, run, rows, Status.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
+    return [fields.text(row, "taskId") for row in rows]
+
+
+def _candidates(ops: Ops, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
+    """Return what may be claimed now: what nobody holds, and what a dead or late holder left."""
+    now = ops.now()
+    free = ops.find(
+        Label.TASK, {"runId": run, "claimState": _FREE}, order=("-priority", "id"), limit=limit
+    )
+    held = ops.find(Label.TASK, {"runId": run, "claimState": _HELD})
+    left = [
+        r for r in held if fields.text(r, "expiresAt") <= now or fields.text(r, "lockedBy") in dead
+    ]
+    ranked = sorted([*free, *left], key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
+    return ranked[:limit]
+
+
+def _take(ops: Ops, run: str, row: Row, owner: str, lease_seconds: float) -> Claim | None:
+    at = Status(fields.text(row, "status"))
+    fence = fields.whole(row, "fence")
+    fresh = at in _NEW_ATTEMPT
+    number = fields.whole(row, "attemptNumber") + fresh
+    lease: Row = {
+        "lockedBy": owner,
+        "lockedAt": ops.now(),
+        "expiresAt": _later(ops.now(), lease_seconds),
+        "fence": fence + 1,
+        "claimState": _HELD,
+    }
+    began: Row = _attempt_began(ops, at, number) if fresh else {}
+    expect = {"fence": fence, "status": at.value}
+    id = ids.task_id(run, fields.text(row, "taskId"))
+    taken = ops.patch_if(Label.TASK, id, expect, {**lease, **began, **_death(row)})
+    if taken is None:
+        return None
+    task = fields.text(taken, "taskId")
+    if fresh:
+        _make_attempt(ops, run, taken, number)
+    kind = EventKind.ATTEMPT_STARTED if fresh else EventKind.LEASE_TAKEN
+    data: dict[str, object] = {"owner": owner, "fence": fence + 1}
+    if fresh:
+        data |= {"from": at.value, "to": Status.WORKER_EXECUTING.value}
+    runs.emit(ops, run, kind, task=task, attempt=number, data=data)
+    return Claim(
+        task=task,
+        row=taken,
+        fence=fence + 1,
+        attempt=number,
+        fresh=fresh,
+        died=fields.whole(taken, "deaths") >= MOST_DEATHS,
+    )
+
+
+def _attempt_began(ops: Ops, at: Status, number: int) -> Row:
+    """Phase 2."""
+    guard(at, Status.WORKER_EXECUTING, Mover.WORKER)
+    return {
+        "status": Status.WORKER_EXECUTING.value,
+        "attemptNumber": number,
+        "isRetry": number > 1,
+        "workerStartTime": ops.now(),
+    }
+
+
+def _make_attempt(ops: Ops, run: str, task: Row, number: int) -> None:
+    plan_id = fields.text(task, "taskId")
+    id = ids.attempt_id(run, plan_id, number)
+    copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
+    row: Row = {
+        "id": id,
+        "name": f"{plan_id} attempt {number}",
+        "runId": run,
+        "taskId": plan_id,
+        "seq": number,
+        **{name: task[name] for name in copied if name in task},
+    }
+    ops.upsert(Label.ATTEMPT, [row])
+    ops.link(Edge.HAS_ATTEMPT, [(ids.task_id(run, plan_id), id)])
+
+
+def _death(row: Row) -> Row:
+    """Count a death if the task had a holder: it counts against the task only if no outcome was gained since the last one."""
+    if not fields.text(row, "lockedBy"):
+        return {}
+    outcomes = fields.whole(row, "outcomes")
+    gained = outcomes > fields.whole(row, "outcomesAtDeath")
+    return {
+        "outcomesAtDeath": outcomes,
+        "deaths": 0 if gained else fields.whole(row, "deaths") + 1,
+    }
+
+
+def _lease_after(to: Status) -> Row:
+    if to in TERMINAL:
+        return {**_NO_LEASE, "claimState": None}
+    if to is Status.PREPARING_RETRY:
+        return {**_NO_LEASE, "claimState": _FREE}
+    return {}
+
+
+def _end(
+    ops: Ops,
+    run: str,
+    rows: Iterable[Row],
+    to: Status,
+    props: Row,
+    kind: EventKind,
+    data: Mapping[str, object],
+) -> None:
+    events: list[runs.NewEvent] = []
+    for row in rows:
+        task, at = fields.text(row, "taskId"), Status(fields.text(row, "status"))
+        guard(at, to, Mover.SCHEDULING)
+        number, fence = fields.whole(row, "attemptNumber"), fields.whole(row, "fence")
+        changed: Row = {**props, **_lease_after(to), "status": to.value, "fence": fence + 1}
+        expect = {"status": at.value, "fence": fence}
+        if ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed) is None:
+            raise StoreError(f"Task {task!r} was changed by another process meanwhile.")
+        ops.patch(Label.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
+        said = {**data, "from": at.value, "to": to.value}
+        events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=said))
+    if events:
+        runs.emit_all(ops, run, events)
+
+
+def _known(reads: Reads, run: str, task: str) -> Row:
+    row = reads.get(Label.TASK, ids.task_id(run, task))
+    if row is None:
+        raise StoreError(f"Run {run!r} has no task {task!r}.")
+    return row
+
+
+def _lost(task: str, fence: int) -> LeaseLost:
+    return LeaseLost(f"Task {task!r}: fence {fence} is old, another holder has it.")
+
+
+def _later(now: str, seconds: float) -> str:
+    return stamp(moment(now) + timedelta(seconds=seconds))

@@ -1,0 +1,163 @@
+"""Frozen values of `mimir.domain` as JSON and back, without loss: a pinned plan is read again by the next process.
+
+Reading is strict: an unknown field, another type, or a missing field is an error; but a field that came into the value later, with a
+default, may be missing. Fractions are text (`"1/3"`), tuples are lists, fields are named as in the value.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from typing import Literal, TypeVar, Union, cast, get_args, get_origin
+
+from mimir.errors import StoreError
+
+T = TypeVar("T")
+_Read = Callable[[object], object]
+
+
+def encode(value: object) -> object:
+    """Write a value as JSON values.
+
+    Raises:
+        StoreError: It holds something that is no value of the domain.
+    """
+    match value:
+        case Enum():
+            return cast("object", value.value)
+        case None | str() | bool() | int() | float():
+            return value
+        case Fraction():
+            return str(value)
+        case tuple() | list():
+            return [encode(part) for part in cast("tuple[object, ...]", value)]
+        case Mapping():
+            return {str(k): encode(v) for k, v in cast("Mapping[object, object]", value).items()}
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        case _:
+            raise StoreError(f"A {type(value).__name__} cannot be stored as JSON.")
+
+
+def decode(kind: type[T], value: object) -> T:
+    """Read what `encode` wrote of a `kind`.
+
+    Raises:
+        StoreError: It is not of that form; the message names the field.
+    """
+    return cast("T", _reader(kind)(value))
+
+
+@cache
+def _reader(kind: object) -> _Read:
+    """Make the reader of a type once; a plan of ten thousand tasks is read by the same few."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and origin is None:
+        return _of_class(cast("type[object]", kind))
+    if origin is Literal:
+        return _one_of(parts)
+    if origin in (Union, types.UnionType):
+        return _first_of(parts)
+    if origin is tuple:
+        return _tuple_of(parts)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return lambda value: dict(cast("Mapping[str, object]", _a(dict, value)))
+    raise StoreError(f"{kind} cannot be read from JSON.")
+
+
+def _of_class(kind: type[object]) -> _Read:
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    if kind is Fraction:
+        return _fraction
+    if issubclass(kind, Enum):
+        return _one_of(tuple(kind), lambda member: cast("Enum", member).value)
+    if kind in (str, int, bool, type(None)):
+        return lambda value: _a(kind, value)
+    if kind is float:
+        return lambda value: _a(int, value) if type(value) is int else _a(float, value)
+    if kind is object:
+        return lambda value: value
+    raise StoreError(f"{kind.__name__} cannot be read from JSON.")
+
+
+def _a(kind: type, value: object) -> object:
+    if type(value) is not kind:
+        raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
+    return value
+
+
+def _fraction(value: object) -> object:
+    try:
+        return Fraction(cast("str", _a(str, value)))
+    except (ValueError, ZeroDivisionError) as error:
+        raise StoreError(f"{str(value)[:80]!r} is no fraction.") from error
+
+
+def _one_of(options: tuple[object, ...], written: _Read = lambda option: option) -> _Read:
+    by_value = {written(option): option for option in options}
+
+    def read(value: object) -> object:
+        if not isinstance(value, str) or value not in by_value:
+            raise StoreError(f"{str(value)[:80]!r} is none of {sorted(map(str, by_value))}.")
+        return by_value[value]
+
+    return read
+
+
+def _first_of(kinds: tuple[object, ...]) -> _Read:
+    readers = [_reader(kind) for kind in kinds]
+
+    def read(value: object) -> object:
+        problem = StoreError("No type to read as.")
+        for reader in readers:
+            try:
+                return reader(value)
+            except StoreError as error:
+                problem = error
+        raise problem
+
+    return read
+
+
+def _tuple_of(parts: tuple[object, ...]) -> _Read:
+    if len(parts) == 2 and parts[1] is Ellipsis:
+        each = _reader(parts[0])
+        return lambda value: tuple(each(v) for v in cast("list[object]", _a(list, value)))
+    readers = [_reader(part) for part in parts]
+
+    def read(value: object) -> object:
+        given = cast("list[object]", _a(list, value))
+        if len(given) != len(readers):
+            raise StoreError(f"{len(given)} values where {len(readers)} were written.")
+        return tuple(reader(v) for reader, v in zip(readers, given, strict=True))
+
+    return read
+
+
+def _dataclass(kind: type) -> _Read:
+    hints = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields}
+    needed = {
+        field.name
+        for field in fields
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+
+    def read(value: object) -> object:
+        given = cast("dict[str, object]", _a(dict, value))
+        if different := sorted((given.keys() - readers.keys()) | (needed - given.keys())):
+            raise StoreError(f"{kind.__name__}: field {different[0]!r} is unknown or missing.")
+        values: dict[str, object] = {}
+        for name in given:
+            try:
+                values[name] = readers[name](given[name])
+            except StoreError as error:
+                raise StoreError(f"{kind.__name__}.{name}: {error}") from error
+        return cast("object", kind(**values))
+
+    return read

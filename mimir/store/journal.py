@@ -1,0 +1,236 @@
+"""The lane: what an agent asked and got, call by call. On resume the recorded outcomes are served; nothing is done twice.
+
+A model call, and a tool call with an effect, has its intent committed before it is made and its outcome after. Outcomes of reading
+calls wait and are committed with the lane's next row. Outcomes are committed in the order of their numbers, each hashed over the
+one before, so what is recorded is always a whole beginning of the lane, at most with one call in flight behind it. From the first
+call that is not recorded on, the lane is live: no later outcome is served, whatever stands there is cut away.
+
+One writer a lane, by its fence: every write checks it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+from mimir.domain import ids
+from mimir.domain.lane import Outcome
+from mimir.domain.usage import Usage
+from mimir.store import calls
+from mimir.store.calls import Asked, Done, Place
+from mimir.store.protocol import GraphStore, Row
+
+Work = Callable[[], Awaitable[Outcome]]
+
+
+class Lane:
+    """Calls of one agent in one attempt, in order. Made by `open`; used by one event loop."""
+
+    on_live: Callable[[str], Awaitable[None]] | None = None
+    """Awaited once before the first call that is made, not served, with the last recorded tree ("": none)."""
+
+    def __init__(self, store: GraphStore, place: Place, rows: Sequence[Row]) -> None:
+        self._store = store
+        self._place = place
+        self._rows = {calls.seq_of(row): row for row in rows}
+        self._live_from = calls.first_open(self._rows)
+        self._hash = calls.hash_before(place.lane, self._rows, self._live_from)
+        self._next = 0
+        self._uncommitted = self._live_from
+        self._tools_recorded = calls.tools_before(self._rows, self._live_from)
+        self._in_flight: dict[int, asyncio.Future[None]] = {}
+        self._outcomes: dict[int, tuple[Asked, Outcome]] = {}
+        self._failed: set[int] = set()
+        self._live: asyncio.Future[None] | None = None
+        self.tree = ""
+        """Workspace tree after the last effect that was passed; empty: none yet."""
+        self.replayed = 0
+        self.tool_calls = 0
+        self.usage = Usage()
+
+    @classmethod
+    async def open(
+        cls,
+        store: GraphStore,
+        *,
+        run: str,
+        task: str,
+        attempt: int,
+        role: str,
+        fence: int | None,
+        lane: str | None = None,
+    ) -> "Lane":
+        """Open a lane with what is recorded of it.
+
+        Args:
+            store: Where it is kept.
+            run: Whose.
+            task: Id in the plan; `ids.PLAN_TASK` for a run's own agents.
+            attempt: 1-based.
+            role: Who speaks in it.
+            fence: Of the task's lease. None: no task, nothing to check.
+            lane: Its name where it is not the role's first one.
+        """
+        name = lane or ids.lane_id(run, task, attempt, role)
+        place = Place(run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name)
+        rows = await store.read(partial(calls.rows, lane=name))
+        return cls(store, place, rows)
+
+    @property
+    def name(self) -> str:
+        """The lane's id."""
+        return self._place.lane
+
+    async def call(
+        self,
+        kind: Literal["model", "tool"],
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        work: Work,
+        *,
+        effectful: bool,
+        reserve: int = 0,
+        title: str = "",
+    ) -> Outcome:
+        """Answer from the record, or do `work` and record it. The call's number is taken before the first await.
+
+        Args:
+            kind: What is called.
+            request: All that decides the outcome; a recorded one that differs cuts the lane here.
+            delta: What is kept of the request: what it adds to the calls before.
+            work: Does it.
+            effectful: True: it may change something; False: it only reads.
+            reserve: Tokens that a model call may use at most, and costs if the provider does not say.
+            title: What a person is shown.
+
+        Raises:
+            LeaseLost: Another holder has the task.
+            Paused: The run's budget of calls or tokens is used up; nothing was made.
+            Exception: What `work` raised; the call stays open and is made again on resume.
+        """
+        seq, self._next = self._next, self._next + 1
+        asked = Asked.of(seq, kind, request, delta, reserve=reserve, title=title)
+        if seq < self._live_from:
+            row = self._rows[seq]
+            if asked.is_recorded_in(row):
+                return self._served(asked, calls.outcome_of(row))
+            self._diverge(seq)
+        return await self._make(asked, work, ordered=effectful or kind == "model")
+
+    async def flush(self) -> None:
+        """Commit the outcomes that wait; called when the agent is done.
+
+        Raises:
+            LeaseLost: Another holder has the task.
+        """
+        done = self._done()
+        if done:
+            await self._store.write(partial(calls.write_outcomes, place=self._place, done=done))
+            self._committed(done)
+
+    def _served(self, asked: Asked, outcome: Outcome) -> Outcome:
+        self.replayed += 1
+        self._pass(asked, outcome)
+        return outcome
+
+    def _pass(self, asked: Asked, outcome: Outcome) -> None:
+        """Count a call that has its outcome."""
+        self.tree = outcome.tree or self.tree
+        if asked.kind == "tool":
+            self.tool_calls += 1
+        elif outcome.usage:
+            self.usage += outcome.usage
+
+    def _diverge(self, seq: int) -> None:
+        """Go on live from here: what was asked is not what is recorded."""
+        self._live_from = self._uncommitted = seq
+        self._hash = calls.hash_before(self.name, self._rows, seq)
+        self._tools_recorded = calls.tools_before(self._rows, seq)
+
+    async def _make(self, asked: Asked, work: Work, *, ordered: bool) -> Outcome:
+        """Make a call. An ordered one waits for those before it, and is committed before and after."""
+        flight = asyncio.get_running_loop().create_future()
+        flight.add_done_callback(_seen)
+        self._in_flight[asked.seq] = flight
+        try:
+            await self._go_live(asked)
+            if ordered:
+                await self._ended_before(asked.seq)
+                await self._begin(asked)
+            outcome = calls.normal(await work())
+            self._outcomes[asked.seq] = asked, outcome
+            self._pass(asked, outcome)
+            if ordered:
+                await self.flush()
+        except BaseException as error:
+            self._failed.add(asked.seq)
+            _fail(flight, error)
+            raise
+        finally:
+            del self._in_flight[asked.seq]
+        flight.set_result(None)
+        return outcome
+
+    async def _begin(self, asked: Asked) -> None:
+        """Commit the intent, and with it what waited."""
+        done = self._done()
+        intent = partial(calls.write_intent, place=self._place, asked=asked, done=done)
+        await self._store.write(intent)
+        self._committed(done)
+
+    async def _ended_before(self, seq: int) -> None:
+        """Wait for the calls before this one; the failure of one of them is the failure of this one."""
+        flights = [flight for earlier, flight in self._in_flight.items() if earlier < seq]
+        for flight in flights:
+            await asyncio.shield(flight)
+
+    async def _go_live(self, asked: Asked) -> None:
+        """Cut what no longer holds and put the workspace where the record ends; once, whoever comes first."""
+        if self._live is not None:
+            await asyncio.shield(self._live)
+            return
+        self._live = asyncio.get_running_loop().create_future()
+        self._live.add_done_callback(_seen)
+        try:
+            if calls.is_cut(self._rows, asked):
+                cut = partial(calls.cut, place=self._place, asked=asked)
+                await self._store.write(cut)
+            if self.on_live is not None:
+                await self.on_live(calls.tree_before(self._rows, self._live_from))
+        except BaseException as error:
+            _fail(self._live, error)
+            raise
+        self._live.set_result(None)
+
+    def _done(self) -> list[Done]:
+        """Return what may be committed: outcomes in order without a gap, each with its hash. A failed call is no gap."""
+        done: list[Done] = []
+        hash, number, seq = self._hash, self._tools_recorded, self._uncommitted
+        while seq in self._outcomes or seq in self._failed:
+            if seq in self._outcomes:
+                asked, outcome = self._outcomes[seq]
+                hash = calls.hash_after(hash, asked, outcome)
+                number += asked.kind == "tool"
+                done.append(Done(asked=asked, outcome=outcome, hash=hash, number=number))
+            seq += 1
+        return done
+
+    def _committed(self, done: Sequence[Done]) -> None:
+        """Forget what was committed; after a failed commit it waits for the next one, which writes nothing twice."""
+        for each in done:
+            self._outcomes.pop(each.asked.seq, None)
+            self._uncommitted = each.asked.seq + 1
+            self._hash, self._tools_recorded = each.hash, each.number
+
+
+def _fail(future: "asyncio.Future[None]", error: BaseException) -> None:
+    if isinstance(error, asyncio.CancelledError):
+        future.cancel()
+    else:
+        future.set_exception(error)
+
+
+def _seen(future: "asyncio.Future[None]") -> None:
+    """Look at the failure: nobody may be waiting for it."""
+    if not future.cancelled():
+        future.exception()

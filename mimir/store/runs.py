@@ -1,0 +1,305 @@
+"""Runs, their tasks and their events: made in one transaction, changed together with the event that says so."""
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from mimir.domain import ids
+from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
+from mimir.domain.event import Event, EventKind
+from mimir.domain.plan import Plan, Task
+from mimir.errors import StoreError, UsageError
+from mimir.store import codec, fields
+from mimir.store.protocol import Ops, Reads, Row, Value, Where
+from mimir.store.schema import Edge, Label, pack, unpack
+
+RunKind = Literal["plan", "execute", "agent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """All that is pinned when a run is made; edits of plan, templates or settings count from the next run."""
+
+    id: str
+    kind: RunKind
+    project_id: str
+    project_name: str
+    name: str
+    request: str
+    plan: Plan | None
+    """None: a planning run, whose plan is what it makes."""
+    plan_path: str
+    settings: Mapping[str, object]
+    """JSON values, without secrets."""
+    engine_version: str
+    base_commit: str
+    base_tree: str
+    max_calls: int | None = None
+    """Model calls; None: no limit."""
+    max_tokens: int | None = None
+    time_limit_seconds: float | None = None
+    parent_run: str = ""
+    session_id: str = ""
+    only: tuple[str, ...] = ()
+    """Tasks that were asked for by name; the plan holds them with their dependencies already. Empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """An event before it has its place in the run."""
+
+    kind: EventKind
+    task: str = ""
+    attempt: int = 0
+    data: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def create(ops: Ops, new: NewRun) -> None:
+    """Make a run with its project, tasks and edges: pending, nothing released.
+
+    Raises:
+        StoreError: A run of this id exists.
+    """
+    if ops.get(Label.RUN, new.id) is not None:
+        raise StoreError(f"Run {new.id!r} exists.")
+    number = _count_in_project(ops, new)
+    ops.upsert(Label.RUN, [_run_row(ops, new, number)])
+    ops.link(Edge.HAS_RUN, [(new.project_id, new.id)])
+    tasks = new.plan.tasks if new.plan else ()
+    if new.plan:
+        _pin_plan(ops, new.id, new.plan)
+    ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in enumerate(tasks)])
+    ops.link(Edge.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
+    ops.link(
+        Edge.DEPENDS_ON,
+        [
+            (ids.task_id(new.id, t.id), ids.task_id(new.id, d))
+            for t in tasks
+            for d in t.dependencies
+        ],
+    )
+    data = {"kind": new.kind, "name": new.name, "tasks": [task.id for task in tasks]}
+    emit(ops, new.id, EventKind.RUN_CREATED, data=data)
+
+
+def emit(
+    ops: Ops,
+    run: str,
+    kind: EventKind,
+    *,
+    task: str = "",
+    attempt: int = 0,
+    data: Mapping[str, object] | None = None,
+) -> int:
+    """Write the run's next event; its number.
+
+    Raises:
+        StoreError: There is no such run.
+    """
+    return emit_all(ops, run, [NewEvent(kind=kind, task=task, attempt=attempt, data=data or {})])
+
+
+def emit_all(ops: Ops, run: str, events: Sequence[NewEvent]) -> int:
+    """Write several events one after another; the number of the last."""
+    while True:
+        row = _known(ops, run)
+        last = fields.whole(row, "eventSeq")
+        end = last + len(events)
+        if ops.patch_if(Label.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
+            break
+    rows = [_event_row(run, last + i, e, ops.now()) for i, e in enumerate(events, start=1)]
+    ops.upsert(Label.EVENT, rows)
+    return end
+
+
+def events(reads: Reads, run: str, *, after: int = 0, limit: int | None = None) -> list[Event]:
+    """Return a run's events after a number, in order."""
+    where: Where = {"runId": run, "seq": (">", after)}
+    return [_event(row) for row in reads.find(Label.EVENT, where, order=("seq",), limit=limit)]
+
+
+def last_seq(reads: Reads, run: str) -> int:
+    """Return the number of the run's last event."""
+    return fields.whole(_known(reads, run), "eventSeq")
+
+
+def get(reads: Reads, run: str) -> Row:
+    """Return the run's row, with its pinned plan in `planJson` (absent: it has none).
+
+    Who needs no plan reads the node `Run` itself: a plan may be megabytes.
+
+    Raises:
+        UsageError: There is no such run; the nearest ids are named.
+    """
+    row = reads.get(Label.RUN, run)
+    if row is None:
+        raise _no_such_run(reads, run)
+    plan = reads.get(Label.ARTIFACT, _plan_id(run))
+    return row if plan is None else {**row, "planJson": fields.text(plan, "text")}
+
+
+def plan_of(row: Row) -> Plan:
+    """Return the plan that was pinned when the run was made; `row` as `get` gives it.
+
+    Raises:
+        StoreError: The run has no plan, or it cannot be read.
+    """
+    packed = fields.text(row, "planJson")
+    if not packed:
+        raise StoreError(f"Run {row.get('id')!r} has no plan.")
+    return codec.decode(Plan, unpack(packed))
+
+
+def tasks(reads: Reads, run: str) -> list[Row]:
+    """Return the run's tasks in the plan's order."""
+    return reads.find(Label.TASK, {"runId": run}, order=("seq",))
+
+
+def latest(
+    reads: Reads, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
+) -> Row | None:
+    """Return the project's newest run of these kinds (of this plan file, if one is named), or None."""
+    path: Where = {} if plan_path is None else {"planPath": plan_path}
+    where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
+    found = reads.find(Label.RUN, where, order=("-createdAt", "-seq"), limit=1)
+    return found[0] if found else None
+
+
+def set_status(
+    ops: Ops,
+    run: str,
+    to: RunStatus,
+    kind: EventKind,
+    data: Mapping[str, object] | None = None,
+    *,
+    expect: Sequence[RunStatus],
+    props: Row | None = None,
+) -> bool:
+    """Move the run's status with its event; False if it stands at none of `expect`, and nothing was changed."""
+    before = _known(ops, run)
+    at = fields.text(before, "status")
+    if at not in [status.value for status in expect]:
+        return False
+    ended: Row = {"finishedAt": ops.now()} if to in RUN_ENDED else {}
+    changed: Row = {**ended, **(props or {}), "status": to.value}
+    if ops.patch_if(Label.RUN, run, {"status": at}, changed) is None:
+        return False
+    emit(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})
+    return True
+
+
+def advance_head(ops: Ops, run: str, expect_head: str, new_head: str, new_tree: str) -> bool:
+    """Move the run's line; False if its head is another one by now."""
+    changed = {"head": new_head, "headTree": new_tree}
+    return ops.patch_if(Label.RUN, run, {"head": expect_head}, changed) is not None
+
+
+def fold(events: Iterable[Event]) -> dict[str, Status]:
+    """Return where each task stands, from the events alone; equals the rows at every commit. Pure."""
+    standing: dict[str, Status] = {}
+    for event in events:
+        if event.kind is EventKind.RUN_CREATED:
+            named = cast("Sequence[str]", event.data.get("tasks", ()))
+            standing.update(dict.fromkeys(named, Status.PENDING))
+        to = event.data.get("to")
+        if event.task and isinstance(to, str):
+            standing[event.task] = Status(to)
+    return standing
+
+
+def _known(reads: Reads, run: str) -> Row:
+    row = reads.get(Label.RUN, run)
+    if row is None:
+        raise StoreError(f"There is no run {run!r}.")
+    return row
+
+
+def _no_such_run(reads: Reads, run: str) -> UsageError:
+    made = [cast("str", r["id"]) for r in reads.find(Label.RUN, {}, order=("-createdAt", "-seq"))]
+    near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
+    step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
+    return UsageError(f"There is no run {run[:80]!r}.", next_step=step)
+
+
+def _count_in_project(ops: Ops, new: NewRun) -> int:
+    """Number the project's runs, so that two of one moment have an order."""
+    ops.upsert(
+        Label.PROJECT,
+        [{"id": new.project_id, "name": new.project_name, "projectId": new.project_id}],
+    )
+    project = ops.patch_if(Label.PROJECT, new.project_id, {}, {}) or {}
+    number = fields.whole(project, "runCount") + 1
+    ops.patch(Label.PROJECT, new.project_id, {"runCount": number})
+    return number
+
+
+def _run_row(ops: Ops, new: NewRun, number: int) -> Row:
+    parent = ops.get(Label.RUN, new.parent_run) if new.parent_run else None
+    plan = new.plan
+    return {
+        "id": new.id, "name": new.name, "runId": new.id, "projectId": new.project_id, "kind": new.kind,
+        "seq": number, "status": RunStatus.RUNNING.value, "createdAt": ops.now(), "request": new.request,
+        "title": plan.title if plan else "", "goal": plan.goal if plan else "", "planPath": new.plan_path,
+        "taskCount": len(plan.tasks) if plan else 0, "only": list(new.only),
+        "settingsJson": pack(new.settings), "engineVersion": new.engine_version,
+        "baseCommit": new.base_commit, "baseTree": new.base_tree,
+        "head": new.base_commit, "headTree": new.base_tree,
+        "maxCalls": new.max_calls, "maxTokens": new.max_tokens, "timeLimitSeconds": new.time_limit_seconds,
+        "callsUsed": 0, "tokensUsed": 0, "tokensReserved": 0, "eventSeq": 0, "version": 0,
+        "parentRun": new.parent_run, "sessionId": new.session_id,
+        "depth": fields.whole(parent, "depth") + 1 if parent else 0,
+    }  # fmt: skip
+
+
+def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
+    return {
+        "id": ids.task_id(new.id, task.id), "name": task.title or task.id, "runId": new.id, "taskId": task.id,
+        "seq": seq, "title": task.title, "prompt": task.prompt, "status": Status.PENDING.value,
+        "taskCreatedAt": now, "workerRole": task.worker_role, "qcRole": task.reviewer,
+        "verificationCriteria": [f"{c.id}: {c.text}" for c in task.criteria],
+        "criteriaJson": pack(codec.encode(task.criteria)), "checksJson": pack(codec.encode(task.checks)),
+        "dependencies": list(task.dependencies), "files": list(task.files),
+        "contextFiles": list(task.context_files), "tools": list(task.tools),
+        "estimatedToolCalls": task.estimated_tool_calls, "estimatedMinutes": task.estimated_minutes,
+        "timeLimitMinutes": task.time_limit_minutes, "maxRetries": task.max_retries, "model": task.model,
+        "parallelGroup": task.parallel_group, "attemptNumber": 0, "isRetry": False, "released": False,
+        "priority": 0.0, "fence": 0, "version": 0, "outcomes": 0, "outcomesAtDeath": 0, "deaths": 0,
+    }  # fmt: skip
+
+
+def _plan_id(run: str) -> str:
+    return f"{run}#plan"
+
+
+def _pin_plan(ops: Ops, run: str, plan: Plan) -> None:
+    """Keep the plan apart from the run's row, which changes with every event."""
+    text = pack(codec.encode(plan))
+    row: dict[str, Value] = {
+        "id": _plan_id(run),
+        "name": "plan",
+        "runId": run,
+        "kind": "plan",
+        "text": text,
+    }
+    ops.upsert(Label.ARTIFACT, [row])
+    ops.link(Edge.PRODUCED, [(run, _plan_id(run))])
+
+
+def _event_row(run: str, seq: int, event: NewEvent, now: str) -> Row:
+    return {
+        "id": ids.event_id(run, seq), "name": event.kind.value, "runId": run, "seq": seq, "at": now,
+        "kind": event.kind.value, "task": event.task, "attempt": event.attempt, "dataJson": pack(event.data),
+    }  # fmt: skip
+
+
+def _event(row: Row) -> Event:
+    return Event(
+        seq=fields.whole(row, "seq"),
+        kind=EventKind(fields.text(row, "kind")),
+        run=fields.text(row, "runId"),
+        at=fields.text(row, "at"),
+        task=fields.text(row, "task"),
+        attempt=fields.whole(row, "attempt"),
+        data=fields.mapping(row, "dataJson"),
+    )
