@@ -1,14 +1,20 @@
 """One exact replacement in a text, or words that help a model to make it exact. Pure."""
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from mimir.errors import ToolError
 from mimir.tools.calls.wording import counted, listed, quoted
 
-MAX_COMPARED_LINES = 3_000
-MAX_COMPARED_CHARS = 200
-"""Bounds of the search for the nearest line, which costs more than all the rest."""
+MAX_PLACES = 100
+"""More occurrences than this are not counted."""
+MAX_LINES = 20_000
+MAX_LINE_CHARS = 200
+MAX_COMPARED = 50
+"""Bounds of the search for the nearest line: comparing two lines takes up to milliseconds, and a file may be all alike."""
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +51,11 @@ def replaced(text: str, old: str, new: str, path: str, *, seen: str) -> Edit:
     if not places:
         raise _not_found(seen, old, path)
     if len(places) > 1:
-        lines = [str(text.count("\n", 0, at) + 1) for at in places]
+        lines = dict.fromkeys(str(text.count("\n", 0, at) + 1) for at in places)
+        where = f"{'lines' if len(lines) > 1 else 'line'} {listed(lines)}"
+        least = "at least " if len(places) == MAX_PLACES else ""
         raise ToolError(
-            f"old occurs {counted(len(places), 'time')} in {quoted(path)} (lines {listed(lines)}); "
+            f"old occurs {least}{counted(len(places), 'time')} in {quoted(path)} ({where}); "
             "it must occur once. Nothing was changed.",
             next_step="Add lines before or after it to old and new.",
         )
@@ -56,10 +64,10 @@ def replaced(text: str, old: str, new: str, path: str, *, seen: str) -> Edit:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Return where `old` begins, overlapping ones too: "aa" in "aaa" is not one place."""
+    """Return where `old` begins, overlapping ones too ("aa" in "aaa" is not one place), at most `MAX_PLACES`."""
     places: list[int] = []
     at = text.find(old)
-    while at >= 0:
+    while at >= 0 and len(places) < MAX_PLACES:
         places.append(at)
         at = text.find(old, at + 1)
     return places
@@ -85,15 +93,22 @@ def _not_found(text: str, old: str, path: str) -> ToolError:
 
 def _nearest(text: str, old: str) -> tuple[int, str, bool]:
     """Return (number, line, is equal) of the line most similar to the first written line of `old`; number 0: none is."""
-    wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_COMPARED_CHARS]
-    lines = [line[:MAX_COMPARED_CHARS] for line in text.split("\n")[:MAX_COMPARED_LINES]]
+    wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_LINE_CHARS]
+    lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")[:MAX_LINES]]
     if not wanted:
         return 0, "", False
-    for number, line in enumerate(lines, start=1):
-        if line == wanted:
-            return number, line, True
+    if wanted in lines:
+        return lines.index(wanted) + 1, wanted, True
     for number, line in enumerate(lines, start=1):
         if line.split() == wanted.split():
             return number, line, False
-    near = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(wanted, _candidates(wanted, lines), n=1, cutoff=0.6)
     return (lines.index(near[0]) + 1, near[0], False) if near else (0, "", False)
+
+
+def _candidates(wanted: str, lines: list[str]) -> list[str]:
+    """Return the lines that share the most words with `wanted`, first ones first."""
+    words = set(_WORD.findall(wanted))
+    shared = ((len(words.intersection(_WORD.findall(line))), line) for line in lines)
+    ranked = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
+    return [line for _, line in ranked[:MAX_COMPARED]]

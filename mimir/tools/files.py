@@ -81,6 +81,7 @@ class FileTools(LocalTools):
         *,
         files: Collection[str] = (),
         forbidden: Collection[str] = (),
+        protected: Collection[str] = (),
         hidden: Collection[str] = (),
         allow_hidden: Collection[str] = (),
         redact: Callable[[str], str] = str,
@@ -91,7 +92,8 @@ class FileTools(LocalTools):
         Args:
             tree: The directory.
             files: Globs that may be written; empty: any.
-            forbidden: Globs that may never be written.
+            forbidden: Globs that may never be written: they belong to the engine.
+            protected: Globs that this task may not write, because its checks stand on them.
             hidden: Top-level names that are not there for this agent.
             allow_hidden: Exact paths below hidden names that may be read all the same.
             redact: Replaces secrets in what is read; must keep the number of lines.
@@ -99,7 +101,11 @@ class FileTools(LocalTools):
         """
         self._tree = tree
         self._scope = Scope.of(
-            files=files, forbidden=forbidden, hidden=hidden, allow_hidden=allow_hidden
+            files=files,
+            forbidden=forbidden,
+            protected=protected,
+            hidden=hidden,
+            allow_hidden=allow_hidden,
         )
         self._redact = redact
         # A search may hold much text and a process; the reads of one message may come fifty at once.

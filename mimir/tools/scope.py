@@ -28,6 +28,8 @@ class Scope:
     """Globs that it may write; empty: any."""
     forbidden: tuple[str, ...] = ()
     """Globs that nobody may write."""
+    protected: tuple[str, ...] = ()
+    """Globs of files that a check of the task stands on."""
     hidden: frozenset[str] = frozenset()
     """Top-level names that are not there for it, in lower case."""
     allow_hidden: frozenset[str] = frozenset()
@@ -39,6 +41,7 @@ class Scope:
         *,
         files: Collection[str] = (),
         forbidden: Collection[str] = (),
+        protected: Collection[str] = (),
         hidden: Collection[str] = (),
         allow_hidden: Collection[str] = (),
     ) -> "Scope":
@@ -46,6 +49,7 @@ class Scope:
         return cls(
             files=tuple(files),
             forbidden=tuple(forbidden),
+            protected=tuple(protected),
             hidden=frozenset(map(_folded, hidden)),
             allow_hidden=frozenset("/".join(_parts(path)) for path in allow_hidden),
         )
@@ -73,7 +77,7 @@ class Scope:
         """Let a path, in normal form, be written.
 
         Raises:
-            Denied: It belongs to the engine, or is not among the task's files.
+            Denied: It belongs to the engine, is protected, or is not among the task's files.
         """
         parts = [_folded(part) for part in path.split("/")]
         engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
@@ -81,6 +85,11 @@ class Scope:
             raise Denied(
                 f"{quoted(path)} belongs to the engine; no task may change it.",
                 next_step="Leave it as it is.",
+            )
+        if matches(path, self.protected):
+            raise Denied(
+                f"{quoted(path)} is protected: a check of this task stands on it, and it is restored before the check runs.",
+                next_step="Make the check pass by changing the code that it tests.",
             )
         if self.files and not matches(path, self.files):
             raise Denied(

@@ -287,6 +287,18 @@ async def test_overlapping_places_are_two(room: Room):
     assert "occurs 2 times" in await room.refused("edit_file", path="a.txt", old="aa", new="b")
 
 
+@pytest.mark.timeout(20)
+async def test_a_file_that_is_all_alike_does_not_hold_the_engine_up(room: Room):
+    """Counting every place, or comparing every line, takes minutes here."""
+    (room.path / "a.txt").write_text("a" * 1_000_000)
+    refused = await room.refused("edit_file", path="a.txt", old="a" * 50_000, new="b")
+    assert "old occurs at least 100 times in 'a.txt' (line 1); it must occur once." in refused
+    (room.path / "b.txt").write_text("\n".join("ab" * 90 + f"{i:06}" for i in range(30_000)))
+    assert "Nothing was changed" in await room.refused(
+        "edit_file", path="b.txt", old="ba" * 95, new="b"
+    )
+
+
 async def test_secrets_are_not_shown(room: Room):
     (room.path / "conf.py").write_text('KEY = "s3cret-value"\nn = 1\n')
     assert await room.said("read_file", path=".env") == (

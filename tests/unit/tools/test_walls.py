@@ -194,6 +194,21 @@ def test_a_path_that_names_nothing_is_refused(path: str):
     assert not isinstance(refused.value, Denied)
 
 
+async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
+    write_files(tmp_path, {"tests/test_a.py": "assert False\n", "tests/other.py": ""})
+    tools = FileTools(Tree(tmp_path), files=("tests/**",), protected=("tests/test_a.py",))
+    change = {"path": "tests/test_a.py", "old": "False", "new": "True"}
+    result = await tools.call(wish("edit_file", change), CONTEXT)
+    assert result.denied
+    assert result.text == (
+        "Denied: 'tests/test_a.py' is protected: a check of this task stands on it, and it is restored before the "
+        "check runs. Make the check pass by changing the code that it tests."
+    )
+    assert (tmp_path / "tests/test_a.py").read_text() == "assert False\n"
+    other = {"path": "tests/other.py", "content": "x"}
+    assert not (await tools.call(wish("write_file", other), CONTEXT)).is_error
+
+
 def test_without_declared_files_all_but_the_engines_may_be_written():
     scope = Scope.of(forbidden=FORBIDDEN, hidden=HIDDEN)
     scope.require_writable("anything/at/all.py")
