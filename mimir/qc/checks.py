@@ -1,0 +1,290 @@
+"""Checks before and after the work, on clean checkouts: which trees they run on, and in which order.
+
+*Before* is the task's first base with the deliverable's files that make up the check; *after* is the deliverable with the files that a
+check of the task protects as they were (a pattern that names nothing in the base protects nothing). `rule` decides what the runs prove,
+`apparatus` which files make up a check, `execution` runs one.
+
+One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
+the work, too. Otherwise the test that stands in the way of a wrong change could be weakened or removed.
+"""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.globs import matches
+from mimir.domain.plan import Check, Task
+from mimir.qc.apparatus import Apparatus, apparatus, steering
+from mimir.qc.execution import Execution, Phase
+from mimir.qc.rule import kind_of, needs_again, rule
+
+T = TypeVar("T")
+
+
+class Change(Protocol):
+    """One file that differs between two trees."""
+
+    @property
+    def path(self) -> str:
+        """Relative, as git writes it."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """`added`, `modified` or `deleted`."""
+        ...
+
+
+class History(Protocol):
+    """Trees, by their git ids."""
+
+    async def checkout(self, tree: str, where: Path, /) -> None:
+        """Make the new directory `where` exactly `tree`."""
+        ...
+
+    async def changed(self, a: str, b: str, /) -> Sequence[Change]:
+        """Return the files that differ from `a` to `b`."""
+        ...
+
+    async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
+        """Return the paths of `tree` that `globs` name."""
+        ...
+
+    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
+        """Return `tree` with all paths that `globs` name as they are in `from_tree`, missing ones removed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deliverable:
+    """What an attempt is judged by."""
+
+    task: Task
+    first_base: str
+    own_base: str
+    tree: str
+    answer: str
+    status: dict[str, str]
+    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The changed paths that belong to one check."""
+
+    protected: tuple[str, ...]
+    tests: tuple[str, ...]
+    steering: tuple[str, ...]
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Files of the check that the attempt wrote."""
+        return (*self.tests, *self.steering)
+
+
+class Checks:
+    """The checks of a run's tasks."""
+
+    def __init__(
+        self,
+        history: History,
+        execution: Execution,
+        known: MutableMapping[str, CheckRun] | None = None,
+    ) -> None:
+        """Bind them to their services.
+
+        Args:
+            history: Where trees come from.
+            execution: Runs one check.
+            known: Runs before the work that were made already, by check and tree; filled here. None: none yet.
+        """
+        self._history = history
+        self._execution = execution
+        self._known: MutableMapping[str, CheckRun] = {} if known is None else known
+        self._under_way: dict[str, asyncio.Lock] = {}
+
+    async def prepare(self, task: Task, base_tree: str) -> tuple[CheckRun, ...]:
+        """Make the runs before the work whose files are there already; for before the first model call.
+
+        Returns:
+            Them, in the plan's order; one that is `missing` tells that the plan names a program that is not on this machine.
+        """
+
+        async def one(check: Check) -> CheckRun | None:
+            tests = apparatus(check).tests
+            if tests and not await self._history.paths(base_tree, tests):
+                return None
+            return await self._before(check, base_tree)
+
+        runs = await _all(one(check) for check in task.checks)
+        return tuple(run for run in runs if run is not None)
+
+    async def outcomes(
+        self,
+        task: Task,
+        *,
+        base_tree: str,
+        tree: str,
+        changed: Sequence[str],
+        answer: str,
+        own_base: str = "",
+    ) -> tuple[CheckOutcome, ...]:
+        """Run every check of a task on a deliverable.
+
+        Args:
+            task: Whose checks.
+            base_tree: Base of the task's first attempt.
+            tree: The deliverable.
+            changed: What this attempt changed of its own base.
+            answer: Its closing answer.
+            own_base: Base of this attempt, where the line has moved since the first one. Empty: `base_tree`.
+
+        Returns:
+            One outcome a check, in the plan's order.
+
+        Raises:
+            Paused: The sandbox or the disk is gone.
+        """
+        base = own_base or base_tree
+        status = {change.path: change.status for change in await self._history.changed(base, tree)}
+        work = _Deliverable(
+            task=task,
+            first_base=base_tree,
+            own_base=base,
+            tree=tree,
+            answer=answer,
+            status={path: status[path] for path in changed if path in status},
+        )
+        return tuple(await _all(self._outcome(check, work) for check in task.checks))
+
+    async def on_tree(
+        self, task: Task, check: Check, tree: str, answer: str, *, phase: Phase
+    ) -> tuple[CheckRun, ...]:
+        """Run a check of an accepted task on a merged or final tree; a required one that is red runs twice.
+
+        Nothing is taken from an earlier run: red means that it fails now, twice. See `rule.red`.
+        """
+        del task  # the same doorway as for outcomes: a check is always one of a task
+        first = await self._execution.run(check, tree, phase, answer=answer)
+        if first.green or not check.required:
+            return (first,)
+        return first, await self._execution.run(check, tree, phase, answer=answer, again=True)
+
+    async def _outcome(self, check: Check, work: _Deliverable) -> CheckOutcome:
+        found = apparatus(check)
+        parts = self._parts(found, work)
+        after_tree = await self._with(work.tree, work.own_base, parts.protected)
+        before_tree = await self._before_tree(found, parts, work, after_tree)
+        before = await self._before(check, before_tree)
+        after = await self._execution.run(check, after_tree, "after", answer=work.answer)
+        notes = list(_notes(parts))
+        if before.green and after.green and kind_of(check, before) == "hold":
+            kept = await self._as_it_was(check, parts, work, after_tree)
+            if kept is not None and not kept.green:
+                after = kept
+                notes.append(_WEAKENED)
+        again = None
+        if needs_again(check, before, after):
+            again = await self._execution.run(
+                check, after.tree, "after", answer=work.answer, again=True
+            )
+        return rule(
+            check,
+            before,
+            after,
+            again,
+            self_authored=bool(parts.tests),
+            notes=tuple(notes),
+        )
+
+    def _parts(self, found: Apparatus, work: _Deliverable) -> _Parts:
+        """Sort the changed paths by what they are to this check."""
+        protected = self._protected(work)
+        free = [path for path in work.status if path not in protected]
+        added = frozenset(path for path, status in work.status.items() if status == "added")
+        return _Parts(
+            protected=tuple(protected),
+            tests=tuple(path for path in free if matches(path, found.tests)),
+            steering=steering(found, work.task, free, added),
+        )
+
+    def _protected(self, work: _Deliverable) -> list[str]:
+        """Return the changed paths that were there before and that any check of the task protects."""
+        globs = [glob for check in work.task.checks for glob in check.protect]
+        return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
+
+    async def _before_tree(
+        self, found: Apparatus, parts: _Parts, work: _Deliverable, after_tree: str
+    ) -> str:
+        """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
+        steering = frozenset(parts.steering)
+        added = [
+            change.path
+            for change in await self._history.changed(work.first_base, after_tree)
+            if change.status != "deleted"
+            and (change.path in steering or matches(change.path, found.tests))
+        ]
+        return await self._with(work.first_base, after_tree, added)
+
+    async def _as_it_was(
+        self, check: Check, parts: _Parts, work: _Deliverable, after_tree: str
+    ) -> CheckRun | None:
+        """Run a check on the deliverable with its own files as they were before the work.
+
+        Returns:
+            None: the attempt changed none that were there, or removed only what the plan names for removal, or the check was
+            not green before the work.
+        """
+        old = [path for path in parts.own if work.status[path] != "added" or path in parts.steering]
+        old = [p for p in old if not (work.status[p] == "deleted" and p in work.task.files)]
+        if not old or not (await self._before(check, work.first_base)).green:
+            return None
+        tree = await self._with(after_tree, work.own_base, old)
+        return await self._execution.run(check, tree, "after", answer=work.answer)
+
+    async def _before(self, check: Check, tree: str) -> CheckRun:
+        """Return the run before the work, made once for each command and tree."""
+        key = json.dumps([check.argv, check.timeout_seconds, tree])
+        # Whoever comes second waits for the first; if that one is cancelled, it runs the check itself.
+        async with self._under_way.setdefault(key, asyncio.Lock()):
+            run = self._known.get(key)
+            if run is None:
+                run = await self._execution.run(check, tree, "before")
+                self._known[key] = run
+        return replace(run, check=check.id)
+
+    async def _with(self, tree: str, from_tree: str, paths: Sequence[str]) -> str:
+        return await self._history.with_files(tree, from_tree, paths) if paths else tree
+
+
+_WEAKENED = (
+    "As it was before the work, this check fails on the deliverable: the attempt changed or removed "
+    "the check's own files."
+)
+
+
+def _notes(parts: _Parts) -> Iterable[str]:
+    if parts.protected:
+        yield f"Protected and restored before the run: {_named(parts.protected)}."
+    if parts.steering:
+        yield f"The attempt changed what steers this check: {_named(parts.steering)}."
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
+    return ", ".join(paths[:10]) + more
+
+
+async def _all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:
+    """Do jobs at once; the first error ends the others and is raised as it is."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,112 @@
+"""A history of trees in memory and a sandbox that runs Python functions, for tests of checks."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mimir.domain.globs import matches
+from mimir.errors import SandboxError
+
+Files = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FakeChange:
+    path: str
+    status: str
+
+
+@dataclass
+class FakeHistory:
+    """Trees by the hash of their files."""
+
+    trees: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def put(self, files: Files) -> str:
+        id = hashlib.sha1(json.dumps(sorted(files.items())).encode()).hexdigest()
+        self.trees[id] = dict(files)
+        return id
+
+    async def checkout(self, tree: str, where: Path) -> None:
+        write_files(where, self.trees[tree])
+
+    async def changed(self, a: str, b: str) -> tuple[FakeChange, ...]:
+        old, new = self.trees[a], self.trees[b]
+        return tuple(
+            FakeChange(p, "added" if p not in old else "deleted" if p not in new else "modified")
+            for p in sorted({*old, *new})
+            if old.get(p) != new.get(p)
+        )
+
+    async def paths(self, tree: str, globs: Sequence[str]) -> tuple[str, ...]:
+        return tuple(p for p in self.trees[tree] if matches(p, globs))
+
+    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str]) -> str:
+        kept = {p: t for p, t in self.trees[tree].items() if not matches(p, globs)}
+        taken = {p: t for p, t in self.trees[from_tree].items() if matches(p, globs)}
+        return self.put(kept | taken)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeRan:
+    exit_code: int | None = 0
+    output: str = ""
+    seconds: float = 0.01
+    timed_out: bool = False
+    missing: bool = False
+
+
+GREEN = FakeRan()
+RED = FakeRan(exit_code=1, output="1 failed\n")
+TIMEOUT = FakeRan(exit_code=None, timed_out=True)
+MISSING = FakeRan(exit_code=None, missing=True)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one command saw."""
+
+    argv: tuple[str, ...]
+    files: Files
+    answer: str
+    workspace: Path
+    number: int
+    """1-based, of all runs."""
+
+
+def write_files(where: Path, files: Files) -> None:
+    where.mkdir()
+    for path, text in files.items():
+        (where / path).parent.mkdir(parents=True, exist_ok=True)
+        (where / path).write_text(text)
+
+
+def look(argv: Sequence[str], workspace: Path, answer: Path | None, number: int) -> Seen:
+    files = {
+        str(p.relative_to(workspace)): p.read_text()
+        for p in sorted(workspace.rglob("*"))
+        if p.is_file()
+    }
+    return Seen(tuple(argv), files, answer.read_text() if answer else "", workspace, number)
+
+
+@dataclass
+class FakeSandbox:
+    """Runs `program` on what a command would see."""
+
+    program: Callable[[Seen], FakeRan]
+    seen: list[Seen] = field(default_factory=list)
+    broken: SandboxError | None = None
+    name: str = "bubblewrap"
+
+    async def run(
+        self, argv: Sequence[str], *, workspace: Path, seconds: float, answer: Path | None = None
+    ) -> FakeRan:
+        assert seconds > 0
+        if self.broken:
+            raise self.broken
+        one = look(argv, workspace, answer, len(self.seen) + 1)
+        self.seen.append(one)
+        return self.program(one)
