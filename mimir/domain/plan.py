@@ -50,9 +50,12 @@ class Check:
         """What is executed: a string with shell syntax goes to bash with pipefail, any other is split."""
         if not isinstance(self.run, str):
             return self.run
-        if _SHELL_SYNTAX & set(self.run):
-            return ("bash", "-o", "pipefail", "-c", self.run)
-        return tuple(shlex.split(self.run))
+        if not _SHELL_SYNTAX & set(self.run):
+            try:
+                return tuple(shlex.split(self.run))
+            except ValueError:  # an open quote: bash says so, and the check is red
+                pass
+        return ("bash", "-o", "pipefail", "-c", self.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

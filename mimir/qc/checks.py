@@ -239,9 +239,11 @@ class Checks:
             None: the attempt changed none that were there, or removed only what the plan names for removal, or the check was
             not green before the work.
         """
-        old = [path for path in parts.own if work.status[path] != "added" or path in parts.steering]
-        old = [p for p in old if not (work.status[p] == "deleted" and p in work.task.files)]
-        if not old or not (await self._before(check, work.first_base)).green:
+        gone = [p for p in parts.tests if work.status[p] == "deleted" and p in work.task.files]
+        old = [path for path in parts.own if path not in gone]
+        # New tests beside old ones change nothing of what was there: only then is the second run worth its time.
+        weaker = parts.steering or any(work.status[path] != "added" for path in old)
+        if not weaker or not (await self._before(check, work.first_base)).green:
             return None
         tree = await self._with(after_tree, work.own_base, old)
         return await self._execution.run(check, tree, "after", answer=work.answer)

@@ -240,6 +240,20 @@ async def test_test_that_the_plan_names_for_removal_may_go(bench):
     assert outcome.state == "passed"
 
 
+async def test_new_tests_with_a_new_fixture_file_do_not_turn_a_hold_red(bench):
+    new = {"tests/test_b.py": "needs fixture", "tests/conftest.py": "fixture"}
+
+    def program(seen: Seen) -> FakeRan:
+        lost = "tests/test_b.py" in seen.files and "tests/conftest.py" not in seen.files
+        return RED if lost else GREEN
+
+    here = bench(program)
+    outcome = await here.outcome(check("hold", run="pytest"), base=GOOD, after={**GOOD, **new})
+
+    assert outcome.state == "passed"
+    assert here.sandbox.seen[-1].files == GOOD
+
+
 async def test_hold_that_was_red_before_is_not_held_to_its_old_tests(bench):
     outcome = await bench().outcome(
         check("hold", run="pytest"), base=BASE, after={"a.py": "good", TEST: "wants goo"}
