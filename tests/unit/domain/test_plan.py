@@ -71,6 +71,7 @@ def test_no_criteria_have_no_shares():
         ("ls *.py", ("bash", "-o", "pipefail", "-c", "ls *.py")),
         ("echo $HOME", ("bash", "-o", "pipefail", "-c", "echo $HOME")),
         ("a\nb", ("bash", "-o", "pipefail", "-c", "a\nb")),
+        ('echo "open', ("bash", "-o", "pipefail", "-c", 'echo "open')),
         ("cat < in > out", ("bash", "-o", "pipefail", "-c", "cat < in > out")),
     ],
 )
