@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus
 MARK = "[redacted:"
 MIN_CHARS = 4
 """Shorter known values are not looked for: they are in every text."""
+MAX_ROUNDS = 8
 FREE_CHARS = 8
 """Shorter known values are replaced only where they stand as a word of their own."""
 
@@ -81,7 +82,19 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without secrets; equal to it if there was none."""
-        text = self._without_known(text)
+        # What stands next to a secret may be seen as one only when that is gone.
+        for _ in range(MAX_ROUNDS):
+            before = text
+            text = self._once(before)
+            if text == before:
+                break
+        return text
+
+    def _once(self, text: str) -> str:
+        # A mark is no text: a known value "password" would be found in `[redacted:password]`, again and again.
+        parts = _MARKS.split(text)
+        parts[::2] = map(self._without_known, parts[::2])
+        text = "".join(parts)
         lowered = text.lower()
         for kind, words, pattern in _COMPILED:
             if any(word in lowered for word in words):
@@ -154,6 +167,7 @@ def _base64_cores(data: bytes) -> Iterator[str]:
         yield whole[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
 
 
+_MARKS = re.compile(r"(\[redacted:[a-z-]+\])")
 _KEY_END = re.compile(_FOOTER)
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 

@@ -1,12 +1,16 @@
 """A pattern finds what it should, or is stopped; whatever it is, the engine goes on."""
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimir.errors import ToolError
+from mimir.tools.search import matcher
 from mimir.tools.search.lines import MAX_PATTERN_CHARS, Hits, matching_lines
 
 TEXTS = ["one\ntwo\nthree two\n", "", "TWO\r\ntwo\r\n"]
@@ -53,6 +57,25 @@ async def test_a_pattern_that_would_run_for_years_is_stopped(pattern: str):
         str(refused.value) == f"The pattern '{pattern}' took longer than 1 second and was stopped."
     )
     assert "simpler pattern" in (refused.value.next_step or "")
+
+
+def test_a_matcher_that_nobody_watches_ends_by_itself():
+    asked = {
+        "pattern": "(a+)+$",
+        "texts": ["a" * 64 + "!"],
+        "most": 1,
+        "seconds": 1,
+        "bytes": 10**9,
+    }
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", matcher.__file__],
+        input=json.dumps(asked).encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert ended.stdout == b""
 
 
 async def test_a_pattern_that_wants_all_memory_is_stopped():

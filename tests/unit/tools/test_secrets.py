@@ -154,6 +154,20 @@ def test_line_numbers_stay_true():
     assert Redactor([KEY])(text).count("\n") == text.count("\n")
 
 
+def test_a_secret_that_touches_another_one_is_replaced_too():
+    google = "AIza" + "a1-_b" * 7
+    said = Redactor()(f"{google}sk-proj-abc123def456ghi789jkl")
+    assert said == "[redacted:api-key][redacted:api-key]"
+
+
+@pytest.mark.parametrize("word", ["password", "redacted", "api-key", "[redacted:secret]"])
+def test_a_known_value_that_stands_in_a_mark_is_replaced_once(word: str):
+    redact = Redactor([word])
+    assert redact(f"is {word}, and db://u:hunter2@h") == (
+        "is [redacted:secret], and db://u:[redacted:password]@h"
+    )
+
+
 @given(
     st.lists(
         st.one_of(

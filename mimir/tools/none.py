@@ -1,0 +1,22 @@
+"""The toolset of agents that have none."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+
+
+class _None:
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        return ()
+
+    async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        del context
+        return ToolResult(
+            text=f"There is no tool {call.name[:80]!r}; answer with text.", is_error=True
+        )
+
+
+NO_TOOLS: Final = _None()
+"""Every call is answered that there are no tools."""
