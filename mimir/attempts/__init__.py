@@ -1,1 +1,1 @@
-"""One try at one task: the machine and its nodes. Entered by scheduling."""
+"""One try at one task: the machine and its nodes. Promises that a resumed attempt goes on where it was. Entered by scheduling."""

@@ -6,7 +6,7 @@ What is recorded of a question is what is new in it since the one before, so a l
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mimir.domain.lane import Outcome
 from mimir.domain.message import Answer, Message, ModelRequest
@@ -21,10 +21,11 @@ class Journal(Protocol):
 
     async def call(
         self,
-        kind: str,
+        kind: Literal["model", "tool"],
         request: Mapping[str, object],
         delta: Mapping[str, object],
         work: Callable[[], Awaitable[Outcome]],
+        /,
         *,
         effectful: bool,
         reserve: int = 0,

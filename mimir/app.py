@@ -1,0 +1,434 @@
+"""Composition: settings → a working mimir. The only module that names concrete stores, models and tools, and makes clocks and ids."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import random
+import secrets
+import socket
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from mimir.agents.agentinator import Agentinator, Asking
+from mimir.agents.roles.library import Library
+from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
+from mimir.attempts.desk import OpenLane, RoleChoice
+from mimir.domain.agent import ROLES
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.plan import Task
+from mimir.errors import UnavailableError, UsageError
+from mimir.llm.config import EndpointConfig, split_provider
+from mimir.llm.journaled import JournaledModel
+from mimir.llm.limits import LimitedModel, Limits
+from mimir.llm.protocol import ChatModel, Endpoint
+from mimir.llm.retrying import RetryingModel, RetryPolicy
+from mimir.orchestrator.parts import Parts
+from mimir.orchestrator.verbs import Mimir
+from mimir.qc.checks import Checks
+from mimir.qc.execution import Execution
+from mimir.scheduling.crew import Wake
+from mimir.settings import Loaded, Settings
+from mimir.store import proof
+from mimir.store.memory import ProjectMemory, View
+from mimir.store.protocol import GraphStore
+from mimir.tools.artifacts import ArtifactTools
+from mimir.tools.files import FileTools
+from mimir.tools.gateway import gateway
+from mimir.tools.memory import MemoryTools
+from mimir.tools.permissions import Rights
+from mimir.tools.protocol import Toolset
+from mimir.tools.secrets import Redactor
+from mimir.tools.shell import RunTool
+from mimir.workspace.git import History
+from mimir.workspace.owners import Owners
+from mimir.workspace.paths import Tree
+from mimir.workspace.sandbox import Ran, Sandbox
+
+ROOM = ".mimir"
+PLAY = "play:"
+"""Prefix of a model name that is a play of the scripted model."""
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> datetime:
+        """Return the time of day, UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return time.monotonic()
+
+
+class RandomIds:
+    """Short ids: the minute, then random letters; sorted by time, safe in file names and refs."""
+
+    def new(self, kind: str) -> str:
+        """Return an id such as `run-1121-1714-3fa9c2`."""
+        return f"{kind}-{datetime.now(UTC):%m%d-%H%M}-{secrets.token_hex(3)}"
+
+
+class Endpoints:
+    """The models of one process: an endpoint a provider, opened when it is first needed; wrapped in limits and retries."""
+
+    def __init__(self, settings: Settings, clock: SystemClock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._open: dict[str, Endpoint] = {}
+        llm = settings.llm
+        self._limits = Limits(
+            clock=clock,
+            sleep=asyncio.sleep,
+            requests_per_minute=llm.requests_per_minute,
+            tokens_per_minute=llm.tokens_per_minute,
+            concurrency=llm.concurrency,
+        )
+        self._policy = RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds)
+
+    def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
+        """Return a role's model, bound to a lane.
+
+        Raises:
+            ConfigurationError: No key, no model, or the provider's package is missing.
+        """
+        del role
+        name = model or self._settings.llm.model
+        provider, _ = split_provider(name)
+        inner = self._endpoint(provider, name).for_lane(lane)
+        limited = LimitedModel(_Named(inner, split_provider(name)[1]), self._limits)
+        return RetryingModel(
+            limited,
+            self._policy,
+            clock=self._clock,
+            sleep=asyncio.sleep,
+            chance=random.Random(),
+        )
+
+    def check(self) -> None:
+        """Open the default endpoint, so that a missing key is said before any work.
+
+        Raises:
+            ConfigurationError: What is missing.
+        """
+        name = self._settings.llm.model
+        self._endpoint(split_provider(name)[0], name)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for endpoint in self._open.values():
+            await endpoint.aclose()
+
+    def _endpoint(self, provider: str, name: str) -> Endpoint:
+        key = name if name.startswith(PLAY) else provider
+        if key not in self._open:
+            self._open[key] = _open_endpoint(self._settings, name, self._clock)
+        return self._open[key]
+
+
+def _open_endpoint(settings: Settings, name: str, clock: SystemClock) -> Endpoint:
+    """Open what a model's name asks for; `play:FILE` is a scripted model."""
+    if name.startswith(PLAY):
+        from mimir.llm.plays.reading import load
+        from mimir.llm.scripted import ScriptedEndpoint
+
+        return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
+    from mimir.llm.langchain import open_model
+
+    return open_model(_config(settings, name), clock=clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Asks for one model by its bare name: a provider's prefix is not part of it."""
+
+    inner: ChatModel
+    name: str
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        return await self.inner.ask(replace(request, model=self.name))
+
+
+class Toolbox:
+    """Makes the tools of each role; every call goes through the gateway."""
+
+    def __init__(
+        self, seat: "Seat", store: GraphStore, project_id: str, redact: Callable[[str], str]
+    ) -> None:
+        self._seat = seat
+        self._store = store
+        self._project_id = project_id
+        self._redact = redact
+
+    def worker(
+        self,
+        run: str,
+        task: Task,
+        where: Path,
+        lane: OpenLane,
+        snapshot: Callable[[], Awaitable[str]],
+        artifacts: Sequence[str],
+    ) -> Toolset:
+        """Return the worker's tools over its workspace."""
+        files = FileTools(
+            Tree(where),
+            files=task.files,
+            forbidden=FORBIDDEN,
+            protected=tuple(glob for check in task.checks for glob in check.protect),
+            hidden=HIDDEN,
+            allow_hidden=task.context_files,
+            redact=self._redact,
+        )
+        commands = RunTool(self._seat, where, redact=self._redact)
+        rights = Rights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
+        tools = [files, commands, self._artifacts(run, artifacts), MemoryTools(self._memory(run))]
+        return self._gateway(tools, rights, lane, snapshot)
+
+    def judge(self, run: str, where: Path, lane: OpenLane, artifacts: Sequence[str]) -> Toolset:
+        """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
+        files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        commands = RunTool(self._seat, where, redact=self._redact)
+        rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
+        return self._gateway([files, commands, self._artifacts(run, artifacts)], rights, lane, None)
+
+    def planner(self, where: Path, lane: OpenLane) -> Toolset:
+        """Return the PM's tools: read-only files of a checkout, and the memory."""
+        files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        rights = Rights(role="pm", role_tools=ROLES["pm"].tools)
+        return self._gateway([files, MemoryTools(self._memory(""))], rights, lane, None)
+
+    def _memory(self, run: str) -> ProjectMemory:
+        return ProjectMemory(self._store, View(project=self._project_id, hidden_run=run))
+
+    def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
+        return ArtifactTools(_Answers(self._store, run), granted, redact=self._redact)
+
+    def _gateway(
+        self,
+        tools: Sequence[Toolset],
+        rights: Rights,
+        lane: OpenLane,
+        snapshot: Callable[[], Awaitable[str]] | None,
+    ) -> Toolset:
+        names = [spec.name for tool in tools for spec in tool.specs]
+        return gateway(
+            tools,
+            granted=rights.granted(names),
+            lane=lane,
+            snapshot=snapshot,
+            redact=self._redact,
+            why=rights.why,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Answers of a run's tasks by the ids that prompts use: no run id stands in a prompt."""
+
+    store: GraphStore
+    run: str
+
+    async def read(self, id: str, /) -> str | None:
+        return await self.store.read(lambda reads: proof.artifact(reads, f"{self.run}/{id}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """The sandbox as tools and checks see it: bound to the project."""
+
+    sandbox: Sandbox
+    project: Path
+
+    @property
+    def name(self) -> str:
+        """Back-end."""
+        return self.sandbox.name
+
+    async def run(
+        self, argv: Sequence[str], *, workspace: Path, seconds: float, answer: Path | None = None
+    ) -> Ran:
+        """Run a command with a workspace and nothing else."""
+        return await self.sandbox.run(
+            argv, workspace=workspace, seconds=seconds, project=self.project, answer=answer
+        )
+
+
+NOTHING = ("/",)
+"""Globs that match no path: nothing may be written."""
+
+
+@contextlib.asynccontextmanager
+async def open(project: Path, loaded: Loaded, *, create: bool = True) -> AsyncGenerator[Mimir]:
+    """Open a project: its store, history, sandbox and models; closed in the end.
+
+    Args:
+        project: Its directory.
+        loaded: Settings in force.
+        create: False: refuse where mimir was never used, rather than make `.mimir`.
+
+    Raises:
+        UnavailableError: The store or git is not there.
+        StoreError: The store is not mimir's, or of a newer mimir.
+    """
+    settings, clock = loaded.settings, SystemClock()
+    room = project / ROOM
+    _prepare(room, create=create)
+    redact = Redactor(loaded.secrets)
+    store = _store(settings, room, clock)
+    await store.init()
+    endpoints = Endpoints(settings, clock)
+    owners, owner = (
+        Owners(room / "owners"),
+        f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+    )
+    owners.live(owner)
+    try:
+        parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
+        yield Mimir(parts)
+    finally:
+        await endpoints.close()
+        await store.close()
+        owners.leave(owner)
+
+
+def _prepare(room: Path, *, create: bool) -> None:
+    if not create and not room.is_dir():
+        raise UsageError(
+            "mimir was not used in this directory yet: there is no .mimir here.",
+            next_step='Start with: mimir chain "what you want"',
+        )
+    room.mkdir(mode=0o700, exist_ok=True)
+    ignore = room / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def _store(settings: Settings, room: Path, clock: SystemClock) -> GraphStore:
+    uri = settings.store
+    if "://" in uri and not uri.startswith("sqlite:"):
+        raise UnavailableError(
+            f"The store {uri.split('://')[0]}:// cannot be opened by this version.",
+            next_step="Use a file: --store path/to/mimir.db",
+        )
+    path = Path(uri.removeprefix("sqlite://").removeprefix("sqlite:")) if uri else room / "mimir.db"
+    from mimir.store.sqlite import SqliteStore
+
+    return SqliteStore(path, clock)
+
+
+async def _parts(
+    project: Path,
+    loaded: Loaded,
+    store: GraphStore,
+    endpoints: Endpoints,
+    me: tuple[Owners, str],
+    redact: Redactor,
+) -> Parts:
+    settings, clock, room = loaded.settings, SystemClock(), project / ROOM
+    sandbox = Sandbox.of(_limits(settings))
+    history = await History.open(project, room / "work" / "history.git", owner=sandbox.owner)
+    seat = Seat(sandbox, project)
+    project_id = _project_id(project)
+    toolbox = Toolbox(seat, store, project_id, redact)
+    execution = Execution(
+        history=history,
+        sandbox=seat,
+        room=room / "work" / "checks",
+        redact=redact,
+        at_once=settings.run.parallel_checks,
+    )
+    owners, owner = me
+    choices = {role: _choice(settings, role) for role in ROLES}
+
+    def agentinator(open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
+        numbers: dict[str, int] = {}
+
+        async def model(name: str) -> ChatModel:
+            number = numbers.setdefault(name, len(numbers) + 1)
+            lane = await open_lane("agentinator", number)
+            header = lane_id(run, PLAN_TASK, number, "agentinator")
+            chosen = choices["agentinator"].model
+            return JournaledModel(endpoints.for_lane("agentinator", header, chosen), lane)
+
+        return Agentinator(
+            project=project,
+            library=Library(project, room / "locks"),
+            open_model=model,
+            asking=Asking(
+                model=choices["agentinator"].model,
+                temperature=choices["agentinator"].temperature,
+                max_tokens=choices["agentinator"].max_tokens or ROLES["agentinator"].answer_tokens,
+            ),
+        )
+
+    return Parts(
+        project=project,
+        project_id=project_id,
+        room=room,
+        store=store,
+        history=history,
+        sandbox=sandbox,
+        checks=Checks(history, execution),
+        models=endpoints,
+        tools=toolbox,
+        planner_tools=toolbox.planner,
+        agentinator=agentinator,
+        clock=clock,
+        ids=RandomIds(),
+        owner=owner,
+        owners=owners,
+        wake=Wake(),
+        choices=choices,
+        lease_seconds=settings.run.lease_seconds,
+        attempt_tokens=settings.run.attempt_tokens,
+        pinned=_pinned(settings),
+        redact=redact,
+        warnings=loaded.warnings,
+        engine_version=version("mimir"),
+        sandbox_name=settings.sandbox.backend,
+    )
+
+
+def _config(settings: Settings, model: str) -> EndpointConfig:
+    llm = settings.llm
+    return EndpointConfig(
+        base_url=llm.base_url,
+        api_key=settings.api_key,
+        model=model or llm.model,
+        extra_body=llm.extra_body,
+        headers=llm.headers,
+        lane_header=llm.lane_header,
+        structured=llm.structured,
+        connect_seconds=llm.connect_seconds,
+        stall_seconds=llm.stall_seconds,
+        answer_seconds=llm.answer_seconds,
+        max_answer_bytes=llm.max_answer_bytes,
+    )
+
+
+def _choice(settings: Settings, role: str) -> RoleChoice:
+    chosen = settings.role(role)
+    return RoleChoice(
+        model=chosen.model or settings.llm.model,
+        temperature=chosen.temperature,
+        max_tokens=chosen.max_tokens,
+    )
+
+
+def _pinned(settings: Settings) -> Mapping[str, object]:
+    """Return what a run pins of the settings: nothing secret, no endpoint."""
+    return settings.model_dump(
+        mode="json", exclude={"llm": {"api_key", "headers", "extra_body"}, "store": True}
+    )
+
+
+def _project_id(project: Path) -> str:
+    """Name a project by its directory: the same directory is the same project."""
+    digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:12]
+    return f"project-{digest}"

@@ -1,0 +1,58 @@
+"""What a worker leaves in its workspace becomes a deliverable, or is refused. Pure rules over paths; git does the rest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Task
+
+HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
+"""Top-level folders that hold reasoning and other tasks: never part of a workspace, never delivered."""
+FORBIDDEN = ("mimir.toml", *(f"{name}/**" for name in HIDDEN))
+"""What a deliverable may not touch: it would steer the engine's next run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a deliverable is refused, in words for the worker."""
+
+    issues: tuple[str, ...]
+
+
+def refused(
+    changed: Sequence[str], *, tool_table_changed: bool, links_out: Sequence[str]
+) -> Refusal | None:
+    """Refuse a deliverable that touches the engine's own files or leads out of the workspace."""
+    issues = [
+        f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
+        for path in changed
+        if matches(path, FORBIDDEN)
+    ]
+    if tool_table_changed:
+        issues.append("The deliverable changes [tool.mimir] in pyproject.toml; leave it as it was.")
+    issues += [
+        f"The symbolic link {path!r} leads out of the workspace; remove it." for path in links_out
+    ]
+    return Refusal(issues=tuple(issues)) if issues else None
+
+
+def protected(task: Task, changed: Sequence[str], in_base: Sequence[str]) -> tuple[str, ...]:
+    """Return the changed paths that a check protects; a pattern that matches nothing in the base protects nothing."""
+    known = frozenset(in_base)
+    return tuple(
+        path
+        for path in changed
+        if path in known
+        and any(matches(path, check.protect) for check in task.checks if check.protect)
+    )
+
+
+def silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
+    """Say so if a task that declares `files` changed none of them."""
+    if not task.files or any(matches(path, task.files) for path in changed):
+        return None
+    wanted = ", ".join(task.files)
+    return (
+        f"Nothing that matches {wanted} was changed, so there is no deliverable. "
+        "Make the change with the file tools, or say what keeps you from it."
+    )

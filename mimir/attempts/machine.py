@@ -1,0 +1,96 @@
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
+# langgraph's own signatures contain unsolved generics.
+"""One try at one task: the table of moves, compiled to LangGraph once a process.
+
+Every phase inside an attempt is a node, every move of the table is an edge, and the machine may be entered at any node, so that a
+resumed attempt goes on where it was.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol, TypedDict, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langsmith import tracing_context
+
+from mimir.attempts.record import Course
+from mimir.domain.attempt import MOVES, NODES, Status
+
+
+class State(TypedDict):
+    """State of the machine."""
+
+    status: Status
+    course: Course
+
+
+class Phase(Protocol):
+    """The work of one status."""
+
+    async def __call__(self, course: Course, /) -> tuple[Status, Course]:
+        """Do it, record the move, return where the task stands now.
+
+        Returning the status it was entered with ends the machine: what follows is scheduling's (a rejection without QC).
+        """
+        ...
+
+
+class Phases(Protocol):
+    """The nodes of the machine, by status."""
+
+    def __getitem__(self, status: Status, /) -> Phase:
+        """Return the node of `status`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What the nodes of one attempt do; handed in with the call."""
+
+    phases: Phases
+
+
+class _Node(Protocol):
+    async def __call__(self, state: State, *, runtime: Runtime[Crew]) -> State: ...
+
+
+def _node(status: Status) -> _Node:
+    async def run(state: State, *, runtime: Runtime[Crew]) -> State:
+        to, course = await runtime.context.phases[status](state["course"])
+        return {"status": to, "course": course}
+
+    return run
+
+
+def _next(state: State) -> str:
+    return state["status"].value
+
+
+def compile_machine() -> CompiledStateGraph[State, Crew, State, State]:
+    """Compile the table: nodes, edges and entries come from `MOVES` alone."""
+    graph = StateGraph(State, context_schema=Crew)
+    for status in NODES:
+        graph.add_node(status.value, _node(status))
+        exits: dict[Hashable, str] = {
+            to.value: (to.value if to in NODES else END) for to in MOVES[status]
+        }
+        graph.add_conditional_edges(status.value, _next, exits | {status.value: END})
+    entries: dict[Hashable, str] = {s.value: s.value for s in NODES}
+    graph.add_conditional_edges(START, _next, entries)
+    return graph.compile()
+
+
+_MACHINE = compile_machine()
+
+
+async def run(status: Status, course: Course, phases: Phases) -> tuple[Status, Course]:
+    """Run an attempt, or continue it, from `status` to where scheduling takes over."""
+    if status not in NODES:
+        return status, course
+    start: State = {"status": status, "course": course}
+    # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
+    with tracing_context(enabled=False):
+        end = cast("State", await _MACHINE.ainvoke(start, context=Crew(phases)))
+    return end["status"], end["course"]

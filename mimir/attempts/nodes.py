@@ -1,0 +1,222 @@
+"""The three nodes of the attempt machine: work, check, judge. Each ends in one fenced transaction that moves the status."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+from mimir.agents.breaker import Breaker, Trip
+from mimir.agents.citations import unsupported
+from mimir.agents.loop import Conversation, Services, Turn, converse
+from mimir.agents.stopwatch import Stopwatch
+from mimir.attempts import deliverable
+from mimir.attempts.desk import Desk
+from mimir.attempts.judging import judge
+from mimir.attempts.machine import Phase
+from mimir.attempts.place import Place
+from mimir.attempts.record import OUTCOMES, WORK, Course, Rejection, Work
+from mimir.attempts.sealing import Bodies, sealed
+from mimir.domain.agent import ROLES
+from mimir.domain.attempt import Cause, Status
+from mimir.domain.clock import stamp
+from mimir.domain.event import EventKind
+from mimir.domain.ids import lane_id
+from mimir.errors import AnswerError, ModelError
+from mimir.llm.journaled import JournaledModel
+from mimir.qc.bodies import check_bodies, deliverable_body
+
+LEDGER_TEXT = 20_000
+"""Characters kept of one tool result as a source of quotes."""
+OUTPUT_ON_TASK = 50_000
+"""Characters of the answer kept on Task; the whole is an artifact."""
+
+
+def nodes(desk: Desk) -> Mapping[Status, Phase]:
+    """Return the machine's nodes for one attempt."""
+
+    async def work(course: Course) -> tuple[Status, Course]:
+        return await _work(desk, course)
+
+    async def check(course: Course) -> tuple[Status, Course]:
+        return await _check(desk, course)
+
+    async def rule(course: Course) -> tuple[Status, Course]:
+        return await judge(desk, course)
+
+    return {
+        Status.WORKER_EXECUTING: work,
+        Status.WORKER_COMPLETED: check,
+        Status.QC_EXECUTING: rule,
+    }
+
+
+async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
+    """Let the worker work; its answer and tree become a deliverable, or are rejected without QC."""
+    started = desk.clock.monotonic()
+    place = Place(desk)
+    await desk.checks.prepare(desk.task, desk.start.first_base_tree)
+    try:
+        talk = await _converse(desk, place)
+    except AnswerError as error:
+        return _rejected(course, Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),)))
+    except ModelError as error:
+        if error.scope != "attempt":
+            raise
+        issue = f"The model could not answer: {error}"
+        rejection = Rejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
+        return _rejected(course, rejection)
+    made = await _deliver(desk, place, talk)
+    if isinstance(made, Rejection):
+        return _rejected(course, made)
+    seconds = desk.clock.monotonic() - started
+    await desk.move(
+        Status.WORKER_COMPLETED,
+        EventKind.WORK_ANSWERED,
+        task=_phase_values(made, seconds) | {"workerCompletedAt": stamp(desk.clock.now())},
+        attempt=_phase_values(made, seconds) | {"workJson": WORK.dump_json(made).decode()},
+        data={
+            "tool_calls": made.tool_calls,
+            "limit": _breaker(desk).limit,
+            "changed": list(made.changed),
+            "tripped": made.tripped,
+        },
+        artifacts={"answer": made.answer},
+    )
+    return Status.WORKER_COMPLETED, replace(course, work=made)
+
+
+def _rejected(course: Course, rejection: Rejection) -> tuple[Status, Course]:
+    return Status.WORKER_EXECUTING, replace(course, rejection=rejection)
+
+
+async def _converse(desk: Desk, place: Place) -> Conversation:
+    lane = await desk.open_lane("worker")
+    watch = Stopwatch(desk.clock)
+
+    async def on_live(tree: str) -> None:
+        await place.restore(tree)
+        watch.start()
+
+    lane.on_live = on_live
+    place.lane = lane
+    tools = desk.tools.worker(
+        desk.facts.id, desk.task, desk.where, lane, place.snapshot, desk.artifacts
+    )
+    name = lane_id(desk.facts.id, desk.task.id, desk.number, "worker")
+    model = JournaledModel(desk.models.for_lane("worker", name, desk.start.model), lane)
+    talk = await converse(
+        desk.start.brief,
+        Services(
+            model=model,
+            tools=tools,
+            context=desk.context,
+            breaker=_breaker(desk),
+            settings=_turn(desk),
+            elapsed=watch,
+            recorded=desk.recorded_trip,
+            on_trip=lambda trip: _tripped(desk, trip),
+        ),
+    )
+    await lane.flush()
+    return talk
+
+
+def _breaker(desk: Desk) -> Breaker:
+    return Breaker.for_estimate(
+        desk.task.estimated_tool_calls,
+        seconds=desk.task.time_limit_minutes * 60,
+        max_tokens=desk.facts.attempt_tokens,
+    )
+
+
+def _turn(desk: Desk) -> Turn:
+    limits = ROLES["worker"]
+    return Turn(
+        model=desk.start.model,
+        temperature=desk.start.temperature,
+        answer_tokens=desk.start.max_tokens or limits.answer_tokens,
+        working_tokens=max(desk.start.max_tokens or 0, limits.working_tokens),
+    )
+
+
+async def _tripped(desk: Desk, trip: Trip) -> None:
+    values = trip.as_json()
+    await desk.note(
+        EventKind.BREAKER_TRIPPED, attempt={"tripJson": json.dumps(asdict(trip))}, data=dict(values)
+    )
+
+
+async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejection:
+    """Turn the workspace's last tree into a commit, by the rules of `deliverable`."""
+    answer = talk.answer.text
+    made = await place.deliverable()
+    refusal = deliverable.refused(
+        made.changed, tool_table_changed=made.tool_table_changed, links_out=made.links_out
+    )
+    if refusal:
+        return Rejection(
+            cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=made.tree
+        )
+    idle = deliverable.silent_no_op(desk.task, made.changed)
+    if idle:
+        return Rejection(cause=Cause.SILENT_NO_OP, issues=(idle,), answer=answer, tree=made.tree)
+    ledger = talk.ledger
+    return Work(
+        answer=answer,
+        base_commit=desk.start.base_commit,
+        base_tree=desk.start.base_tree,
+        tree=made.tree,
+        commit=await place.commit(made),
+        changed=made.changed,
+        left_out=made.left_out,
+        protected=deliverable.protected(desk.task, made.changed, made.in_base),
+        notes=made.notes,
+        unsupported=unsupported(answer, {n: e.text for n, e in ledger.items()}),
+        tripped=talk.trip.detail if talk.trip else "",
+        tool_calls=talk.tool_calls,
+        messages=talk.message_count,
+        usage=talk.usage,
+        ledger=tuple((n, e.tree, e.text[:LEDGER_TEXT]) for n, e in ledger.items()),
+    )
+
+
+def _phase_values(work: Work, seconds: float) -> dict[str, str | int | float]:
+    return {
+        "workerOutput": work.answer[:OUTPUT_ON_TASK],
+        "workerDuration": round(seconds, 3),
+        "workerTokens": work.usage.total,
+        "workerToolCalls": work.tool_calls,
+        "workerMessageCount": work.messages,
+    }
+
+
+async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
+    """Run the task's checks on clean checkouts and seal what they showed."""
+    work = course.work
+    if work is None:
+        raise AssertionError("worker_completed without a deliverable")
+    outcomes = await desk.checks.outcomes(
+        desk.task,
+        base_tree=desk.start.first_base_tree,
+        tree=work.tree,
+        changed=work.changed,
+        answer=work.answer,
+    )
+    bodies: Bodies = [
+        ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),
+        *(("check", body) for outcome in outcomes for body in check_bodies(outcome)),
+    ]
+    records = sealed(desk, bodies)
+    now = stamp(desk.clock.now())
+    await desk.move(
+        Status.QC_EXECUTING,
+        EventKind.JUDGING_STARTED,
+        task={"qcStartTime": now, "qcAttemptNumber": desk.number},
+        attempt={
+            "qcStartTime": now,
+            "qcAttemptNumber": desk.number,
+            "checksJson": OUTCOMES.dump_json(outcomes).decode(),
+        },
+        data={"checks": {o.check: o.state for o in outcomes}},
+        records=records,
+    )
+    return Status.QC_EXECUTING, replace(course, outcomes=outcomes)

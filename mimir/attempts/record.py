@@ -1,0 +1,73 @@
+"""What an attempt leaves behind at each phase; stored on its node, read again when it is resumed."""
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from mimir.agents.breaker import Trip
+from mimir.domain.attempt import Cause
+from mimir.domain.evidence import CheckOutcome
+from mimir.domain.usage import Usage
+from mimir.domain.verdict import Judgement
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The deliverable: what the worker answered and what it changed."""
+
+    answer: str
+    base_commit: str
+    """Where the attempt started on the run's line."""
+    base_tree: str
+    tree: str
+    """Equal to `base_tree` if nothing was changed."""
+    commit: str = ""
+    """Empty: nothing changed, the verdict is on the answer."""
+    changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Changed outside the task's `files`; not in the deliverable."""
+    protected: tuple[str, ...] = ()
+    """Protected files that were changed; restored before the checks run."""
+    notes: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    """Citations of the answer that are not in the worker's ledger."""
+    tripped: str = ""
+    """What tripped, when and what was left; empty: nothing."""
+    tool_calls: int = 0
+    messages: int = 0
+    usage: Usage = NO_USAGE
+    ledger: tuple[tuple[int, str, str], ...] = ()
+    """(sequence, tree, text) of the worker's tool calls; texts bounded. Sources `call:<seq>` of QC's quotes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """An attempt that was judged without QC."""
+
+    cause: Cause
+    issues: tuple[str, ...]
+    answer: str = ""
+    tree: str = ""
+    smaller_context: bool = False
+    """True: the retry must start with a smaller context."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """All that is known of an attempt so far."""
+
+    work: Work | None = None
+    rejection: Rejection | None = None
+    outcomes: tuple[CheckOutcome, ...] = ()
+    judgement: Judgement | None = None
+    failure: Cause | None = None
+    """Set when the machine itself ended the task (`qc_unavailable`)."""
+
+
+TRIP = TypeAdapter(Trip)
+WORK = TypeAdapter(Work)
+REJECTION = TypeAdapter(Rejection)
+OUTCOMES = TypeAdapter(tuple[CheckOutcome, ...])
+JUDGEMENT = TypeAdapter(Judgement)

@@ -1,0 +1,201 @@
+"""How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar, cast
+
+from mimir.agents.roles.library import Kind
+from mimir.attempts.deliverable import HIDDEN
+from mimir.attempts.desk import Preamble, RunFacts
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.graph import TaskGraph
+from mimir.domain.ids import PLAN_TASK
+from mimir.domain.plan import Plan
+from mimir.domain.run import Limits
+from mimir.errors import BusyError, UnavailableError, UsageError
+from mimir.orchestrator.parts import Parts
+from mimir.scheduling.lifecycle import COORDINATOR
+from mimir.store import fields, leases, runs
+from mimir.store.journal import Lane
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.runs import NewRun
+from mimir.store.schema import Label, pack, unpack
+
+T = TypeVar("T")
+
+
+async def create(
+    parts: Parts, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits
+) -> str:
+    """Make a run of a checked plan; its id.
+
+    Raises:
+        BusyError: The plan is running in another process.
+        UnavailableError: The sandbox is missing.
+        UsageError: `only` names a task that is not in the plan.
+    """
+    plan = _only(plan, only)
+    await _not_running(parts, plan_path)
+    report = await parts.sandbox.probe()
+    if not report.ok:
+        raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
+    run = parts.ids.new("run")
+    base = await parts.history.base(run, hidden=HIDDEN)
+    new = NewRun(
+        id=run,
+        kind="execute",
+        project_id=parts.project_id,
+        project_name=parts.project.name,
+        name=plan.title or run,
+        request=plan.request,
+        plan=plan,
+        plan_path=plan_path,
+        settings=parts.pinned,
+        engine_version=parts.engine_version,
+        base_commit=base.commit,
+        base_tree=base.tree,
+        max_calls=limits.max_calls,
+        max_tokens=limits.max_tokens,
+        time_limit_seconds=limits.seconds,
+        only=tuple(only),
+    )
+
+    def work(ops: Ops) -> None:
+        runs.create(ops, new)
+        ops.patch(
+            Label.RUN,
+            run,
+            {"userHead": base.head, "userBranch": base.branch, "sandbox": parts.sandbox_name},
+        )
+        for warning in (*parts.warnings, *base.warnings):
+            runs.emit(ops, run, EventKind.WARNING, data={"message": warning})
+
+    await parts.store.write(work)
+    return run
+
+
+async def facts(parts: Parts, run: str) -> RunFacts:
+    """Return what is fixed for a run; its preambles are made, and pinned, the first time."""
+    row = await parts.store.read(partial(runs.get, run=run))
+    plan = runs.plan_of(row)
+    pinned = await parts.store.read(lambda reads: reads.get(Label.ARTIFACT, f"{run}#preambles"))
+    if pinned is None:
+        preambles = await _make_preambles(parts, run, plan)
+    else:
+        preambles = _read_preambles(fields.text(pinned, "text"))
+    return RunFacts(
+        id=run,
+        project=parts.project_id,
+        plan=plan,
+        base_commit=fields.text(row, "baseCommit"),
+        base_tree=fields.text(row, "baseTree"),
+        preambles=preambles,
+        attempt_tokens=parts.attempt_tokens,
+    )
+
+
+def _only(plan: Plan, only: Sequence[str]) -> Plan:
+    """Keep the named tasks with all their dependencies."""
+    if not only:
+        return plan
+    graph = TaskGraph.from_plan(plan)
+    known = {t.id for t in plan.tasks}
+    for task in only:
+        if task not in known:
+            raise UsageError(
+                f"--only names {task!r}, which is not in the plan.",
+                next_step=f"Its tasks: {', '.join(t.id for t in plan.tasks[:20])}",
+            )
+    wanted = set(only).union(*(graph.upstream(t) for t in only))
+    return replace(plan, tasks=tuple(t for t in plan.tasks if t.id in wanted))
+
+
+async def _not_running(parts: Parts, plan_path: str) -> None:
+    dead = parts.owners.dead()
+
+    def look(reads: Reads) -> tuple[Row, str] | None:
+        row = runs.latest(
+            reads, project_id=parts.project_id, kinds=["execute"], plan_path=plan_path
+        )
+        if row is None or fields.text(row, "status") != RunStatus.RUNNING.value:
+            return None
+        owner = leases.holder(reads, row, COORDINATOR, dead)
+        return (row, owner) if owner else None
+
+    found = await parts.store.read(look)
+    if found and plan_path:
+        run = str(found[0]["id"])
+        raise BusyError(
+            f"This plan is running as {run} in another process ({found[1]}).",
+            next_step=f"Follow it: mimir status {run}",
+        )
+
+
+async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str, str], Preamble]:
+    wanted: list[tuple[Kind, str]] = []
+    for task in plan.tasks:
+        wanted.append(("worker", task.worker_role))
+        wanted.append(("qc", task.reviewer))
+    roles = list(dict.fromkeys(wanted))
+
+    async def lane(role: str, number: int) -> Lane:
+        return await Lane.open(
+            parts.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
+        )
+
+    maker = parts.agentinator(lane, run)
+    made = await together([maker.preamble(kind, role) for kind, role in roles])
+    preambles: dict[tuple[str, str], Preamble] = {
+        key: Preamble(text=one.text, hash=one.hash) for key, one in zip(roles, made, strict=True)
+    }
+    text = pack([[k, r, p.text, p.hash] for (k, r), p in preambles.items()])
+
+    def work(ops: Ops) -> None:
+        ops.upsert(
+            Label.ARTIFACT,
+            [
+                {
+                    "id": f"{run}#preambles",
+                    "name": "preambles",
+                    "runId": run,
+                    "kind": "preambles",
+                    "text": text,
+                }
+            ],
+        )
+        for one in made:
+            if one.origin != "found":
+                runs.emit(
+                    ops,
+                    run,
+                    EventKind.PREAMBLE_MADE,
+                    data={
+                        "kind": one.kind,
+                        "role": one.role[:200],
+                        "path": one.path,
+                        "origin": one.origin,
+                        "why": one.why,
+                    },
+                )
+
+    await parts.store.write(work)
+    return preambles
+
+
+def _read_preambles(text: str) -> dict[tuple[str, str], Preamble]:
+    rows = cast("list[list[str]]", unpack(text))
+    return {(kind, role): Preamble(text=said, hash=hash) for kind, role, said, hash in rows}
+
+
+async def together(jobs: Sequence[Coroutine[object, object, T]]) -> list[T]:
+    """Await all; the first exception is raised as it is, when all the others have ended."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,207 @@
+"""The verb `drive`: serve a run through its tasks, the final gate, apply and report, or to where it pauses.
+
+It may be repeated after a crash: what was done is in the store, and is not done again.
+"""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncGenerator
+from functools import partial
+
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.run import Apply, Ending, Limits, exit_code
+from mimir.errors import MimirError, ModelError, Paused
+from mimir.orchestrator import applying, beginning, looking, planning
+from mimir.orchestrator.parts import Parts
+from mimir.scheduling import lifecycle
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.finish import End, finish
+from mimir.scheduling.prepare import Preparer
+from mimir.scheduling.pursue import Pursuit, Tools
+from mimir.scheduling.serve import serve
+from mimir.store import claims, fields, memory, runs
+from mimir.store.protocol import Ops, Row
+
+
+async def drive(
+    parts: Parts, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+) -> Ending:
+    """Serve a run to its end, or to where it pauses.
+
+    Raises:
+        BusyError: Another process coordinates it.
+        UsageError: It has ended, or there is none of this name.
+    """
+    store, owner = parts.store, parts.owner
+    dead = parts.owners.dead()
+    await store.write(
+        partial(
+            lifecycle.take,
+            run=run,
+            owner=owner,
+            seconds=parts.lease_seconds,
+            dead=dead,
+            resumed=resumed,
+        )
+    )
+    await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
+    started = parts.clock.monotonic()
+    try:
+        async with _coordinating(parts, run):
+            return await _through(parts, run, workers, apply, resumed=resumed)
+    except Paused as paused:
+        return await _pause(parts, run, paused, started)
+    except ModelError as error:
+        return await _pause(parts, run, _as_pause(error), started)
+    except asyncio.CancelledError:
+        interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
+        await asyncio.shield(_pause(parts, run, interrupted, started))
+        raise
+
+
+async def plan_again(parts: Parts, run: str) -> Ending:
+    """Go on with a planning run."""
+    planned = await planning.plan(parts, run)
+    outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
+    return Ending(
+        run=run,
+        outcome=outcome,
+        exit_code=planned.exit_code,
+        plan_path=planned.path,
+        next_step=f"Look at it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
+    )
+
+
+async def cancel(parts: Parts, run: str) -> None:
+    """Cancel what has not ended; a process that works on it is refused by its fence.
+
+    Raises:
+        UsageError: It has ended, or there is none of this name.
+    """
+
+    def work(ops: Ops) -> None:
+        lifecycle.must_be_open(ops, run)
+        claims.cancel(ops, run)
+        runs.set_status(
+            ops,
+            run,
+            RunStatus.CANCELLED,
+            EventKind.RUN_FINISHED,
+            {"outcome": RunStatus.CANCELLED.value},
+            expect=(RunStatus.RUNNING, RunStatus.PAUSED),
+        )
+
+    await parts.store.write(work)
+    await looking.write_report(parts, run)
+
+
+async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resumed: bool) -> Ending:
+    facts = await beginning.facts(parts, run)
+    row = await parts.store.read(partial(runs.get, run=run))
+    crew = Crew(
+        facts=facts,
+        store=parts.store,
+        clock=parts.clock,
+        owner=parts.owner,
+        owners=parts.owners,
+        lease_seconds=parts.lease_seconds,
+        work_room=parts.work_room,
+        wake=parts.wake,
+    )
+    tools = Tools(
+        history=parts.history,
+        checks=parts.checks,
+        models=parts.models,
+        tools=parts.tools,
+        preparer=Preparer(crew, parts.history, parts.choices["worker"]),
+        qc_choice=parts.choices["qc"],
+        redact=parts.redact,
+    )
+    if not resumed:
+        await parts.store.write(_started(run, len(facts.plan.tasks)))
+    await serve(crew, Pursuit(crew, tools), workers=workers, seconds=_left(row))
+    end = await finish(crew, parts.history, parts.checks)
+    return await _close(parts, run, end, apply)
+
+
+def _started(run: str, tasks: int) -> "partial[int]":
+    return partial(runs.emit, run=run, kind=EventKind.RUN_STARTED, data={"tasks": tasks})
+
+
+async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
+    """Apply, report, end: in this order, so that the report tells of what was applied."""
+    applied = await applying.finish(parts, run, end, apply)
+    await parts.store.write(partial(memory.learn_from_run, run=run))
+    await looking.write_prose(parts, run)
+    path, _ = await looking.write_report(parts, run, outcome=end.outcome)
+    data = {"seal": end.seal, "commit": end.commit, "report": path}
+
+    def work(ops: Ops) -> None:
+        runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+        lifecycle.end(ops, run, parts.owner, end.outcome, data)
+
+    await parts.store.write(work)
+    shutil.rmtree(parts.work_room / run, ignore_errors=True)
+    row = await parts.store.read(partial(runs.get, run=run))
+    return Ending(
+        run=run,
+        outcome=end.outcome,
+        exit_code=exit_code(end.outcome),
+        message=" ".join(end.red),
+        report_path=path,
+        plan_path=fields.text(row, "planPath"),
+        commit=end.commit,
+        applied=applied.paths,
+        conflicts=applied.conflicts,
+        seal=end.seal,
+    )
+
+
+async def _pause(parts: Parts, run: str, paused: Paused, started: float) -> Ending:
+    seconds = parts.clock.monotonic() - started
+    await parts.store.write(
+        partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=seconds)
+    )
+    path = ""
+    with contextlib.suppress(MimirError, OSError):  # a full disk must not hide why the run paused
+        path, _ = await looking.write_report(parts, run)
+    return Ending(
+        run=run,
+        outcome=RunStatus.PAUSED,
+        exit_code=paused.exit_code,
+        message=str(paused),
+        next_step=paused.next_step or f"Go on with: mimir resume {run}",
+        report_path=path,
+    )
+
+
+def _as_pause(error: ModelError) -> Paused:
+    exit = 78 if error.scope == "run" else 75
+    reason = "configuration" if error.scope == "run" else "provider"
+    return Paused(str(error), reason=reason, exit_code=exit, next_step=error.next_step)
+
+
+@contextlib.asynccontextmanager
+async def _coordinating(parts: Parts, run: str) -> AsyncGenerator[None]:
+    """Renew the coordinator's lease at a third of its length while the block runs."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(parts.lease_seconds / 3)
+            await parts.store.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
+
+    beating = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+def _left(row: Row) -> float | None:
+    limit = row.get("timeLimitSeconds")
+    if not isinstance(limit, int | float):
+        return None
+    return max(0.0, float(limit) - fields.number(row, "secondsUsed"))

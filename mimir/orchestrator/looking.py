@@ -1,0 +1,213 @@
+"""Verbs that look: which run, where it stands, its report, what works on this machine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mimir.agents.breaker import Breaker
+from mimir.domain.agent import ROLES
+from mimir.domain.attempt import RUN_ENDED, RunStatus
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.plan import Plan
+from mimir.errors import MimirError, UsageError
+from mimir.llm.journaled import JournaledModel
+from mimir.llm.protocol import ChatModel
+from mimir.orchestrator.parts import Parts
+from mimir.reporting import status as shapes
+from mimir.reporting.gather import gather
+from mimir.reporting.prose import NO_PROSE, Prose
+from mimir.reporting.prose import write_prose as ask_for_prose
+from mimir.reporting.render import as_json, markdown
+from mimir.reporting.summary import Summary, summarise
+from mimir.scheduling import lifecycle
+from mimir.store import fields, runs
+from mimir.store.journal import Lane
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.schema import Label
+
+REPORT = "execution-report.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One thing that mimir needs."""
+
+    what: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    """What to do; empty when it works."""
+
+
+async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
+    """Return a run's id: exact, by a unique prefix, or the newest (that can be resumed).
+
+    Raises:
+        UsageError: There is none, or several begin like that.
+    """
+
+    def look(reads: Reads) -> list[Row]:
+        where = {"projectId": parts.project_id}
+        return reads.find(Label.RUN, where, order=("-createdAt", "-seq"))
+
+    rows = await parts.store.read(look)
+    if run is None:
+        return _newest(rows, resumable=resumable)
+    ids = [str(row["id"]) for row in rows]
+    if run in ids:
+        return run
+    near = [id for id in ids if id.startswith(run)]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise UsageError(
+            f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
+        )
+    await parts.store.read(partial(runs.get, run=run))  # names the nearest
+    return run
+
+
+def _newest(rows: Sequence[Row], *, resumable: bool) -> str:
+    ended = [status.value for status in RUN_ENDED]
+    open_rows = [r for r in rows if r.get("kind") == "execute" or resumable]
+    if resumable:
+        open_rows = [r for r in open_rows if fields.text(r, "status") not in ended]
+    if open_rows:
+        return str(open_rows[0]["id"])
+    what = "No run of this project can be resumed." if resumable else "No run was made here yet."
+    raise UsageError(what, next_step='Start one: mimir execute "what you want"')
+
+
+async def status(parts: Parts, run: str) -> Mapping[str, object]:
+    """Return where a run stands."""
+    dead = parts.owners.dead()
+    now = parts.clock.now()
+
+    def look(reads: Reads) -> Mapping[str, object]:
+        row = runs.get(reads, run)
+        shown = lifecycle.shown_status(reads, row, dead)
+        return shapes.shape(reads, run, shown, now)
+
+    return await parts.store.read(look)
+
+
+async def write_report(
+    parts: Parts, run: str, *, outcome: RunStatus | None = None
+) -> tuple[str, str]:
+    """Write the report beside the plan, with the answers as files; its path and text.
+
+    Args:
+        parts: Services.
+        run: Whose.
+        outcome: Of a run whose last write is still to come; None: as stored.
+    """
+    summary = await _summary(parts, run, outcome)
+    text = markdown(summary, await _prose(parts, run))
+    folder = _folder(parts, summary)
+    target = parts.project / folder
+    target.mkdir(parents=True, exist_ok=True)
+    (target / REPORT).write_text(text, encoding="utf-8", newline="")
+    await _write_answers(parts, run, folder)
+    return f"{folder}/{REPORT}", text
+
+
+async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
+    """Return the report's JSON twin."""
+    return as_json(await _summary(parts, run, None), await _prose(parts, run))
+
+
+async def write_prose(parts: Parts, run: str) -> None:
+    """Ask the reporters for prose and keep it; whatever goes wrong, there is none and nothing else changes."""
+    summary = await _summary(parts, run, None)
+
+    async def ask(role: str, number: int) -> ChatModel:
+        lane = await Lane.open(
+            parts.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
+        )
+        name = lane_id(run, PLAN_TASK, number, role)
+        return JournaledModel(parts.models.for_lane(role, name, parts.choices[role].model), lane)
+
+    try:
+        prose = await ask_for_prose(summary, ask, parts.project)
+    except MimirError:
+        return
+    text = prose.dump()
+
+    def work(ops: Ops) -> None:
+        row = {"id": f"{run}#prose", "name": "prose", "runId": run, "kind": "prose", "text": text}
+        ops.upsert(Label.ARTIFACT, [row])
+
+    await parts.store.write(work)
+
+
+async def _prose(parts: Parts, run: str) -> Prose:
+    row = await parts.store.read(lambda reads: reads.get(Label.ARTIFACT, f"{run}#prose"))
+    return Prose.load(fields.text(row, "text")) if row else NO_PROSE
+
+
+async def _summary(parts: Parts, run: str, outcome: RunStatus | None) -> Summary:
+    data = await parts.store.read(partial(gather, run=run))
+    return summarise(data, outcome=outcome)
+
+
+def _folder(parts: Parts, summary: Summary) -> str:
+    """Return the plan's folder below `chains/`, or one of the run's own for a plan that lies elsewhere."""
+    plan = summary.plan_path
+    if plan.startswith("chains/") and plan.count("/") >= 2:
+        return plan.rsplit("/", 1)[0]
+    return f"chains/{summary.run}"
+
+
+async def _write_answers(parts: Parts, run: str, folder: str) -> None:
+    """Write the answers of completed tasks, one file a task."""
+
+    def look(reads: Reads) -> list[tuple[str, str]]:
+        return [
+            (fields.text(row, "taskId"), fields.text(row, "workerOutput"))
+            for row in runs.tasks(reads, run)
+            if fields.text(row, "status") == "completed"
+        ]
+
+    answers = await parts.store.read(look)
+    target = parts.project / folder / "deliverables"
+    if answers:
+        target.mkdir(parents=True, exist_ok=True)
+    for task, text in answers:
+        (target / f"{task}.md").write_text(text, encoding="utf-8", newline="")
+
+
+def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:
+    """Return (tasks, most tool calls, most tokens): every attempt used, every budget used up."""
+    calls = tokens = 0
+    for task in plan.tasks:
+        attempts = task.max_retries + 1
+        limit = Breaker.for_estimate(task.estimated_tool_calls).limit
+        calls += attempts * limit
+        most = limit * ROLES["worker"].working_tokens + ROLES["worker"].answer_tokens
+        tokens += attempts * min(parts.attempt_tokens, most)
+    return len(plan.tasks), calls, tokens
+
+
+async def doctor(parts: Parts) -> Sequence[Diagnosis]:
+    """Say what works here and what does not."""
+    sandbox = await parts.sandbox.probe()
+    return (
+        Diagnosis(what="store", ok=True, detail=parts.store.uri),
+        Diagnosis(what="git", ok=True, detail="found; history is in .mimir/work/history.git"),
+        Diagnosis(
+            what="sandbox",
+            ok=sandbox.ok,
+            detail=sandbox.backend if sandbox.ok else sandbox.problem,
+            fix="" if sandbox.ok else sandbox.fix,
+        ),
+        _model_diagnosis(parts),
+    )
+
+
+def _model_diagnosis(parts: Parts) -> Diagnosis:
+    try:
+        parts.models.for_lane("worker", "doctor", parts.choices["worker"].model)
+    except MimirError as error:
+        return Diagnosis(what="model", ok=False, detail=str(error), fix=error.next_step or "")
+    named = parts.choices["worker"].model or "the endpoint's default"
+    return Diagnosis(what="model", ok=True, detail=f"{named}; not asked")

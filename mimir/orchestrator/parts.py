@@ -1,0 +1,64 @@
+"""What the verbs work with; put together by `app`, which alone knows the concrete things."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mimir.agents.agentinator import Agentinator
+from mimir.attempts.desk import Models, OpenLane, RoleChoice, ToolMaker
+from mimir.domain.clock import Clock, IdFactory
+from mimir.qc.checks import Checks
+from mimir.scheduling.crew import Wake
+from mimir.store.protocol import GraphStore
+from mimir.tools.protocol import Toolset
+from mimir.workspace.git import History
+from mimir.workspace.owners import Owners
+from mimir.workspace.sandbox import Sandbox
+
+
+class PlannerTools(Protocol):
+    """Where the PM's tools come from: read-only files of a checkout, and the memory."""
+
+    def __call__(self, where: Path, lane: OpenLane) -> Toolset:
+        """Return them, journaled in `lane`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """One process's services for one project."""
+
+    project: Path
+    project_id: str
+    room: Path
+    """`.mimir` of the project."""
+    store: GraphStore
+    history: History
+    sandbox: Sandbox
+    checks: Checks
+    models: Models
+    tools: ToolMaker
+    planner_tools: PlannerTools
+    agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
+    """Makes one for a run, given how a lane is opened by role and number, and the run's id."""
+    clock: Clock
+    ids: IdFactory
+    owner: str
+    owners: Owners
+    wake: Wake
+    choices: Mapping[str, RoleChoice]
+    """By role."""
+    lease_seconds: float
+    attempt_tokens: int
+    pinned: Mapping[str, object]
+    """Settings that a run pins; no secrets."""
+    redact: Callable[[str], str]
+    warnings: Sequence[str]
+    engine_version: str
+    sandbox_name: str
+
+    @property
+    def work_room(self) -> Path:
+        """Attempts' workspaces."""
+        return self.room / "work"

@@ -1,0 +1,275 @@
+"""The verb `plan`: request → Ecko (optional) → PM → checked plan → file. A run of its own, journaled like any other."""
+
+import asyncio
+import shutil
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mimir.agents.breaker import Breaker
+from mimir.agents.context import get_task_context
+from mimir.agents.loop import Services, Turn
+from mimir.agents.roles import templates
+from mimir.agents.stopwatch import Stopwatch
+from mimir.agents.views.inputs import FileView, MemoryHit, PMInput
+from mimir.attempts.deliverable import HIDDEN
+from mimir.attempts.desk import RoleChoice
+from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.message import CallContext
+from mimir.domain.plan import Plan
+from mimir.errors import Paused
+from mimir.llm.journaled import JournaledModel
+from mimir.orchestrator.parts import Parts
+from mimir.planning import ecko
+from mimir.planning.diagnostics import Finding
+from mimir.planning.labels import format_instructions
+from mimir.planning.planner import Desk, Proposal, propose
+from mimir.planning.render import render
+from mimir.planning.slug import slug
+from mimir.scheduling import lifecycle
+from mimir.store import fields, memory, runs
+from mimir.store.journal import Lane
+from mimir.store.protocol import Ops, Row
+from mimir.store.runs import NewRun
+from mimir.tools.none import NO_TOOLS
+from mimir.tools.protocol import Toolset
+from mimir.workspace.paths import Tree
+
+READ_FIRST = (
+    "README.md",
+    "README.rst",
+    "AGENTS.md",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+    "package.json",
+)
+READ_FIRST_BYTES = 40_000
+PM_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What planning came to."""
+
+    run: str
+    path: str
+    """Of the plan, relative to the project."""
+    plan: Plan
+    findings: tuple[Finding, ...]
+    exit_code: int
+    """0, or 65: saved with findings that it cannot run with."""
+
+
+async def create(parts: Parts, request: str, *, with_ecko: bool, output: str, model: str) -> str:
+    """Make a planning run; its id."""
+    run = parts.ids.new("plan")
+    base = await parts.history.base(run, hidden=HIDDEN)
+    new = NewRun(
+        id=run,
+        kind="plan",
+        project_id=parts.project_id,
+        project_name=parts.project.name,
+        name=" ".join(request.split())[:80] or run,
+        request=request,
+        plan=None,
+        plan_path=output or _new_path(parts, request),
+        settings={**parts.pinned, "ecko": with_ecko, "model": model},
+        engine_version=parts.engine_version,
+        base_commit=base.commit,
+        base_tree=base.tree,
+    )
+    await parts.store.write(partial(runs.create, new=new))
+    return run
+
+
+async def plan(parts: Parts, run: str) -> Planned:
+    """Hold the conversations of a planning run, from the record as far as it goes, and write the plan.
+
+    Raises:
+        Paused: The run can be resumed.
+        AnswerError: A model gave no usable answer.
+    """
+    await parts.store.write(
+        partial(
+            lifecycle.take,
+            run=run,
+            owner=parts.owner,
+            seconds=parts.lease_seconds,
+            dead=parts.owners.dead(),
+            resumed=True,
+        )
+    )
+    row = await parts.store.read(partial(runs.get, run=run))
+    try:
+        planned = await _Planning(parts, row).through()
+    except Paused as paused:
+        await parts.store.write(
+            partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
+        )
+        raise
+    outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
+    data = {"plan": planned.path, "tasks": len(planned.plan.tasks)}
+    await parts.store.write(
+        partial(lifecycle.end, run=run, owner=parts.owner, outcome=outcome, data=data)
+    )
+    return planned
+
+
+class _Planning:
+    """One planning run."""
+
+    def __init__(self, parts: Parts, row: Row) -> None:
+        self._parts = parts
+        self._row = row
+        self._run = str(row["id"])
+        settings = fields.mapping(row, "settingsJson")
+        self._with_ecko = settings.get("ecko") is True
+        self._model = str(settings.get("model") or "")
+
+    async def through(self) -> Planned:
+        parts, request = self._parts, fields.text(self._row, "request")
+        where = parts.work_room / self._run / "pm"
+        base = fields.text(self._row, "baseTree")
+        await parts.history.checkout(base, where)
+        try:
+            specification = await self._specify(request) if self._with_ecko else ""
+            proposal = await self._propose(request, specification, base)
+        finally:
+            shutil.rmtree(where.parent, ignore_errors=True)
+        path = fields.text(self._row, "planPath")
+        target = parts.project / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_text(proposal), encoding="utf-8", newline="")
+        return Planned(
+            run=self._run,
+            path=path,
+            plan=proposal.plan,
+            findings=proposal.findings,
+            exit_code=0 if proposal.acceptable else 65,
+        )
+
+    async def _specify(self, request: str) -> str:
+        system = templates.system("ecko", self._parts.project)
+        lane = await self._lane("ecko")
+        text = await ecko.specify(request, system, self._services("ecko", lane, NO_TOOLS))
+        await lane.flush()
+        return text
+
+    async def _propose(self, request: str, specification: str, base: str) -> Proposal:
+        parts = self._parts
+        lane = await self._lane("pm")
+        known = frozenset(await parts.history.paths(base, None))
+        context = get_task_context("pm", await self._input(request, specification, base))
+        where = parts.work_room / self._run / "pm"
+        desk = Desk(
+            services=self._services("pm", lane, parts.planner_tools(where, lane)),
+            tools=ALL_TOOLS,
+            exists=lambda path: path in known,
+            on_proposal=self._proposed,
+        )
+        proposal = await propose(request, context.messages, desk)
+        await lane.flush()
+        return proposal
+
+    async def _input(self, request: str, specification: str, base: str) -> PMInput:
+        parts = self._parts
+        sizes = await asyncio.to_thread(_sizes, parts.work_room / self._run / "pm")
+        first = [await self._file(base, path) for path in READ_FIRST if path in sizes]
+        return PMInput(
+            preamble=templates.system("pm", parts.project),
+            request=request,
+            specification=specification,
+            repository=tuple(sorted(sizes.items())),
+            files=tuple(first),
+            memory=await self._remembered(request),
+            form=format_instructions(),
+        )
+
+    async def _remembered(self, request: str) -> tuple[MemoryHit, ...]:
+        """Return what the memory knows of similar work: notes, and lessons of failed tasks."""
+        view = memory.View(project=self._parts.project_id)
+        found = partial(memory.search_nodes, view=view, text=request, labels=("Memory",), limit=10)
+        return tuple(
+            MemoryHit(
+                id=str(node["id"]),
+                kind=str(node.get("kind") or "note"),
+                title=str(node.get("name") or ""),
+                text=str(node.get("text") or ""),
+            )
+            for node in await self._parts.store.read(found)
+        )
+
+    async def _file(self, tree: str, path: str) -> FileView:
+        content = await self._parts.history.file(tree, path) or b""
+        if len(content) > READ_FIRST_BYTES:
+            return FileView(path=path, size=len(content), text=None, note="large")
+        text = self._parts.redact(content.decode("utf-8", "replace"))
+        return FileView(path=path, size=len(content), text=text)
+
+    async def _lane(self, role: str) -> Lane:
+        return await Lane.open(
+            self._parts.store, run=self._run, task=PLAN_TASK, attempt=1, role=role, fence=None
+        )
+
+    def _services(self, role: str, lane: Lane, tools: Toolset) -> Services:
+        parts, choice = self._parts, self._choice(role)
+        watch = Stopwatch(parts.clock)
+        watch.start()
+        name = lane_id(self._run, PLAN_TASK, 1, role)
+        limits = ROLES[role]
+        return Services(
+            model=JournaledModel(parts.models.for_lane(role, name, choice.model), lane),
+            tools=tools,
+            context=CallContext(
+                project=parts.project_id, run=self._run, task=PLAN_TASK, attempt=1, role=role
+            ),
+            breaker=Breaker.for_estimate(None, seconds=PM_SECONDS, max_tokens=parts.attempt_tokens),
+            settings=Turn(
+                model=choice.model,
+                temperature=choice.temperature,
+                answer_tokens=choice.max_tokens or limits.answer_tokens,
+                working_tokens=choice.max_tokens or limits.working_tokens,
+            ),
+            elapsed=watch,
+        )
+
+    def _choice(self, role: str) -> RoleChoice:
+        choice = self._parts.choices[role]
+        return replace(choice, model=self._model) if self._model else choice
+
+    async def _proposed(self, proposal: Proposal) -> None:
+        kind = EventKind.PLAN_REPAIRED if proposal.repairs else EventKind.PLAN_PROPOSED
+        errors = sum(f.severity == "error" for f in proposal.findings)
+        data = {"tasks": len(proposal.plan.tasks), "errors": errors, "repairs": proposal.repairs}
+
+        def work(ops: Ops) -> None:
+            runs.emit(ops, self._run, kind, data=data)
+
+        await self._parts.store.write(work)
+
+
+def _sizes(where: Path) -> dict[str, int]:
+    """Return the bytes of each regular file below a checkout, by its path."""
+    tree = Tree(where)
+    return {path: tree.size(path) for path in tree.walk()}
+
+
+def _text(proposal: Proposal) -> str:
+    """Return what is saved: the canonical form of an acceptable plan; else the PM's own text, whose lines the findings name."""
+    return render(proposal.plan) if proposal.acceptable else proposal.text
+
+
+def _new_path(parts: Parts, request: str) -> str:
+    """Return `chains/<slug>/chain-output.md`; a number is added rather than an older plan overwritten."""
+    name = slug(request)
+    number = 1
+    while (parts.project / _place(name, number)).exists():
+        number += 1
+    return f"{_place(name, number)}/chain-output.md"
+
+
+def _place(name: str, number: int) -> str:
+    return f"chains/{name}" if number == 1 else f"chains/{name}-{number}"

@@ -1,0 +1,99 @@
+"""Everything that can be asked of mimir in one project: what doors (command line, later others) program against."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from mimir.domain.event import Event
+from mimir.domain.plan import Plan
+from mimir.domain.run import Apply, Ending, Limits
+from mimir.orchestrator import applying, beginning, driving, looking, planning
+from mimir.orchestrator.parts import Parts
+from mimir.orchestrator.planning import Planned
+from mimir.reporting.verifying import Verified, verify
+from mimir.store import runs
+
+
+class Mimir:
+    """The verbs; made by `app.open`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def store_uri(self) -> str:
+        """Where the store is, without secrets."""
+        return self._parts.store.uri
+
+    async def plan(self, request: str, *, ecko: bool, output: str | None, model: str) -> Planned:
+        """Make a plan of a request and write it.
+
+        Raises:
+            Paused: The planning run can be resumed.
+            ConfigurationError: No model can be asked.
+            AnswerError: The model gave no usable answer.
+        """
+        run = await planning.create(
+            self._parts, request, with_ecko=ecko, output=output or "", model=model
+        )
+        return await planning.plan(self._parts, run)
+
+    async def create_run(
+        self, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits
+    ) -> str:
+        """Make a run of a checked plan; its id."""
+        return await beginning.create(self._parts, plan, plan_path, only=only, limits=limits)
+
+    async def drive(
+        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+    ) -> Ending:
+        """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
+        row = await self._parts.store.read(partial(runs.get, run=run))
+        if row.get("kind") == "plan":
+            return await driving.plan_again(self._parts, run)
+        return await driving.drive(
+            self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
+        )
+
+    async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
+        """Return a run's id: itself, by a unique prefix, or the newest one.
+
+        Raises:
+            UsageError: There is none; the nearest are named.
+        """
+        return await looking.find(self._parts, run, resumable=resumable)
+
+    async def events(self, run: str, after: int) -> Sequence[Event]:
+        """Return the events of a run behind `after`."""
+        return await self._parts.store.read(partial(runs.events, run=run, after=after))
+
+    async def status(self, run: str) -> Mapping[str, object]:
+        """Return where a run stands: the shape of `status --json`."""
+        return await looking.status(self._parts, run)
+
+    async def report(self, run: str) -> tuple[str, str]:
+        """Write the report of a run as it stands; its path and text."""
+        return await looking.write_report(self._parts, run)
+
+    async def report_json(self, run: str) -> Mapping[str, object]:
+        """Return the report's JSON twin."""
+        return await looking.report_json(self._parts, run)
+
+    async def cancel(self, run: str) -> None:
+        """Cancel what has not ended."""
+        await driving.cancel(self._parts, run)
+
+    async def apply(self, run: str, *, commit: bool) -> Ending:
+        """Bring a run's result into the person's directory by hand."""
+        return await applying.by_hand(self._parts, run, commit=commit)
+
+    async def verify(self, run: str, seal: str) -> Verified:
+        """Recompute every seal of a run."""
+        return await verify(self._parts.store, self._parts.history, run, seal)
+
+    async def doctor(self) -> Sequence[looking.Diagnosis]:
+        """Say what works here and what does not."""
+        return await looking.doctor(self._parts)
+
+    async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
+        """Return (tasks, most tool calls, most tokens) of a plan: what is asked about before it runs."""
+        return looking.size(self._parts, plan)

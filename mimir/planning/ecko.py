@@ -1,0 +1,20 @@
+"""Ecko: sharpens a raw request into a specification. Optional; no tools, one answer."""
+
+from mimir.agents.loop import Services, converse
+from mimir.domain.message import Message
+
+
+async def specify(request: str, system: str, services: Services) -> str:
+    """Return the specification of a raw request: goal, assumptions, context, ambiguities.
+
+    Raises:
+        AnswerError: The model gave no readable answer after one re-ask.
+    """
+    talk = await converse(
+        (
+            Message(role="system", text=system),
+            Message(role="user", text=f"Task: plan\nAttempt 1 of 1\n\nThe request:\n\n{request}"),
+        ),
+        services,
+    )
+    return talk.answer.text.strip()

@@ -1,0 +1,100 @@
+"""Drives a run: `for command in decide(snapshot): await apply(command)`, until everything has ended or something says stop.
+
+One coordinator a run, by a lease in the store; workers of any process serve it. The coordinator never works on a task.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import assert_never
+
+from mimir.domain.attempt import Status
+from mimir.domain.command import Block, Command, Finish, Release
+from mimir.domain.ids import task_id
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.decide import Snapshot, decide
+from mimir.scheduling.priority import weights
+from mimir.store import claims, runs
+from mimir.store.protocol import Ops, Row
+
+
+class Coordinator:
+    """Keeps one run's snapshot and carries out what `decide` says."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._seen = 0
+        self._snapshot: Snapshot | None = None
+
+    async def drive(self) -> None:
+        """Release and block tasks until every task of the run has ended; then return."""
+        crew = self._crew
+        while True:
+            rung = crew.wake.count
+            snapshot = await self._look()
+            commands = decide(snapshot)
+            while commands and not _finished(commands):
+                await self._carry_out(commands)
+                snapshot = await self._look()
+                commands = decide(snapshot)
+            if _finished(commands):
+                return
+            await crew.wake.wait(rung, crew.poll_seconds)
+
+    async def _look(self) -> Snapshot:
+        """Bring the snapshot up to the store's events; build it from the rows the first time."""
+        run = self._crew.facts.id
+        if self._snapshot is None:
+            rows, self._seen = await self._crew.store.read(
+                lambda reads: (runs.tasks(reads, run), runs.last_seq(reads, run))
+            )
+            self._snapshot = _snapshot(self._crew, rows)
+            return self._snapshot
+        for event in await self._crew.store.read(partial(runs.events, run=run, after=self._seen)):
+            self._seen = event.seq
+            to = event.data.get("to")
+            if event.task and isinstance(to, str):
+                self._snapshot.apply(event.task, Status(to))
+        return self._snapshot
+
+    async def _carry_out(self, commands: Sequence[Command]) -> None:
+        run = self._crew.facts.id
+        releases: list[tuple[str, float]] = []
+        blocks: list[tuple[str, str]] = []
+        for command in commands:
+            match command:
+                case Release(task=task, priority=priority):
+                    releases.append((task, priority))
+                case Block(task=task, because=because):
+                    blocks.append((task, because))
+                case Finish():
+                    pass
+                case _:
+                    assert_never(command)
+
+        def work(ops: Ops) -> None:
+            if releases:
+                claims.release(ops, run, releases)
+            for task, because in blocks:
+                claims.block(ops, run, task, because)
+
+        await self._crew.store.write(work)
+        if self._snapshot:
+            for task, _ in releases:
+                self._snapshot.note_released(task)
+        await self._crew.wake.ring()
+
+
+def _finished(commands: Sequence[Command]) -> bool:
+    return any(isinstance(c, Finish) for c in commands)
+
+
+def _snapshot(crew: Crew, rows: Sequence[Row]) -> Snapshot:
+    run, plan = crew.facts.id, crew.facts.plan
+    by_id = {row["id"]: row for row in rows}
+    known = {t.id: by_id[task_id(run, t.id)] for t in plan.tasks}
+    return Snapshot.of(
+        plan,
+        {t: Status(str(row["status"])) for t, row in known.items()},
+        [t for t, row in known.items() if row.get("released")],
+        weights(plan),
+    )

@@ -1,0 +1,80 @@
+"""What the workers and the coordinator of one process share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from mimir.attempts.desk import RunFacts
+from mimir.domain.clock import Clock
+from mimir.errors import Paused
+from mimir.store.protocol import GraphStore
+
+
+class Owners(Protocol):
+    """Which processes of this host are alive: an `flock` each."""
+
+    def dead(self) -> Collection[str]:
+        """Return owners of this host whose process is gone."""
+        ...
+
+
+@dataclass(slots=True)
+class Wake:
+    """A bell: whoever waits for work or for news is woken by any change in this process."""
+
+    _condition: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _count: int = 0
+
+    @property
+    def count(self) -> int:
+        """How often the bell was rung; read it before looking, hand it to `wait`."""
+        return self._count
+
+    async def ring(self) -> None:
+        """Wake everyone."""
+        async with self._condition:
+            self._count += 1
+            self._condition.notify_all()
+
+    async def wait(self, seen: int, seconds: float) -> None:
+        """Wait until the bell was rung after `seen`, at most `seconds`: other processes do not ring here."""
+        async with self._condition:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._condition.wait_for(lambda: self._count != seen)
+            except TimeoutError:
+                return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """Services of one process for one run."""
+
+    facts: RunFacts
+    store: GraphStore
+    clock: Clock
+    owner: str
+    """Name of this process in leases."""
+    owners: Owners
+    lease_seconds: float
+    work_room: Path
+    wake: Wake
+    poll_seconds: float = 0.25
+    """How often the store is asked for what other processes did."""
+
+
+@dataclass(slots=True)
+class Halt:
+    """The first reason why this process stops serving the run; set once."""
+
+    reason: Paused | None = None
+    on_halt: Callable[[], Awaitable[None]] | None = None
+
+    async def because(self, paused: Paused) -> None:
+        """Stop all workers of this process; later reasons are dropped."""
+        if self.reason is None:
+            self.reason = paused
+            if self.on_halt:
+                await self.on_halt()

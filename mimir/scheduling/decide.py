@@ -1,0 +1,120 @@
+"""What happens next in a run: snapshot → commands. Pure; the snapshot is kept up change by change, so a decision costs what changed.
+
+No barrier: a task is released when its own dependencies are done. Among ready tasks whose declared files overlap, the one with the
+longest remaining path goes first and the others wait for it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mimir.domain.attempt import TERMINAL, Status
+from mimir.domain.command import Block, Command, Finish, Release
+from mimir.domain.graph import TaskGraph
+from mimir.domain.plan import Plan, Task
+from mimir.scheduling.priority import conflicting
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Where every task stands, with what a decision needs to be quick."""
+
+    tasks: Mapping[str, Task]
+    priority: Mapping[str, float]
+    dependents: Mapping[str, tuple[str, ...]]
+    status: dict[str, Status]
+    missing: dict[str, int]
+    """Dependencies that are not completed yet."""
+    open: int
+    """Tasks that have not ended."""
+    released: set[str] = field(default_factory=set[str])
+    """Released and not ended."""
+    ready: set[str] = field(default_factory=set[str])
+    """Pending, dependencies done, not released."""
+    doomed: dict[str, str] = field(default_factory=dict[str, str])
+    """Pending task → the dependency that ended without being completed."""
+    declared: set[str] = field(default_factory=set[str])
+    """Released tasks that declare `files`; only these can hold another back."""
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        status: Mapping[str, Status],
+        released: Iterable[str],
+        weights: Mapping[str, float],
+    ) -> "Snapshot":
+        """Build a snapshot from stored rows."""
+        graph = TaskGraph.from_plan(plan)
+        snapshot = cls(
+            tasks={t.id: t for t in plan.tasks},
+            priority=graph.remaining_path(weights),
+            dependents={t.id: tuple(graph.dependents(t.id)) for t in plan.tasks},
+            status={t.id: Status.PENDING for t in plan.tasks},
+            missing={t.id: len(set(t.dependencies)) for t in plan.tasks},
+            open=len(plan.tasks),
+        )
+        for task in plan.tasks:
+            if not task.dependencies:
+                snapshot.ready.add(task.id)
+        for task in released:
+            snapshot.note_released(task)
+        for task, at in status.items():
+            snapshot.apply(task, at)
+        return snapshot
+
+    def apply(self, task: str, to: Status) -> None:
+        """Take in one change of status."""
+        before = self.status[task]
+        if before in TERMINAL or before is to:
+            return
+        self.status[task] = to
+        self.ready.discard(task)
+        self.doomed.pop(task, None)
+        if to not in TERMINAL:
+            return
+        self.open -= 1
+        self.released.discard(task)
+        self.declared.discard(task)
+        for dependent in self.dependents[task]:
+            self._dependency_ended(dependent, task, completed=to is Status.COMPLETED)
+
+    def _dependency_ended(self, task: str, dependency: str, *, completed: bool) -> None:
+        if self.status[task] is not Status.PENDING:
+            return
+        if not completed:
+            self.doomed.setdefault(task, dependency)
+            self.ready.discard(task)
+            return
+        self.missing[task] -= 1
+        if self.missing[task] == 0 and task not in self.released:
+            self.ready.add(task)
+
+    def note_released(self, task: str) -> None:
+        """Take in that a task was released."""
+        if self.status[task] in TERMINAL:
+            return
+        self.ready.discard(task)
+        self.released.add(task)
+        if self.tasks[task].files:
+            self.declared.add(task)
+
+
+def decide(snapshot: Snapshot) -> list[Command]:
+    """Return what must happen now. The snapshot learns of it when it has happened, through `apply` and `note_released`."""
+    blocks: list[Command] = [Block(task=t, because=b) for t, b in sorted(snapshot.doomed.items())]
+    finish: list[Command] = [Finish()] if snapshot.open == 0 else []
+    return [*blocks, *_releases(snapshot), *finish]
+
+
+def _releases(snapshot: Snapshot) -> list[Command]:
+    """Release every ready task that no declared overlap holds back, longest remaining path first."""
+    out: list[Command] = []
+    taken = {snapshot.tasks[t].files for t in snapshot.declared}
+    for id in sorted(snapshot.ready, key=lambda t: (-snapshot.priority[t], t)):
+        files = snapshot.tasks[id].files
+        if any(conflicting(files, other) for other in taken):
+            continue
+        if files:
+            taken.add(files)
+        out.append(Release(task=id, priority=snapshot.priority[id]))
+    return out

@@ -1,0 +1,155 @@
+"""The end of a run: the final gate, the seals, and the outcome that follows from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mimir.domain.attempt import RunStatus, Status
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import CheckRun, Record
+from mimir.domain.plan import Check, Task
+from mimir.qc import seal
+from mimir.qc.bodies import Body, run_body
+from mimir.qc.checks import Checks
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.gate import Merge, Passage, pass_through
+from mimir.scheduling.rows import accepted, tried
+from mimir.store import fields, proof, runs
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.schema import pack
+from mimir.workspace.git import History
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a run ended."""
+
+    outcome: RunStatus
+    seal: str
+    commit: str
+    """Final commit, with the seal in its message; empty if nothing was merged."""
+    tree: str
+    red: tuple[str, ...]
+    """What is red on the final tree, in words."""
+
+
+def gate_chain(run: str) -> str:
+    """Name the chain of a run's final gate."""
+    return f"{run}/gate"
+
+
+async def finish(crew: Crew, history: History, checks: Checks) -> End:
+    """Pass the final gate, seal the run and name its outcome. Nothing is ended yet: that is the last write of a run.
+
+    Raises:
+        Paused: A check could not be run.
+    """
+    run = crew.facts.id
+
+    def look(reads: Reads) -> tuple[Row, list[Row], list[Record], list[tuple[str, int, str]]]:
+        rows = runs.tasks(reads, run)
+        return (
+            runs.get(reads, run),
+            rows,
+            proof.records(reads, gate_chain(run)),
+            _chains(reads, run),
+        )
+
+    row, tasks, sealed, chains = await crew.store.read(look)
+    tree = fields.text(row, "headTree")
+    passage = await _gate(crew, checks, tasks, tree)
+    records = await _seal_gate(crew, passage, tree, sealed)
+    last = records[-1].hash if records else seal.start(gate_chain(run))
+    whole = seal.run_seal(last, chains)
+    red = tuple(_words(r.task, r.check, r.merge) for r in passage.red)
+    outcome = judged(tasks, red=bool(red))
+    commit = await _final_commit(crew, history, row, whole)
+    await crew.store.write(partial(_note, run=run, end=(outcome, whole, commit), red=red))
+    return End(outcome=outcome, seal=whole, commit=commit, tree=tree, red=red)
+
+
+def judged(tasks: Sequence[Row], *, red: bool) -> RunStatus:
+    """Name the outcome of a run whose tasks have all ended."""
+    statuses = {fields.text(row, "status") for row in tasks}
+    if Status.CANCELLED.value in statuses:
+        return RunStatus.CANCELLED
+    if red or statuses != {Status.COMPLETED.value}:
+        return RunStatus.FAILED
+    gaps = any(fields.whole(row, "criteriaOpen") for row in tasks)
+    return RunStatus.COMPLETED_WITH_GAPS if gaps else RunStatus.COMPLETED
+
+
+async def _gate(crew: Crew, checks: Checks, tasks: Sequence[Row], tree: str) -> Passage:
+    async def run_check(task: Task, check: Check, tree: str, answer: str) -> Sequence[CheckRun]:
+        return await checks.on_tree(task, check, tree, answer, phase="gate")
+
+    line = sorted(
+        (
+            fields.text(row, "integratedAt"),
+            fields.text(row, "taskId"),
+            fields.text(row, "integratedTree"),
+        )
+        for row in tasks
+        if row.get("integratedTree")
+    )
+    merges = [Merge(task=task, tree=merged) for _, task, merged in line]
+    return await pass_through(accepted(crew.facts.plan, tasks), merges, tree, run_check)
+
+
+async def _seal_gate(
+    crew: Crew, passage: Passage, tree: str, before: Sequence[Record]
+) -> tuple[Record, ...]:
+    """Seal what the gate saw; a gate that was passed before a crash is sealed again behind it."""
+    run, chain = crew.facts.id, gate_chain(crew.facts.id)
+    bodies: list[tuple[seal.RecordKind, Body]] = [
+        ("check", run_body(one, task=task)) for task, one in passage.runs
+    ]
+    red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in passage.red]
+    bodies.append(("gate", {"tree": tree, "red": red}))
+    records = seal.extend(chain, before[-1] if before else None, bodies)
+    kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
+
+    def work(ops: Ops) -> None:
+        proof.append(ops, run, "", 0, None, chain, records)
+        runs.emit(ops, run, kind, data={"checks": len(passage.runs), "red": red})
+
+    await crew.store.write(work)
+    return records
+
+
+def _chains(reads: Reads, run: str) -> list[tuple[str, int, str]]:
+    """Return (task, attempt, last hash) of every attempt that sealed something."""
+    return [
+        (fields.text(row, "taskId"), fields.whole(row, "seq"), fields.text(row, "chainHash"))
+        for row in tried(reads, run)
+        if row.get("chainHash")
+    ]
+
+
+def _words(task: str, check: str, merge: str) -> str:
+    after = f" It first failed after the merge of {merge}." if merge else ""
+    return f"Check {check!r} of {task} was passed, and is red on the final tree.{after}"
+
+
+async def _final_commit(crew: Crew, history: History, row: Row, whole: str) -> str:
+    head = fields.text(row, "head")
+    if head == fields.text(row, "baseCommit"):
+        return ""
+    message = f"{crew.facts.plan.title}\n\nMimir-Run: {crew.facts.id}\nMimir-Seal: {whole}\n"
+    commit = await history.commit(fields.text(row, "headTree"), [head], message)
+    await history.branch(crew.facts.id, commit)
+    return commit
+
+
+def _note(ops: Ops, run: str, end: tuple[RunStatus, str, str], red: tuple[str, ...]) -> None:
+    outcome, whole, commit = end
+    ops.patch(
+        "Run",
+        run,
+        {
+            "outcome": outcome.value,
+            "seal": whole,
+            "finalCommit": commit or None,
+            "gateRedJson": pack(list(red)),
+        },
+    )

@@ -1,0 +1,115 @@
+"""A run's beginning and end in the store: taken by one coordinator, paused, resumed, ended."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from mimir.domain.attempt import RUN_ENDED, RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.run import Limits
+from mimir.errors import BusyError, Paused, UsageError
+from mimir.store import fields, leases, runs
+from mimir.store.protocol import Ops, Reads, Row, Value
+
+COORDINATOR = "coordinator"
+
+
+def shown_status(reads: Reads, row: Row, dead: Collection[str]) -> RunStatus:
+    """Return what a person is told: a run that nobody serves is paused, whatever its process wrote before it died."""
+    status = RunStatus(fields.text(row, "status"))
+    if status is RunStatus.RUNNING and not leases.holder(reads, row, COORDINATOR, dead):
+        return RunStatus.PAUSED
+    return status
+
+
+def take(
+    ops: Ops, run: str, owner: str, seconds: float, dead: Collection[str], *, resumed: bool
+) -> Row:
+    """Become the run's coordinator.
+
+    Raises:
+        BusyError: Another process coordinates it.
+        UsageError: It has ended.
+    """
+    must_be_open(ops, run)
+    row = runs.get(ops, run)
+    if not leases.take(ops, run, COORDINATOR, owner, seconds=seconds, dead=dead):
+        raise BusyError(
+            f"Run {run} is running in another process ({fields.text(row, COORDINATOR)}).",
+            next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
+        )
+    if resumed:
+        runs.set_status(
+            ops,
+            run,
+            RunStatus.RUNNING,
+            EventKind.RUN_RESUMED,
+            {},
+            expect=(RunStatus.PAUSED, RunStatus.RUNNING),
+            props={"pauseReason": None, "pauseMessage": None},
+        )
+    return runs.get(ops, run)
+
+
+def must_be_open(reads: Reads, run: str) -> None:
+    """Refuse what only makes sense for a run that has not ended.
+
+    Raises:
+        UsageError: It has ended, or there is none of this name.
+    """
+    status = RunStatus(fields.text(runs.get(reads, run), "status"))
+    if status in RUN_ENDED:
+        raise UsageError(
+            f"Run {run} has ended: {status.value}.", next_step=f"Look at it: mimir report {run}"
+        )
+
+
+def set_limits(ops: Ops, run: str, limits: Limits) -> None:
+    """Set new totals of a run; None leaves one as it is."""
+    values: dict[str, Value] = {}
+    if limits.max_calls is not None:
+        values["maxCalls"] = limits.max_calls
+    if limits.max_tokens is not None:
+        values["maxTokens"] = limits.max_tokens
+    if limits.seconds is not None:
+        values["timeLimitSeconds"] = limits.seconds
+    if values:
+        ops.patch("Run", run, values)
+
+
+def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> None:
+    """Pause a run: phases stay, the coordinator's lease is given back, the time used is added up."""
+    row = runs.get(ops, run)
+    data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
+    moved = runs.set_status(
+        ops,
+        run,
+        RunStatus.PAUSED,
+        EventKind.RUN_PAUSED,
+        data,
+        expect=(RunStatus.RUNNING,),
+        props={
+            "pauseReason": paused.reason,
+            "pauseMessage": str(paused),
+            "secondsUsed": fields.number(row, "secondsUsed") + seconds,
+        },
+    )
+    if moved:
+        runs.emit(ops, run, EventKind.RUN_FINISHED, data=data)
+    leases.leave(ops, run, COORDINATOR, owner)
+
+
+def end(ops: Ops, run: str, owner: str, outcome: RunStatus, data: Mapping[str, object]) -> None:
+    """End a run: its last write."""
+    runs.set_status(
+        ops,
+        run,
+        outcome,
+        EventKind.RUN_FINISHED,
+        {**data, "outcome": outcome.value},
+        expect=(RunStatus.RUNNING,),
+    )
+    leases.leave(ops, run, COORDINATOR, owner)
+
+
+def renew(run: str, owner: str, seconds: float) -> Callable[[Ops], bool]:
+    """Return the write that renews the coordinator's lease."""
+    return lambda ops: leases.take(ops, run, COORDINATOR, owner, seconds=seconds)

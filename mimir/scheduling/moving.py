@@ -1,0 +1,97 @@
+"""Moves a claimed task: status, phase values, sealed records, artifacts, the run's head and the event in one fenced transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.attempts.desk import Props
+from mimir.domain.attempt import Mover, Status
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import attempt_id
+from mimir.domain.verdict import Judgement
+from mimir.scheduling.crew import Crew
+from mimir.store import claims, proof, runs
+from mimir.store.claims import Claim
+from mimir.store.protocol import Ops
+
+
+class Move:
+    """The mover of one claim; the chain that it was made with grows as records are sealed."""
+
+    def __init__(self, crew: Crew, claim: Claim, records: list[Record]) -> None:
+        self._crew = crew
+        self._claim = claim
+        self._records = records
+
+    async def __call__(
+        self,
+        to: Status,
+        kind: EventKind,
+        *,
+        task: Props | None = None,
+        attempt: Props | None = None,
+        data: Mapping[str, object] | None = None,
+        records: Sequence[Record] = (),
+        artifacts: Mapping[str, str] | None = None,
+        judgement: Judgement | None = None,
+        mover: Mover | None = None,
+        publish: "Publish | None" = None,
+    ) -> bool:
+        """Write it all, or nothing.
+
+        Returns:
+            False only if `publish` refused: the run's head has moved meanwhile.
+
+        Raises:
+            LeaseLost: Another holder has the task.
+        """
+        run, claim = self._crew.facts.id, self._claim
+        name = attempt_id(run, claim.task, claim.attempt)
+
+        def work(ops: Ops) -> bool:
+            if publish and not runs.advance_head(
+                ops, run, publish.expect, publish.head, publish.tree
+            ):
+                return False
+            for suffix, text in (artifacts or {}).items():
+                proof.put_artifact(ops, f"{name}/{suffix}", run, suffix, text, name)
+            if records:
+                proof.append(ops, run, claim.task, claim.attempt, claim.fence, name, records)
+            if judgement:
+                number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
+                proof.put_verdict(ops, run, claim.task, claim.attempt, number, judgement)
+            claims.move(
+                ops,
+                run,
+                claim.task,
+                claim.fence,
+                to,
+                mover or _mover(to),
+                props=task or {},
+                attempt_props=attempt or {},
+                kind=kind,
+                data=data,
+            )
+            return True
+
+        moved = await self._crew.store.write(work)
+        if moved:
+            self._records.extend(records)
+            await self._crew.wake.ring()
+        return moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """A move of the run's head that must happen together with a status."""
+
+    expect: str
+    head: str
+    tree: str
+
+
+_BY_MACHINE = (Status.WORKER_COMPLETED, Status.QC_EXECUTING, Status.QC_PASSED, Status.QC_FAILED)
+
+
+def _mover(to: Status) -> Mover:
+    return Mover.MACHINE if to in _BY_MACHINE else Mover.SCHEDULING

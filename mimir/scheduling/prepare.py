@@ -1,0 +1,279 @@
+"""How an attempt starts: base, workspace tree and brief, made once and stored; a resumed attempt uses what was stored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from mimir.agents.context import Context, get_task_context
+from mimir.agents.views.inputs import (
+    Budgets,
+    DependencyView,
+    Earlier,
+    FailedCheck,
+    FileView,
+    Related,
+    WorkerInput,
+)
+from mimir.attempts.desk import RoleChoice, RunFacts, Start
+from mimir.attempts.record import OUTCOMES
+from mimir.domain.clock import stamp
+from mimir.domain.graph import TaskGraph
+from mimir.domain.ids import attempt_id, task_id
+from mimir.domain.plan import Plan, Task
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.rows import tried
+from mimir.store import claims, fields, runs
+from mimir.store.claims import Claim
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.schema import pack
+from mimir.workspace.git import History
+
+START = TypeAdapter(Start)
+MOST_FILES = 10
+CONTEXT_BYTES = 200_000
+"""A context file larger than this is only named."""
+ANSWER = "answer"
+Relation = Literal["needs", "needed_by"]
+Step = Callable[[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the store says of a task and its surroundings."""
+
+    run: Row
+    dependencies: tuple[DependencyView, ...]
+    attempts: tuple[Row, ...]
+
+
+class Preparer:
+    """Makes starts."""
+
+    def __init__(self, crew: Crew, history: History, choice: RoleChoice) -> None:
+        self._crew = crew
+        self._history = history
+        self._choice = choice
+
+    async def start(self, task: Task, claim: Claim, attempt_row: Row) -> Start:
+        """Return the attempt's start: as stored, or made now and stored.
+
+        Raises:
+            LeaseLost: Another holder has the task.
+        """
+        stored = fields.text(attempt_row, "startJson")
+        if stored:
+            return START.validate_json(stored)
+        start, context = await self._make(task, claim)
+        await self._keep(claim, start, context)
+        return start
+
+    async def surroundings(self, task: Task) -> tuple[tuple[str, ...], tuple[Related, ...]]:
+        """Return the answers that an attempt may read (its dependencies', its own earlier ones), and the tasks near it."""
+        return await self._crew.store.read(partial(_around, facts=self._crew.facts, task=task))
+
+    async def _make(self, task: Task, claim: Claim) -> tuple[Start, Context]:
+        known = await self._crew.store.read(partial(_look, facts=self._crew.facts, task=task))
+        base_tree = fields.text(known.run, "headTree")
+        first = fields.text(claim.row, "firstBaseTree") or base_tree
+        again = fields.mapping(claim.row, "retryErrorContextJson")
+        tree = await self._tree(first, str(again.get("tree") or ""), base_tree)
+        given = await self._input(task, claim, known, again, tree)
+        budgets = Budgets().smaller() if again.get("smallerContext") else Budgets()
+        context = get_task_context("worker", given, budgets=budgets)
+        preamble = self._crew.facts.preambles["worker", task.worker_role]
+        start = Start(
+            base_commit=fields.text(known.run, "head"),
+            base_tree=base_tree,
+            tree=tree,
+            first_base_tree=first,
+            brief=context.messages,
+            model=_model(task.model) or self._choice.model,
+            temperature=self._choice.temperature,
+            max_tokens=self._choice.max_tokens,
+            preamble_hash=preamble.hash,
+            required_fixes=given.required_fixes,
+            integration_retries=fields.whole(claim.row, "integrationRetries"),
+        )
+        return start, context
+
+    async def _tree(self, first: str, before: str, base: str) -> str:
+        """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all."""
+        if not before or before == base:
+            return base
+        return (await self._history.merge(before, base, first)).tree
+
+    async def _input(
+        self, task: Task, claim: Claim, known: _Known, again: Mapping[str, object], tree: str
+    ) -> WorkerInput:
+        facts = self._crew.facts
+        earlier = [_earlier(row) for row in known.attempts if row.get("endCause")]
+        if earlier and again.get("tree"):
+            diff = await self._history.diff(str(again.get("baseTree")), str(again.get("tree")))
+            earlier[-1] = replace(earlier[-1], diff=diff)
+        extra = fields.whole(claim.row, "integrationRetries")
+        return WorkerInput(
+            preamble=facts.preambles["worker", task.worker_role].text,
+            task=task,
+            attempt=claim.attempt,
+            attempts=task.max_retries + 1 + extra,
+            tools=facts.granted(task),
+            files=await self._files(task, tree),
+            dependencies=known.dependencies,
+            earlier=tuple(earlier),
+            required_fixes=_fixes(known.attempts),
+        )
+
+    async def _files(self, task: Task, tree: str) -> tuple[FileView, ...]:
+        paths = await self._history.paths(tree, task.context_files) if task.context_files else ()
+        literal = [p for p in task.context_files if p not in paths and not _is_glob(p)]
+        views = [await self._file(tree, path) for path in tuple(paths)[:MOST_FILES]]
+        views += [FileView(path=p, size=0, text=None, note="not there") for p in literal]
+        return tuple(views[:MOST_FILES])
+
+    async def _file(self, tree: str, path: str) -> FileView:
+        content = await self._history.file(tree, path)
+        if content is None:
+            return FileView(path=path, size=0, text=None, note="not there")
+        if len(content) > CONTEXT_BYTES:
+            return FileView(path=path, size=len(content), text=None, note="large")
+        try:
+            return FileView(path=path, size=len(content), text=content.decode("utf-8"))
+        except UnicodeDecodeError:
+            return FileView(path=path, size=len(content), text=None, note="binary")
+
+    async def _keep(self, claim: Claim, start: Start, context: Context) -> None:
+        run = self._crew.facts.id
+        now = stamp(self._crew.clock.now())
+        values = {
+            "startJson": START.dump_json(start).decode(),
+            "receiptJson": pack(context.receipt.as_json()),
+            "preambleHash": start.preamble_hash,
+            "estimatedContextTokens": context.receipt.given_tokens,
+            "workerStartTime": now,
+        }
+
+        def work(ops: Ops) -> None:
+            claims.check_fence(ops, run, claim.task, claim.fence)
+            ops.patch("Attempt", attempt_id(run, claim.task, claim.attempt), values)
+            ops.patch(
+                "Task",
+                task_id(run, claim.task),
+                {
+                    "firstBaseTree": start.first_base_tree,
+                    "estimatedContextTokens": context.receipt.given_tokens,
+                    "workerStartTime": now,
+                },
+            )
+
+        await self._crew.store.write(work)
+
+
+def _look(reads: Reads, facts: RunFacts, task: Task) -> _Known:
+    rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
+    return _Known(
+        run=runs.get(reads, facts.id),
+        dependencies=tuple(_dependency(facts, row) for row in rows if row),
+        attempts=tuple(tried(reads, facts.id, task.id)),
+    )
+
+
+def _around(
+    reads: Reads, facts: RunFacts, task: Task
+) -> tuple[tuple[str, ...], tuple[Related, ...]]:
+    rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
+    own = tried(reads, facts.id, task.id)
+    answers = [_dependency(facts, row).artifact for row in rows if row]
+    answers += [answer_id(task.id, fields.whole(row, "attemptNumber")) for row in own]
+    near = [_related(reads, facts, one) for one in _near(facts.plan, task.id)]
+    return tuple(answers), tuple(near)
+
+
+def _near(plan: Plan, task: str) -> list[tuple[str, int, Relation]]:
+    """Return the tasks within two edges: (task, distance, relation), dependencies first."""
+    graph = TaskGraph.from_plan(plan)
+    found: dict[str, tuple[str, int, Relation]] = {}
+    steps: tuple[tuple[Relation, Step], ...] = (
+        ("needs", graph.dependencies),
+        ("needed_by", graph.dependents),
+    )
+    for relation, step in steps:
+        first = step(task)
+        second = [n for one in first for n in step(one)]
+        for distance, ids in ((1, first), (2, second)):
+            for id in ids:
+                found.setdefault(id, (id, distance, relation))
+    return list(found.values())
+
+
+def _related(reads: Reads, facts: RunFacts, near: tuple[str, int, Relation]) -> Related:
+    id, distance, relation = near
+    row = reads.get("Task", task_id(facts.id, id)) or {}
+    return Related(
+        id=id,
+        title=fields.text(row, "title"),
+        status=fields.text(row, "status"),
+        distance=distance,
+        relation=relation,
+    )
+
+
+def _dependency(facts: RunFacts, row: Row) -> DependencyView:
+    task = fields.text(row, "taskId")
+    return DependencyView(
+        id=task,
+        title=fields.text(row, "title"),
+        answer=fields.text(row, "workerOutput"),
+        files=tuple(fields.texts(row, "filesChanged")),
+        artifact=answer_id(task, fields.whole(row, "acceptedAttempt")),
+    )
+
+
+def answer_id(task: str, attempt: int) -> str:
+    """Name the artifact of an attempt's answer within its run: what `read_artifact` takes. No run id enters a prompt."""
+    return f"{task}/{attempt}/{ANSWER}"
+
+
+def _earlier(row: Row) -> Earlier:
+    outcomes = OUTCOMES.validate_json(fields.text(row, "checksJson") or "[]")
+    score = row.get("score")
+    number = fields.whole(row, "attemptNumber")
+    return Earlier(
+        number=number,
+        reason=fields.text(row, "endCause"),
+        score=Fraction(str(score)) if isinstance(score, int | float) else None,
+        issues=tuple(fields.texts(row, "issues")),
+        checks=tuple(
+            FailedCheck(
+                id=o.check,
+                command=" ".join(o.after.argv),
+                outcome="timed out" if o.after.timed_out else f"exit code {o.after.exit_code}",
+                output=o.after.output_tail,
+            )
+            for o in outcomes
+            if o.state != "passed"
+        ),
+        answer=fields.text(row, "answerText"),
+        artifact=answer_id(fields.text(row, "taskId"), number),
+        tripped=fields.text(row, "tripped"),
+        note=fields.text(row, "note"),
+    )
+
+
+def _fixes(attempts: Sequence[Row]) -> tuple[str, ...]:
+    """Return the required fixes of the last judged attempt."""
+    for row in reversed(attempts):
+        if row.get("endCause"):
+            return tuple(fields.texts(row, "requiredFixes"))
+    return ()
+
+
+def _model(name: str) -> str:
+    return "" if name.strip().lower() in ("", "default") else name.strip()
+
+
+def _is_glob(path: str) -> bool:
+    return any(c in path for c in "*?[")

@@ -1,0 +1,237 @@
+"""Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+
+from mimir.agents.breaker import Trip
+from mimir.attempts import machine
+from mimir.attempts.desk import Desk, Models, Props, RoleChoice, ToolMaker
+from mimir.attempts.nodes import nodes
+from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Course
+from mimir.domain.attempt import Cause, Status
+from mimir.domain.clock import stamp
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import attempt_id
+from mimir.domain.message import CallContext
+from mimir.domain.plan import Task
+from mimir.qc.checks import Checks
+from mimir.scheduling import retry, settle
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.merging import Merging
+from mimir.scheduling.moving import Move
+from mimir.scheduling.prepare import Preparer
+from mimir.scheduling.rows import tried
+from mimir.store import claims, fields, proof, runs
+from mimir.store.claims import Claim
+from mimir.store.journal import Lane
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.schema import pack
+from mimir.workspace.git import History
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What attempts of this process work with."""
+
+    history: History
+    checks: Checks
+    models: Models
+    tools: ToolMaker
+    preparer: Preparer
+    qc_choice: RoleChoice
+    redact: Callable[[str], str]
+
+
+@dataclass(slots=True)
+class Held:
+    """One claimed task with what is known of it; `records` grows as the chain does."""
+
+    claim: Claim
+    task: Task
+    row: Row
+    attempt_row: Row
+    records: list[Record] = field(default_factory=list[Record])
+
+
+class Pursuit:
+    """Callable that sees a claim through."""
+
+    def __init__(self, crew: Crew, tools: Tools) -> None:
+        self._crew = crew
+        self._tools = tools
+
+    async def __call__(self, claim: Claim) -> None:
+        """Bring the task to its next resting status, or leave it in its phase by an exception.
+
+        Raises:
+            Paused: The run must stop; the phase is kept.
+            LeaseLost: Another holder has the task.
+        """
+        held = await self._hold(claim)
+        if claim.died:
+            await self._died(held)
+            return
+        desk = await self._desk(held)
+        status, course = await machine.run(
+            Status(fields.text(claim.row, "status")), _course(held.attempt_row), nodes(desk)
+        )
+        await self._settle(held, desk, status, course)
+        shutil.rmtree(desk.where, ignore_errors=True)
+
+    async def _settle(self, held: Held, desk: Desk, status: Status, course: Course) -> None:
+        match status:
+            case Status.QC_PASSED:
+                clash = await Merging(self._crew, desk, course, self._mover(held)).complete()
+                if clash is not None:
+                    await self._again(held, settle.clashed(course, clash, desk.start.base_tree))
+            case Status.WORKER_EXECUTING | Status.QC_FAILED:
+                await self._again(held, settle.ended(course, desk.start.base_tree))
+            case _:  # the machine ended the task itself
+                await self._keep_branch(held, course)
+
+    async def _hold(self, claim: Claim) -> Held:
+        run = self._crew.facts.id
+        name = attempt_id(run, claim.task, claim.attempt)
+
+        def look(reads: Reads) -> tuple[Row | None, list[Record]]:
+            return reads.get("Attempt", name), proof.records(reads, name)
+
+        row, records = await self._crew.store.read(look)
+        task = self._crew.facts.plan.task(claim.task)
+        return Held(claim=claim, task=task, row=claim.row, attempt_row=row or {}, records=records)
+
+    async def _desk(self, held: Held) -> Desk:
+        crew, claim = self._crew, held.claim
+        start = await self._tools.preparer.start(held.task, claim, held.attempt_row)
+        artifacts, related = await self._tools.preparer.surroundings(held.task)
+        where = crew.work_room / crew.facts.id / claim.task / f"{claim.attempt}.{claim.fence}"
+        return Desk(
+            facts=crew.facts,
+            task=held.task,
+            number=claim.attempt,
+            fence=claim.fence,
+            start=start,
+            where=where,
+            context=CallContext(
+                project=crew.facts.project,
+                run=crew.facts.id,
+                task=claim.task,
+                attempt=claim.attempt,
+                role="worker",
+            ),
+            history=self._tools.history,
+            checks=self._tools.checks,
+            models=self._tools.models,
+            tools=self._tools.tools,
+            clock=crew.clock,
+            open_lane=partial(self._lane, held),
+            move=self._mover(held),
+            note=partial(self._note, held),
+            records=held.records,
+            artifacts=artifacts,
+            redact=self._tools.redact,
+            qc_choice=self._tools.qc_choice,
+            related=related,
+            recorded_trip=_trip(held.attempt_row),
+        )
+
+    async def _lane(self, held: Held, role: str) -> Lane:
+        claim = held.claim
+        return await Lane.open(
+            self._crew.store,
+            run=self._crew.facts.id,
+            task=claim.task,
+            attempt=claim.attempt,
+            role=role,
+            fence=claim.fence,
+        )
+
+    async def _note(
+        self,
+        held: Held,
+        kind: EventKind | None,
+        *,
+        attempt: Props,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        run, claim = self._crew.facts.id, held.claim
+
+        def work(ops: Ops) -> None:
+            claims.check_fence(ops, run, claim.task, claim.fence)
+            ops.patch("Attempt", attempt_id(run, claim.task, claim.attempt), attempt)
+            if kind:
+                runs.emit(ops, run, kind, task=claim.task, attempt=claim.attempt, data=data)
+
+        await self._crew.store.write(work)
+
+    def _mover(self, held: Held) -> Move:
+        return Move(self._crew, held.claim, held.records)
+
+    async def _again(self, held: Held, end: settle.Ended) -> None:
+        """Prepare a retry or fail the task, as `retry.decide` says."""
+        crew, claim = self._crew, held.claim
+        attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
+        standing = settle.standing(
+            held.task, held.row, settle.judged_before(attempts, claim.attempt), end
+        )
+        follows = retry.decide(standing)
+        now = stamp(crew.clock.now())
+        move = self._mover(held)
+        if follows.retry:
+            await move(
+                Status.PREPARING_RETRY,
+                EventKind.TASK_RETRIED,
+                task=settle.retry_values(claim.attempt, end, standing, now),
+                attempt=settle.attempt_values(end),
+                data={"reason": end.cause.value, "issues": list(end.issues)[:20]},
+            )
+            return
+        report = settle.report(held.task, attempts, (claim.attempt, end), follows.cause)
+        await move(
+            Status.FAILED,
+            EventKind.TASK_FAILED,
+            task=settle.failure_values(pack(asdict(report)), end, standing, report.timeline)
+            | {"cause": follows.cause.value},
+            attempt=settle.attempt_values(end),
+            data={"cause": follows.cause.value, "issues": list(end.issues)[:20]},
+        )
+        await self._branch(held, end.commit)
+
+    async def _died(self, held: Held) -> None:
+        end = settle.Ended(
+            cause=Cause.WORKER_DIED,
+            issues=(
+                "The process that worked on it died three times in a row without any progress.",
+            ),
+            judged=False,
+        )
+        await self._again(held, end)
+
+    async def _keep_branch(self, held: Held, course: Course) -> None:
+        await self._branch(held, course.work.commit if course.work else "")
+
+    async def _branch(self, held: Held, commit: str) -> None:
+        """Keep a deliverable that did not reach the line where a person can look at it."""
+        if commit:
+            claim = held.claim
+            name = f"{self._crew.facts.id}-{claim.task}-{claim.attempt}"
+            await self._tools.history.keep(name, commit)
+
+
+def _course(row: Row) -> Course:
+    course = Course()
+    if work := fields.text(row, "workJson"):
+        course = replace(course, work=WORK.validate_json(work))
+    if outcomes := fields.text(row, "checksJson"):
+        course = replace(course, outcomes=OUTCOMES.validate_json(outcomes))
+    if judgement := fields.text(row, "judgementJson"):
+        course = replace(course, judgement=JUDGEMENT.validate_json(judgement))
+    return course
+
+
+def _trip(row: Row) -> Trip | None:
+    text = fields.text(row, "tripJson")
+    return TRIP.validate_json(text) if text else None

@@ -1,0 +1,61 @@
+"""Which processes of this host are alive: each holds an `flock` while it lives, which the kernel takes back however it dies."""
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+
+class Owners:
+    """A directory of lock files, one a process; the file's name is the owner's name in leases."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: dict[str, int] = {}
+
+    def live(self, owner: str) -> None:
+        """Hold the lock of `owner` for as long as this process lives.
+
+        Raises:
+            OSError: The directory cannot be written.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(self._directory / owner, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._held[owner] = fd
+
+    def leave(self, owner: str) -> None:
+        """Let the lock go; the owner counts as gone from now on."""
+        fd = self._held.pop(owner, None)
+        if fd is not None:
+            with contextlib.suppress(FileNotFoundError):
+                (self._directory / owner).unlink()
+            os.close(fd)
+
+    def is_dead(self, owner: str) -> bool:
+        """True if `owner` had a lock here and its process is gone; False if it lives or is of another host."""
+        return owner in self.dead()
+
+    def dead(self) -> frozenset[str]:
+        """Return the owners of this host whose lock can be taken."""
+        if not self._directory.is_dir():
+            return frozenset()
+        return frozenset(
+            path.name
+            for path in self._directory.iterdir()
+            if path.name not in self._held and _free(path)
+        )
+
+
+def _free(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
