@@ -1,0 +1,183 @@
+"""A document's headings and labels outside blocks, and what stands where: drafts of tasks, before any value is read."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mimir.planning import labels
+from mimir.planning.labels import Found, Key, PlanKey
+from mimir.planning.reading import marks
+from mimir.planning.reading.marks import Heading, Label, Shape, TaskHead
+from mimir.planning.reading.source import Source
+
+NO_HEADING = 7
+"""A level below every heading's."""
+
+
+class Outline:
+    """Headings and labels by line; each line is looked at once."""
+
+    def __init__(self, source: Source) -> None:
+        """Look at every line of `source` outside blocks, and at those that open a `<prompt>` behind a label."""
+        self.source = source
+        self.headings: dict[int, Heading] = {}
+        self.labels: dict[int, Label] = {}
+        self._starts: list[int] = []
+        index = 0
+        while index < len(source):
+            block = source.blocks.get(index)
+            if block is None or block.kind == "tag":
+                self._look(index, source.lines[index])
+            index = block.end if block else index + 1
+
+    def _look(self, index: int, line: str) -> None:
+        if not line or line.isspace():
+            return
+        if marks.is_task_start(line):
+            self._starts.append(index)
+        heading = marks.heading_of(line)
+        if heading is not None:
+            self.headings[index] = heading
+            return
+        label = marks.label_of(line) or marks.plain_label_of(line)
+        if label is not None:
+            self.labels[index] = label
+
+    def next_start(self, index: int) -> int:
+        """Return the first line after `index`, outside blocks, that says that a task begins, or the end."""
+        at = bisect_right(self._starts, index)
+        return self._starts[at] if at < len(self._starts) else len(self.source)
+
+    @cached_property
+    def _lines_of(self) -> dict[Key, list[int]]:
+        """Lines whose label or heading names a field."""
+        found: dict[Key, list[int]] = {}
+        for index, label in self.labels.items():
+            if label.found is not None:
+                found.setdefault(label.found.field.key, []).append(index)
+        for index, heading in self.headings.items():
+            label = marks.heading_label(heading)
+            if label is not None and label.found is not None:
+                found.setdefault(label.found.field.key, []).append(index)
+        prompts = [b.start for b in self.source.blocks.values() if b.tag.startswith("prompt")]
+        found["prompt"] = sorted({*found.get("prompt", []), *prompts})
+        return {key: sorted(lines) for key, lines in found.items()}
+
+    @cached_property
+    def _other_headings(self) -> list[int]:
+        """Headings that name no field."""
+        return [n for n, heading in self.headings.items() if marks.heading_label(heading) is None]
+
+    def has_field(self, heading: int, key: Key) -> bool:
+        """True if the field is named below the heading, before the next one that names no field."""
+        at = bisect_right(self._other_headings, heading)
+        end = self._other_headings[at] if at < len(self._other_headings) else len(self.source)
+        lines = self._lines_of.get(key, [])
+        return bisect_left(lines, end) > bisect_right(lines, heading)
+
+    def has_fields_soon(self, index: int) -> bool:
+        """True if the lines right after `index` name a field, before any heading or rule."""
+        for here in range(index + 1, min(index + 12, len(self.source))):
+            line = self.source.lines[here]
+            label = self.labels.get(here)
+            if label is not None and label.found is not None:
+                return True
+            if here in self.headings or marks.is_rule(line) or marks.pseudo_heading(line):
+                return False
+        return False
+
+    def next_text(self, index: int) -> int:
+        """Return the first line at or after `index` that is not blank, or the end."""
+        while index < len(self.source) and not self.source.lines[index].strip():
+            index += 1
+        return index
+
+
+@dataclass(slots=True, kw_only=True)
+class FieldText:
+    """A field as it stands in the document."""
+
+    found: Found | None
+    """None: the reader does not know it."""
+    name: str
+    index: int
+    """Line of the label."""
+    column: int
+    """1-based, of the value if it stands on the label's line, else of the label."""
+    inline: str
+    """What stands behind the label."""
+    shape: Shape
+    lines: list[int] = field(default_factory=list[int])
+    """The lines below that belong to it."""
+    text: str | None = None
+    """A prompt's text, exact."""
+    unmarked: range = range(0)
+    """A prompt's lines if nothing but the next label ended it."""
+
+    @classmethod
+    def of(cls, index: int, label: Label) -> "FieldText":
+        """Begin the field that a label names."""
+        blank = not label.value.strip()
+        gap = 0 if blank else len(label.value) - len(label.value.lstrip())
+        return cls(
+            found=label.found,
+            name=label.name,
+            index=index,
+            column=label.column if blank else label.value_column + gap,
+            inline=label.value,
+            shape=label.shape,
+        )
+
+    @property
+    def key(self) -> Key | None:
+        """The task's field that it is."""
+        return self.found.field.key if self.found else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A task as it stands in the document."""
+
+    index: int
+    column: int = 1
+    level: int
+    """Headings of this level or above end it."""
+    by_heading: bool
+    """True: begun by a heading; headings below it are part of it."""
+    head: TaskHead | None = None
+    id: FieldText | None = None
+    fields: list[FieldText] = field(default_factory=list[FieldText])
+    shapes: set[Shape] = field(default_factory=set[Shape])
+    plain: bool = False
+    """Its labels stand without emphasis."""
+    notes: list[FieldText] = field(default_factory=list[FieldText])
+    """What the reader does not know; without a name: text that belongs to no field."""
+    lines: list[int] = field(default_factory=list[int])
+    """Lines of the heading, for when the draft turns out to be no task."""
+
+    def has(self, key: Key) -> bool:
+        """True if the field was given."""
+        return any(one.key == key for one in self.fields)
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    """What the walk found."""
+
+    source: Source
+    outline: Outline
+    drafts: list[Draft] = field(default_factory=list[Draft])
+    plan: dict[PlanKey, FieldText] = field(default_factory=dict[PlanKey, FieldText])
+    for_all: list[FieldText] = field(default_factory=list[FieldText])
+    """Fields that hold for every task that does not give them."""
+    heading: str | None = None
+    """Text of the first heading of level 1."""
+    reasoning: str | None = None
+    """Text of a `<reasoning>` block."""
+    notes: dict[int, None] = field(default_factory=dict[int, None])
+    """Lines outside tasks that belong to nothing; an ordered set."""
+
+
+def is_task_id(label: Label) -> bool:
+    """True if the label says "Task ID" in full, not just "ID"."""
+    return labels.words(label.name) in ("task id", "task identifier")
