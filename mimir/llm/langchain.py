@@ -97,6 +97,7 @@ class OpenAIEndpoint:
             timeout=self._http.timeout,  # unset, it would switch the client's own timeouts off
             http_async_client=self._http,
             http_client=httpx2.Client(transport=_NoSync(), trust_env=False),
+            http_socket_options=(),  # else it would warn of proxy variables, which are not followed
             use_responses_api=False,
             stream_usage=True,
         )
@@ -250,12 +251,12 @@ class LangChainEndpoint:
         status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
         if not isinstance(status, int):
             return self._error(f"{type(error).__name__}: {_line(str(error))}", scope="call")
-        found = refusals.read(status, str(error))
+        found = refusals.read(status, self._config.veil(str(error)))
         ruling = refusals.rule(found)
         headers = getattr(response, "headers", None)
         known = cast("Mapping[str, str]", headers) if isinstance(headers, Mapping) else _NOTHING
         return ModelError(
-            self._veil(f"{ruling.what} ({status}): {refusals.shown(found)}"),
+            self._veil(f"{ruling.what} ({status}): {refusals.shown(found.text)}"),
             scope=ruling.scope,
             status=status,
             retry_after_seconds=refusals.wait_seconds(known, self._clock.now()),
@@ -266,7 +267,7 @@ class LangChainEndpoint:
         return ModelError(self._veil(what), scope=scope)
 
     def _veil(self, what: str) -> str:
-        return self._config.veil(f"The model {self._config.model}: {what}.")
+        return self._config.veil(f"The model {self._config.model}: {what.rstrip('.')}.")
 
 
 _NOTHING: Mapping[str, str] = {}

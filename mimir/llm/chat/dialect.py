@@ -74,7 +74,7 @@ def _tokens(dialect: Dialect, refusal: Refusal, name: str) -> tuple[Dialect, str
     most = _AT_MOST.search(refusal.text)
     if most is not None and dialect.token_cap is None and int(most[1]) > 0:
         return replace(dialect, token_cap=int(most[1])), name, f"capped at {most[1]}"
-    if dialect.renamed or not _complains(refusal):
+    if most is not None or dialect.renamed or not _complains(refusal):
         return None
     other = _OTHER[name]
     return replace(dialect, tokens=other, renamed=True), name, f"renamed to {other}"

@@ -112,7 +112,8 @@ class Exchange:
             async with asyncio.timeout(self._config.answer_seconds):
                 return await self._read(await self._post(body, headers))
         except openai.APIStatusError as error:
-            refusal = refusals.read(error.status_code, error.response.content)
+            said = error.response.content.decode("utf-8", "replace")
+            refusal = refusals.read(error.status_code, self._config.veil(said))
             return refusal, self._refused(refusal, error.response.headers)
         except Refused as error:
             return error.refusal, self._refused(error.refusal, {})
@@ -174,7 +175,7 @@ class Exchange:
 
     def _refused(self, refusal: Refusal, headers: Mapping[str, str]) -> ModelError:
         ruling = refusals.rule(refusal)
-        said = refusals.shown(refusal)
+        said = refusals.shown(self._config.veil(refusal.text))
         return self._error(
             f"{ruling.what} ({refusal.status})" + (f": {said}" if said else ""),
             scope=ruling.scope,
@@ -216,7 +217,7 @@ class Exchange:
         next_step: str | None = None,
     ) -> ModelError:
         return ModelError(
-            self._config.veil(f"The model endpoint {self._config.base_url}: {what}."),
+            self._config.veil(f"The model endpoint {self._config.base_url}: {what.rstrip('.')}."),
             scope=scope,
             status=status,
             retry_after_seconds=wait,

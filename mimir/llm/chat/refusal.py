@@ -75,9 +75,8 @@ _MODEL = "Correct llm.model (or MIMIR_MODEL, or --model) to a model that this en
 _CREDIT = "Add credit at the provider, or set llm.base_url and llm.api_key to another endpoint."
 
 
-def read(status: int, body: bytes | str) -> Refusal:
+def read(status: int, text: str) -> Refusal:
     """Read the body of an error answer: the protocol's JSON, another JSON, a page, or nothing."""
-    text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -167,9 +166,9 @@ def _not_found(refusal: Refusal) -> Ruling:
     return Ruling(scope="run", what="has no chat completions at this address", next_step=_ADDRESS)
 
 
-def shown(refusal: Refusal) -> str:
-    """Return what the endpoint said on one line, short and without control characters; still with secrets."""
-    text = "".join(c if c.isprintable() else " " for c in refusal.text)
+def shown(text: str) -> str:
+    """Return what an endpoint said on one line, short and without control characters."""
+    text = "".join(c if c.isprintable() else " " for c in text)
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 

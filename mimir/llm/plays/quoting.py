@@ -1,12 +1,13 @@
 """The scripted QC's judgement: a verdict whose quotes are taken from its own prompt. Pure.
 
-The prompt lists criteria as lines `- [<id>] (<points>) <text>`, required fixes of the attempt before as lines
-`- [fix <n>] <text>`, and sources as blocks that begin with a line `=== source <name> ===` and end at the next line with `=== `.
-Only what stands before the first source is read as criteria: what a worker wrote is never one.
+The prompt lists criteria as lines `- [<id>] (<points> …) <text>`, required fixes of the attempt before as lines `<n>. <text>` under the
+heading `## Required fixes`, and sources as blocks: a line `=== source <name> ===`, then a fence, or lines up to the next `=== `.
+The task's own prompt (`<task>` … `</task>`) and what stands within a block are never read as criteria.
 """
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +16,10 @@ from mimir.errors import ModelError
 from mimir.llm.plays.play import Json
 
 _CRITERION = re.compile(r"^\s*- \[([^\]\s]+)\] \(([0-9]+(?:[./][0-9]+)?)[^)]*\)\s*(.*)$")
-_FIX = re.compile(r"^\s*- \[fix ([0-9]{1,3})\]")
+_FIX = re.compile(r"^([0-9]{1,3})\. ")
+_FIXES = "## Required fixes"
 _SOURCE = re.compile(r"^=== source (\S.*?) ===\s*$")
+_FENCE = re.compile(r"^(`{3,})")
 _GOOD_NEWS = re.compile(r"\bpassed\b|\bok\b|exit code:? 0", re.IGNORECASE)
 _FEWEST_CHARACTERS = 12
 """Characters that are not white space; a shorter quote proves nothing."""
@@ -39,24 +42,41 @@ def read(text: str) -> Prompt:
     """Read criteria, fixes and sources of a QC prompt."""
     criteria: dict[str, Fraction] = {}
     fixes: list[int] = []
-    sources: dict[str, list[str]] = {}
-    current: list[str] | None = None
-    for line in text.split("\n"):
-        if opened := _SOURCE.match(line):
-            current = sources.setdefault(opened[1], [])
+    sources: dict[str, tuple[str, ...]] = {}
+    heading, rows = "", deque(text.split("\n"))
+    while rows:
+        line = rows.popleft()
+        if line.startswith("## "):
+            heading = line.rstrip()
+        elif line == "<task>":
+            _until(rows, "</task>")
         elif line.startswith("=== "):
-            current = []
-        elif current is not None:
-            current.append(line)
+            opened, block = _SOURCE.match(line), _block(rows)
+            if opened:
+                sources.setdefault(opened[1], block)
         elif found := _CRITERION.match(line):
             criteria[found[1]] = _points(found[2])
-        elif fix := _FIX.match(line):
+        elif heading == _FIXES and (fix := _FIX.match(line)):
             fixes.append(int(fix[1]))
-    return Prompt(
-        criteria=criteria,
-        fixes=tuple(fixes),
-        sources={name: tuple(lines) for name, lines in sources.items()},
-    )
+    return Prompt(criteria=criteria, fixes=tuple(fixes), sources=sources)
+
+
+def _block(rows: deque[str]) -> tuple[str, ...]:
+    """Take the lines of a block: a fence ends by itself, bare lines at the next header."""
+    if rows and (fence := _FENCE.match(rows[0])):
+        rows.popleft()
+        return _until(rows, fence[1])
+    held: list[str] = []
+    while rows and not rows[0].startswith("=== "):
+        held.append(rows.popleft())
+    return tuple(held)
+
+
+def _until(rows: deque[str], end: str) -> tuple[str, ...]:
+    held: list[str] = []
+    while rows and (line := rows.popleft()).rstrip() != end:
+        held.append(line)
+    return tuple(held)
 
 
 def _points(text: str) -> Fraction:

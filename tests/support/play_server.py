@@ -1,0 +1,382 @@
+"""A real HTTP server that speaks the OpenAI chat protocol from a play, with every fault that a play can stage.
+
+In a test: `with PlayServer(play) as server: … server.url … server.requests`.
+For another process: `python -m tests.support.play_server PLAY.yaml --port-file F --log F`; the log gets one JSON line a request,
+written before it is answered, so that it counts what the engine asked whatever happens to the engine.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from mimir.domain.message import Answer
+from mimir.errors import ModelError
+from mimir.llm.plays import reading
+from mimir.llm.plays.faults import FAULTS
+from mimir.llm.plays.play import Play, Staged, Turn, scene
+from mimir.llm.scripted import Stage, perform
+from tests.support import play_wire as wire
+from tests.support.play_lane import Caller, caller, read_request
+from tests.support.play_wire import Line
+
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One request as it came."""
+
+    caller: Caller
+    turn: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    connection: int
+    """Number of the connection that it came on."""
+    fault: str = ""
+
+    @property
+    def hash(self) -> str:
+        """Return what two equal requests have in common."""
+        text = json.dumps(self.body, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def line(self) -> dict[str, object]:
+        """Return what is logged: no time, no text."""
+        name = self.caller.name
+        return {
+            "lane": self.caller.lane,
+            "task": name.task,
+            "attempt": name.attempt,
+            "role": name.role,
+            "turn": self.turn,
+            "messages": len(self.body.get("messages", ())),
+            "hash": self.hash,
+            "model": self.body.get("model"),
+            "parameters": sorted(self.body),
+            "fault": self.fault,
+        }
+
+
+def read_play(play: Play | Path | str | Mapping[str, object]) -> Play:
+    """Read a play from a file, from YAML text, or from a document."""
+    if isinstance(play, Play):
+        return play
+    if isinstance(play, Path):
+        return reading.load(play)
+    return reading.parse(play) if isinstance(play, str) else reading.from_value(dict(play))
+
+
+class PlayServer:
+    """The server, in a thread of its own."""
+
+    def __init__(
+        self,
+        play: Play | Path | str | Mapping[str, object],
+        *,
+        log: Path | None = None,
+        bodies: Path | None = None,
+        port: int = 0,
+        key: str = "",
+        streams: bool = True,
+        down_file: Path | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.requests: list[Seen] = []
+        """All requests so far; the same as in the log."""
+        self.port = port
+        self._stage = Stage(read_play(play))
+        self._log = log
+        self._bodies = bodies
+        self._key = key
+        self._streams = streams
+        self._down_file = down_file
+        self._sleep = sleep
+        self._lines: dict[Line, asyncio.Task[None]] = {}
+        self._connections = 0
+        self._server: asyncio.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The `base_url` of this endpoint."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def of(self, role: str = "", task: str = "", attempt: int = 0) -> list[Seen]:
+        """Return the requests of a role, a task, an attempt."""
+        return [
+            seen
+            for seen in self.requests
+            if role in ("", seen.caller.name.role)
+            and task in ("", seen.caller.name.task)
+            and attempt in (0, seen.caller.name.attempt)
+        ]
+
+    # In a thread, for tests.
+
+    def __enter__(self) -> Self:
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        assert started.wait(10), "the play server did not start"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(self._shut_down())
+        assert self._loop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def refuse(self) -> None:
+        """Close the port: connections are refused until `accept`."""
+        self._call(self._close())
+
+    def accept(self) -> None:
+        """Open the same port again."""
+        self._call(self.open())
+
+    def _run(self, started: threading.Event) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.run_until_complete(self.open())
+        started.set()
+        self._loop.run_forever()
+        self._loop.close()
+
+    def _call(self, work: Any) -> None:
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    # On a loop.
+
+    async def open(self) -> None:
+        """Listen."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def watch(self) -> None:
+        """Refuse connections as long as the down file is there."""
+        assert self._down_file is not None
+        while True:
+            if self._down_file.exists():
+                await self._close()
+            else:
+                await self.open()
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        for line in list(self._lines):
+            line.reset()
+
+    async def _shut_down(self) -> None:
+        tasks = list(self._lines.values())
+        await self._close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(reader, writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._lines[line] = task
+        self._connections += 1
+        number = self._connections
+        try:
+            while await self._served(line, number):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            del self._lines[line]
+            writer.close()
+
+    async def _served(self, line: Line, connection: int) -> bool:
+        """Serve one request; False when the connection is to end."""
+        head = (await line.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first, *rest = head.split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (row.partition(":") for row in rest if row)
+        }
+        data = await line.reader.readexactly(int(headers.get("content-length", "0")))
+        if self._key and headers.get("authorization") != f"Bearer {self._key}":
+            said = f"Incorrect API key provided: {headers.get('authorization', '')[7:]}."
+            await line.whole(401, wire.JSON, wire.error_body(said, "invalid_api_key"))
+        elif method == "GET" and path == "/v1/models":
+            await line.whole(200, wire.JSON, b'{"object":"list","data":[{"id":"play"}]}')
+        elif method == "POST" and path == "/v1/chat/completions":
+            return await self._completion(line, connection, headers, json.loads(data))
+        else:
+            await line.whole(404, wire.PAGE, wire.page("404 page not found"))
+        return True
+
+    async def _completion(
+        self, line: Line, connection: int, headers: Mapping[str, str], body: Mapping[str, Any]
+    ) -> bool:
+        asked = caller(headers, body, self._stage.play.roles)
+        request = read_request(body)
+        name = asked.name
+        at = scene(
+            name.role,
+            name.task,
+            name.attempt,
+            request.messages,
+            lane=name.last,
+            closing=request.tool_choice == "none",
+        )
+        seen = Seen(
+            caller=asked, turn=at.turn, body=body, headers=dict(headers), connection=connection
+        )
+        try:
+            turn = self._stage.enter(asked.lane, at)
+            turn = _struck(turn, body)
+            answer = perform(turn, at, request)
+        except ModelError as error:
+            self._note(replace(seen, fault="no_line"))
+            await line.whole(403, wire.JSON, wire.error_body(str(error), "no_line"))
+            return True
+        self._note(replace(seen, fault=turn.fault.name if turn.fault else ""))
+        if turn.delay_seconds:
+            await self._sleep(turn.delay_seconds)
+        if not self._streams:
+            body = {**body, "stream": False}
+        return await _answered(line, body, answer, turn.fault)
+
+    def _note(self, seen: Seen) -> None:
+        self.requests.append(seen)
+        for path, row in ((self._log, seen.line()), (self._bodies, seen.body)):
+            if path is not None:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+
+
+def _struck(turn: Turn, body: Mapping[str, Any]) -> Turn:
+    """Return the turn without its fault if that does not concern this request."""
+    fault = turn.fault
+    if fault is not None and fault.name == "unsupported_parameter" and fault.parameter not in body:
+        return replace(turn, fault=None)
+    return turn
+
+
+async def _answered(
+    line: Line, body: Mapping[str, Any], answer: Answer, staged: Staged | None
+) -> bool:
+    """Send the answer or the fault; False when the connection is to end."""
+    fault = FAULTS[staged.name] if staged else None
+    if staged is not None and fault is not None and fault.kind == "status":
+        said, code = fault.says, fault.code
+        if staged.parameter:
+            said = f"Unsupported parameter: '{staged.parameter}' is not supported with this model."
+        data = wire.page(said) if fault.html else wire.error_body(said, code, staged.parameter)
+        kind = wire.PAGE if fault.html else wire.JSON
+        headers = wire.retry_after(fault, staged)
+        if fault.status == 302:
+            headers = [("Location", "http://127.0.0.1:9/elsewhere")]
+        await line.whole(fault.status, kind, data, headers)
+        return True
+    name = staged.name if staged is not None and fault is not None and fault.kind == "wire" else ""
+    if name == "refused":
+        line.reset()
+        return False
+    if name == "stall_first_byte":
+        await line.stall()
+        return False
+    if name == "html_page":
+        await line.whole(200, wire.PAGE, wire.page("Welcome"))
+        return True
+    if body.get("stream"):
+        return await _streamed(line, body, answer, name)
+    return await _whole(line, answer, name)
+
+
+async def _streamed(line: Line, body: Mapping[str, Any], answer: Answer, fault: str) -> bool:
+    usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    rows = [*wire.events(answer, usage=usage), wire.DONE]
+    await line.head(200, wire.PLAIN if fault == "wrong_content_type" else wire.SSE)
+    for row in wire.broken(rows, fault):
+        await line.chunk(row)
+    if fault == "reset":
+        line.reset()
+        return False
+    if fault == "stall_middle":
+        await line.stall()
+        return False
+    await line.end()
+    return True
+
+
+async def _whole(line: Line, answer: Answer, fault: str) -> bool:
+    data = wire.body(answer)
+    if fault == "huge":
+        data = data.replace(b'"content": ', b'"content": "' + b"x" * wire.HUGE_BYTES + b'", "_": ')
+    if fault in ("truncated_json", "cut_stream"):
+        data = data[: len(data) // 2]
+    if fault == "invalid_json":
+        data = b"{this is no json}"
+    if fault == "error_in_stream":
+        data = wire.error_body("upstream failed", "server_error")
+    kind = wire.PLAIN if fault == "wrong_content_type" else wire.JSON
+    await line.head(200, kind)
+    half = fault in ("reset", "stall_middle")
+    await line.chunk(data[: len(data) // 2] if half else data)
+    if fault == "reset":
+        line.reset()
+        return False
+    if fault == "stall_middle":
+        await line.stall()
+        return False
+    await line.end()
+    return True
+
+
+async def _serve(server: PlayServer, port_file: Path | None, *, watched: bool) -> None:
+    await server.open()
+    if port_file is not None:
+        part = port_file.with_name(port_file.name + ".part")
+        part.write_text(str(server.port))
+        part.replace(port_file)
+    print(os.getpid(), flush=True)
+    if watched:
+        await server.watch()
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Serve a play until the process is ended."""
+    parser = argparse.ArgumentParser(description="Serve a play as an OpenAI-compatible endpoint.")
+    parser.add_argument("play", type=Path)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-file", type=Path, help="gets the port, once it is open")
+    parser.add_argument("--log", type=Path, help="gets one JSON line a request")
+    parser.add_argument("--bodies", type=Path, help="gets the body of each request")
+    parser.add_argument("--key", default="", help="wanted key; without it any is accepted")
+    parser.add_argument("--down-file", type=Path, help="refuse connections while it is there")
+    given = parser.parse_args()
+    server = PlayServer(
+        given.play,
+        port=given.port,
+        log=given.log,
+        bodies=given.bodies,
+        key=given.key,
+        down_file=given.down_file,
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(server, given.port_file, watched=given.down_file is not None))
+
+
+if __name__ == "__main__":
+    main()
