@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from mimir.domain.globs import overlap
+from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
 
 
