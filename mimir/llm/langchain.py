@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import httpx2
 import openai
-from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -52,8 +51,8 @@ def open_model(
     """Open an endpoint; nothing is sent yet.
 
     Args:
-        config: `model` of the form `provider:model` opens that provider's LangChain model; the key and the address
-            are handed to it only where they are set, else it looks for its own.
+        config: `model` of the form `provider:model` opens that provider's LangChain model; it is never given the key and
+            the address of this endpoint, but looks for its own in its own variables.
         clock: For a Retry-After that is a date.
         on_adapt: Told once of each parameter that the endpoint does not know.
 
@@ -146,12 +145,14 @@ class Opener(Protocol):
 
 
 def _opener(provider: str, config: EndpointConfig) -> Opener:
-    fixed = {"base_url": config.base_url} if not config.is_openai else {}
-    if config.api_key:
-        fixed["api_key"] = config.api_key
+    """Return what opens a provider's models. They look for their own key and address: ours belong to another endpoint."""
 
     def make(name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
-        options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_tokens, **fixed}
+        from langchain.chat_models import (
+            init_chat_model,
+        )  # 0.2 s that OpenAI's protocol need not pay
+
+        options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_tokens}
         if temperature is not None:
             options["temperature"] = temperature
         try:
@@ -165,7 +166,7 @@ def _opener(provider: str, config: EndpointConfig) -> Opener:
             fault = config.veil(_line(str(error)))
         raise ConfigurationError(
             f"llm.model {config.model!r} cannot be opened: {fault}",
-            next_step=f"Set what {provider} needs: its key's variable, or llm.api_key.",
+            next_step=f"Set the variables that {PROVIDERS[provider]} documents, its key's first.",
         )
 
     return make

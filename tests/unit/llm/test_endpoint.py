@@ -366,6 +366,25 @@ def test_a_provider_whose_package_is_missing_names_it():
     assert KEY not in str(caught.value)
 
 
+def test_another_provider_never_gets_this_endpoints_key(monkeypatch: pytest.MonkeyPatch):
+    given: dict[str, object] = {}
+    monkeypatch.setattr(
+        "langchain.chat_models.init_chat_model",
+        lambda name, **options: given.update(options, name=name),
+    )
+    config = EndpointConfig(
+        base_url="http://x/v1", model="groq:llama-x", api_key=KEY, headers={"x-gate": KEY}
+    )
+    open_model(config, clock=FrozenClock())
+    assert given == {
+        "name": "llama-x",
+        "model_provider": "groq",
+        "max_retries": 0,
+        "max_tokens": 4000,
+        "temperature": 0.0,
+    }
+
+
 def test_a_provider_that_cannot_be_opened_says_why_without_the_key():
     config = EndpointConfig(model="azure_openai:gpt-x", api_key=KEY)
     with pytest.raises(ConfigurationError, match=r"llm\.model 'azure_openai:gpt-x'") as caught:
