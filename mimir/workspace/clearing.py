@@ -7,11 +7,14 @@ the top and emptied there, so that two descriptors are enough for any nesting. B
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MAX_DEPTH = 100
+"""Directories deeper than this are neither given nor looked at; removing reaches them all."""
 _MOVED = ".mimir-removed-"
 
 
@@ -74,11 +77,42 @@ def remove_empty_directories(root: Path, keep: frozenset[str] = frozenset()) -> 
         root: Stays, even when empty.
         keep: Relative paths that stay, even when empty.
     """
-    for directory, _, _ in os.walk(root, topdown=False):
-        relative = os.path.relpath(directory, root)
+    for directory in reversed(list(directories(root))):
+        relative = str(directory.relative_to(root))
         if relative != "." and relative not in keep:
             with contextlib.suppress(OSError):
-                Path(directory).rmdir()
+                directory.rmdir()
+
+
+def directories(root: Path) -> Iterator[Path]:
+    """Yield `root` and the directories below it, parents first; links and what is too deep are passed over.
+
+    Nobody else may work there meanwhile: paths are joined as text.
+    """
+    waiting = [(root, 0)]
+    while waiting:
+        directory, depth = waiting.pop()
+        try:
+            with os.scandir(directory) as entries:
+                below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        yield directory
+        if depth < MAX_DEPTH:
+            waiting += [(directory / name, depth + 1) for name in below]
+
+
+def give_all(root: Path, owner: tuple[int, int]) -> None:
+    """Hand a directory and all below it to a user; links are not followed. Only root can, others do nothing."""
+    if os.geteuid() != 0:
+        return
+    user, group = owner
+    for directory in directories(root):
+        names = [directory, *directory.iterdir()]
+        for path in names:
+            with contextlib.suppress(FileNotFoundError):
+                if path.lstat().st_uid != user:
+                    os.chown(path, user, group, follow_symlinks=False)
 
 
 def _is_directory(parent: int, name: str) -> bool:

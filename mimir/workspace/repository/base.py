@@ -1,0 +1,247 @@
+"""The person's directory as it is when a run starts, as a commit; nothing of theirs is moved, stashed or staged.
+
+The rules: an index of our own, seeded with what the person's index tracks (a tracked file stays, ignored or not);
+files that a git filter stands for (LFS and the like) and submodules stay what git stores; what is left out is named.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.workspace.repository import sharing
+from mimir.workspace.repository.commits import commit, newest, tree_of
+from mimir.workspace.repository.hidden import Hidden, put
+from mimir.workspace.repository.ignoring import pin_persons_rules
+from mimir.workspace.repository.project import Repository
+from mimir.workspace.repository.rules import lowered
+from mimir.workspace.repository.runner import Ended, failure
+from mimir.workspace.repository.trees import SUBMODULE, Entry, put_entries
+
+MESSAGE = "The project as it was when the run started\n"
+_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What a run starts from."""
+
+    commit: str
+    tree: str
+    head: str | None
+    """The person's commit that it continues. None: there is none."""
+    branch: str | None
+    """The person's branch. None: detached, or no repository."""
+    warnings: tuple[str, ...]
+    """What a person should know of it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tracked:
+    """What the person's index says."""
+
+    entries: tuple[Entry, ...] = ()
+    absent: frozenset[str] = frozenset()
+    """Not in the work tree on purpose (sparse checkout)."""
+    unmerged: frozenset[str] = frozenset()
+
+
+async def base(hidden: Hidden, run: str, *, left_out: Sequence[str], when: int | None) -> Base:
+    """Record the project as it is, and keep the person's garbage collection from what the run needs.
+
+    Args:
+        hidden: The repository.
+        run: Id of the run; names the ref that pins the base.
+        left_out: Names at the project's top that are no part of it.
+        when: Time of the commit. None: that of the person's commit.
+
+    Raises:
+        WorkspaceError: Git refused.
+        Paused: The disk is full.
+    """
+    rules = await pin_persons_rules(hidden)
+    person = hidden.person
+    head = await person.head() if person else None
+    branch = await person.branch() if person else None
+    tree, warnings = await _tree(hidden, left_out, rules)
+    whole = head if person and not person.prefix else None
+    if whole is not None and await tree_of(hidden, whole) == tree:
+        made = whole
+    else:
+        time = await newest(hidden, [head] if head else []) if when is None else when
+        made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
+    await _note(hidden, made, head, left_out)
+    await sharing.pin(hidden, f"refs/mimir/base/{sharing.ref_part(run)}", made)
+    return Base(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
+
+
+async def _note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[str]) -> None:
+    """Write down what has to be put back when the result goes into the person's repository."""
+    text = json.dumps({"head": head, "left_out": list(left_out)})
+    await asyncio.to_thread(put, hidden.room / "bases" / f"{made}.json", text.encode())
+
+
+async def _tree(
+    hidden: Hidden, left_out: Sequence[str], rules: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Record the project's directory as a tree; also return warnings."""
+    person = hidden.person
+    top = person.top if person else hidden.project
+    prefix = f"{person.prefix}/" if person and person.prefix else ""
+    skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
+    tracked = await _tracked(person, skip) if person else _Tracked()
+    with hidden.index() as index:
+        await hidden.git.run("read-tree", "--empty", index=index)
+        await put_entries(hidden, index, {one.path: one for one in tracked.entries})
+        exclude = hidden.scratch("exclude")
+        outside = lowered(rules, prefix.rstrip("/"))
+        await asyncio.to_thread(put, exclude, os.fsencode("\n".join(outside) + "\n"))
+        try:
+            nested = await _nested(hidden, top, index, exclude, prefix)
+            refused = await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
+        finally:
+            await asyncio.to_thread(exclude.unlink)
+        filtered = await _filtered(person, tracked) if person else ()
+        kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
+        await put_entries(hidden, index, {one.path: one for one in kept})
+        tree = await _written(hidden, index, prefix)
+    return tree, _warnings(prefix, tracked, filtered, nested, refused)
+
+
+async def _tracked(person: Repository, skip: Sequence[str]) -> _Tracked:
+    """Read the person's index without touching it."""
+    ended = await person.git.run(
+        *("ls-files", "-z", "-s", "-t", "--", person.prefix or "."), tree=person.top, literal=True
+    )
+    entries: list[Entry] = []
+    absent: set[str] = set()
+    unmerged: set[str] = set()
+    for line in ended.names:
+        facts, path = line.split("\t", 1)
+        tag, mode, blob, stage = facts.split(" ")
+        if _is_below(path, skip):
+            continue
+        if stage != "0":
+            unmerged.add(path)
+            continue
+        if tag == "S":
+            absent.add(path)
+        entries.append(Entry(mode=mode, blob=blob, path=path))
+    return _Tracked(entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged))
+
+
+async def _nested(
+    hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str
+) -> tuple[str, ...]:
+    """Name repositories inside the project that are no submodules; git cannot take them in."""
+    ended = await hidden.git.run(
+        *_excluding(exclude),
+        *("ls-files", "-z", "-o", "--exclude-standard", "--", prefix or "."),
+        tree=top,
+        index=index,
+        literal=True,
+    )
+    return tuple(name.rstrip("/") for name in ended.names if name.endswith("/"))
+
+
+async def _add(
+    hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str, skip: Iterable[str]
+) -> list[str]:
+    """Bring the index up to what is on the disk; return what could not be read."""
+    arguments = [
+        *_excluding(exclude),
+        *("add", "-A", "--ignore-errors", "--"),
+        f":(top,literal){prefix}" if prefix else ":(top)",
+        *(f":(top,exclude,literal){name}" for name in skip),
+    ]
+    ended = await hidden.git.run(*arguments, tree=top, index=index, ok=None)
+    if ended.code not in (0, 1):
+        raise failure(arguments, ended)
+    return _refused(ended)
+
+
+def _refused(ended: Ended) -> list[str]:
+    """Read which files git could not open from what it said."""
+    mark = 'error: open("'
+    return [
+        line[len(mark) :].partition('")')[0]
+        for line in ended.err.splitlines()
+        if line.startswith(mark)
+    ]
+
+
+async def _filtered(person: Repository, tracked: _Tracked) -> frozenset[str]:
+    """Name tracked files that a filter changes on their way to the disk: their bytes there are not what git stores."""
+    if not tracked.entries:
+        return frozenset()
+    ended = await person.git.run(
+        *("check-attr", "-z", "--stdin", "filter"),
+        tree=person.top,
+        stdin=b"".join(os.fsencode(one.path) + b"\0" for one in tracked.entries),
+    )
+    words = ended.out.split(b"\0")
+    return frozenset(
+        os.fsdecode(path)
+        for path, value in zip(words[0::3], words[2::3], strict=False)
+        if value not in (b"unspecified", b"unset")
+    )
+
+
+def _as_git_has_them(top: Path, tracked: _Tracked, filtered: Iterable[str]) -> list[Entry]:
+    """Return the entries that are not to be taken from the disk: filtered files that are there, and absent ones."""
+    chosen = frozenset(filtered)
+    return [
+        one
+        for one in tracked.entries
+        if one.path in tracked.absent
+        or (one.path in chosen and one.mode != SUBMODULE and os.path.lexists(top / one.path))
+    ]
+
+
+async def _written(hidden: Hidden, index: Path, prefix: str) -> str:
+    if not prefix:
+        return await hidden.git.word("write-tree", index=index)
+    below = await hidden.git.run("write-tree", f"--prefix={prefix}", index=index, ok=(0, 128))
+    # Git knows no empty directory, so there is no such prefix then.
+    return below.word if below.code == 0 else await _empty(hidden)
+
+
+async def _empty(hidden: Hidden) -> str:
+    return (await hidden.git.run("mktree", stdin=b"")).word
+
+
+def _warnings(
+    prefix: str,
+    tracked: _Tracked,
+    filtered: Iterable[str],
+    nested: Iterable[str],
+    refused: Iterable[str],
+) -> list[str]:
+    submodules = [one.path for one in tracked.entries if one.mode == SUBMODULE]
+    said = (
+        ("Submodules stay as they are, and are empty in workspaces", submodules),
+        ("Files that git stores by a filter (such as LFS) stay as git has them", filtered),
+        ("Repositories inside the project are no part of the run", nested),
+        ("Files that cannot be read are no part of the run", refused),
+        ("Files with an unfinished merge are taken as they are on the disk", tracked.unmerged),
+    )
+    return [f"{text}: {_named(names, prefix)}." for text, names in said if any(True for _ in names)]
+
+
+def _named(names: Iterable[str], prefix: str) -> str:
+    found = sorted(name.removeprefix(prefix) for name in names)
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return (
+        ", ".join(ascii(name) if not name.isprintable() else name for name in found[:_NAMED]) + more
+    )
+
+
+def _is_below(path: str, tops: Iterable[str]) -> bool:
+    return any(path == top or path.startswith(f"{top}/") for top in tops)
+
+
+def _excluding(file: Path) -> tuple[str, str]:
+    """Name an ignore file of the lowest rank, so that a person's own rules beat it."""
+    return "-c", f"core.excludesFile={file}"

@@ -1,0 +1,87 @@
+"""Projects, histories and workspaces for the tests of this room."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mimir.workspace.git import Base, History
+from tests.support.projects import make_project, write_files
+
+OpenHistory = Callable[[Path], Awaitable[History]]
+
+
+@pytest.fixture
+def open_history(tmp_path: Path) -> OpenHistory:
+    """Open the history of a project, by custom below its `.mimir`, with an empty home."""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    async def opened(project: Path) -> History:
+        return await History.open(project, project / ".mimir/work/history.git", home=home)
+
+    return opened
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace with its index, to be filled from a base."""
+
+    history: History
+    base: Base
+    where: Path
+
+    @property
+    def index(self) -> Path:
+        return self.where.with_name(f"{self.where.name}.index")
+
+    async def fill(self, source: str | None = None) -> None:
+        await self.history.fill(source or self.base.commit, self.where, self.index)
+
+    def files(self) -> set[str]:
+        return {
+            str(path.relative_to(self.where))
+            for path in self.where.rglob("*")
+            if not path.is_dir() or path.is_symlink()
+        }
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[History, Base]:
+    """A project's history with a base; shared, so no test may change the project."""
+    room = tmp_path_factory.mktemp("started")
+    project = make_project(room / "project")
+    write_files(
+        project,
+        {
+            "run.sh": "#!/bin/sh\n",
+            "sub/deep/file": "x",
+            "sub/file": "x",
+            "old": "x",
+            ".gitignore": "*.o\ndist/\n.mimir/\n",
+        },
+    )
+    (project / "run.sh").chmod(0o755)
+    (project / "link").symlink_to("sub/deep/file")
+
+    async def start() -> tuple[History, Base]:
+        history = await History.open(project, project / ".mimir/work/history.git", home=room)
+        return history, await history.base("r1")
+
+    return asyncio.run(start())
+
+
+@pytest.fixture
+def empty_place(started: tuple[History, Base], tmp_path: Path) -> Place:
+    """A workspace that is yet to be filled."""
+    history, base = started
+    return Place(history, base, tmp_path / "work" / "1.1")
+
+
+@pytest.fixture
+async def place(empty_place: Place) -> Place:
+    """A workspace filled from the base."""
+    await empty_place.fill()
+    return empty_place
