@@ -34,7 +34,7 @@ class Journal(Protocol):
         """Answer from the record, or do `work` and record it.
 
         Args:
-            kind: "model" or "tool".
+            kind: What is called.
             request: What decides the answer, given all calls of the lane before; hashed.
             delta: What is stored of the request.
             work: Asks; awaited at most once.
