@@ -14,26 +14,30 @@ FORBIDDEN = ("mimir.toml", *(f"{name}/**" for name in HIDDEN))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a deliverable is refused, in words for the worker."""
+    """Why a deliverable is refused."""
 
     issues: tuple[str, ...]
+    """In words, for the worker."""
+    paths: tuple[str, ...]
+    """What must be as it was."""
 
 
 def refused(
     changed: Sequence[str], *, tool_table_changed: bool, links_out: Sequence[str]
 ) -> Refusal | None:
     """Refuse a deliverable that touches the engine's own files or leads out of the workspace."""
-    issues = [
-        f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
+    found = {
+        path: f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
         for path in changed
         if matches(path, FORBIDDEN)
-    ]
+    }
     if tool_table_changed:
-        issues.append("The deliverable changes [tool.mimir] in pyproject.toml; leave it as it was.")
-    issues += [
-        f"The symbolic link {path!r} leads out of the workspace; remove it." for path in links_out
-    ]
-    return Refusal(issues=tuple(issues)) if issues else None
+        found["pyproject.toml"] = (
+            "The deliverable changes [tool.mimir] in pyproject.toml; leave that table as it was."
+        )
+    for path in links_out:
+        found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
+    return Refusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
 
 
 def protected(task: Task, changed: Sequence[str], in_base: Sequence[str]) -> tuple[str, ...]:

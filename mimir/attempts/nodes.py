@@ -153,8 +153,10 @@ async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejec
         made.changed, tool_table_changed=made.tool_table_changed, links_out=made.links_out
     )
     if refusal:
+        # The next attempt goes on from here, but without what was refused: its tools could not undo it.
+        tree = await desk.history.with_files(made.tree, desk.start.base_tree, refusal.paths)
         return Rejection(
-            cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=made.tree
+            cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=tree
         )
     idle = deliverable.silent_no_op(desk.task, made.changed)
     if idle:
@@ -200,6 +202,7 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
         tree=work.tree,
         changed=work.changed,
         answer=work.answer,
+        own_base=desk.start.base_tree,
     )
     bodies: Bodies = [
         ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),

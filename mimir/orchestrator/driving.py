@@ -122,6 +122,9 @@ async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resume
     if not resumed:
         await parts.store.write(_started(run, len(facts.plan.tasks)))
     await serve(crew, Pursuit(crew, tools), workers=workers, seconds=_left(row))
+    row = await parts.store.read(partial(runs.get, run=run))
+    if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile
+        return Ending(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
     end = await finish(crew, parts.history, parts.checks)
     return await _close(parts, run, end, apply)
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mimir.attempts.record import WORK
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
+from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Task
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
@@ -16,7 +18,7 @@ from mimir.scheduling.gate import Merge, Passage, pass_through
 from mimir.scheduling.rows import accepted, tried
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Ops, Reads, Row
-from mimir.store.schema import pack
+from mimir.store.schema import Label, pack
 from mimir.workspace.git import History
 
 
@@ -46,18 +48,14 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     """
     run = crew.facts.id
 
-    def look(reads: Reads) -> tuple[Row, list[Row], list[Record], list[tuple[str, int, str]]]:
-        rows = runs.tasks(reads, run)
-        return (
-            runs.get(reads, run),
-            rows,
-            proof.records(reads, gate_chain(run)),
-            _chains(reads, run),
-        )
-
-    row, tasks, sealed, chains = await crew.store.read(look)
+    row = await crew.store.read(partial(runs.get, run=run))
+    tasks = await crew.store.read(partial(runs.tasks, run=run))
+    sealed = await crew.store.read(partial(proof.records, chain=gate_chain(run)))
+    chains = await crew.store.read(partial(_chains, run=run))
+    order = await crew.store.read(partial(_merge_order, run=run))
     tree = fields.text(row, "headTree")
-    passage = await _gate(crew, checks, tasks, tree)
+    passage = await _gate(crew, checks, tasks, order, tree)
+    await _keep_failed(crew, history, tasks)
     records = await _seal_gate(crew, passage, tree, sealed)
     last = records[-1].hash if records else seal.start(gate_chain(run))
     whole = seal.run_seal(last, chains)
@@ -79,20 +77,14 @@ def judged(tasks: Sequence[Row], *, red: bool) -> RunStatus:
     return RunStatus.COMPLETED_WITH_GAPS if gaps else RunStatus.COMPLETED
 
 
-async def _gate(crew: Crew, checks: Checks, tasks: Sequence[Row], tree: str) -> Passage:
+async def _gate(
+    crew: Crew, checks: Checks, tasks: Sequence[Row], order: Sequence[str], tree: str
+) -> Passage:
     async def run_check(task: Task, check: Check, tree: str, answer: str) -> Sequence[CheckRun]:
         return await checks.on_tree(task, check, tree, answer, phase="gate")
 
-    line = sorted(
-        (
-            fields.text(row, "integratedAt"),
-            fields.text(row, "taskId"),
-            fields.text(row, "integratedTree"),
-        )
-        for row in tasks
-        if row.get("integratedTree")
-    )
-    merges = [Merge(task=task, tree=merged) for _, task, merged in line]
+    trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}
+    merges = [Merge(task=task, tree=trees[task]) for task in order if trees.get(task)]
     return await pass_through(accepted(crew.facts.plan, tasks), merges, tree, run_check)
 
 
@@ -124,6 +116,31 @@ def _chains(reads: Reads, run: str) -> list[tuple[str, int, str]]:
         for row in tried(reads, run)
         if row.get("chainHash")
     ]
+
+
+def _merge_order(reads: Reads, run: str) -> list[str]:
+    """Return the completed tasks in the order in which they came onto the line."""
+    where = {"runId": run, "kind": EventKind.TASK_COMPLETED.value}
+    return [fields.text(row, "task") for row in reads.find(Label.EVENT, where, order=("seq",))]
+
+
+async def _keep_failed(crew: Crew, history: History, tasks: Sequence[Row]) -> None:
+    """Keep the last deliverable of each failed task on a branch, where a person can look at it."""
+    run = crew.facts.id
+    for row in tasks:
+        if fields.text(row, "status") != Status.FAILED.value:
+            continue
+        task, number = fields.text(row, "taskId"), fields.whole(row, "attemptNumber")
+        name = attempt_id(run, task, number)
+        attempt = await crew.store.read(partial(_attempt, name=name))
+        text = fields.text(attempt, "workJson")
+        commit = WORK.validate_json(text).commit if text else ""
+        if commit:
+            await history.keep(f"{run}-{task}-{number}", commit)
+
+
+def _attempt(reads: Reads, name: str) -> Row:
+    return reads.get(Label.ATTEMPT, name) or {}
 
 
 def _words(task: str, check: str, merge: str) -> str:

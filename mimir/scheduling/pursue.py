@@ -89,8 +89,8 @@ class Pursuit:
                     await self._again(held, settle.clashed(course, clash, desk.start.base_tree))
             case Status.WORKER_EXECUTING | Status.QC_FAILED:
                 await self._again(held, settle.ended(course, desk.start.base_tree))
-            case _:  # the machine ended the task itself
-                await self._keep_branch(held, course)
+            case _:
+                return  # the machine ended the task itself
 
     async def _hold(self, claim: Claim) -> Held:
         run = self._crew.facts.id
@@ -198,7 +198,6 @@ class Pursuit:
             attempt=settle.attempt_values(end),
             data={"cause": follows.cause.value, "issues": list(end.issues)[:20]},
         )
-        await self._branch(held, end.commit)
 
     async def _died(self, held: Held) -> None:
         end = settle.Ended(
@@ -209,16 +208,6 @@ class Pursuit:
             judged=False,
         )
         await self._again(held, end)
-
-    async def _keep_branch(self, held: Held, course: Course) -> None:
-        await self._branch(held, course.work.commit if course.work else "")
-
-    async def _branch(self, held: Held, commit: str) -> None:
-        """Keep a deliverable that did not reach the line where a person can look at it."""
-        if commit:
-            claim = held.claim
-            name = f"{self._crew.facts.id}-{claim.task}-{claim.attempt}"
-            await self._tools.history.keep(name, commit)
 
 
 def _course(row: Row) -> Course:

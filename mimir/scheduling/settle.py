@@ -113,9 +113,15 @@ def standing(task: Task, row: Row, previous: Row | None, end: Ended) -> retry.St
     failures = fields.whole(row, "qcFailuresCount") + (
         1 if end.judged and end.cause is not Cause.INTEGRATION else 0
     )
-    same = previous is not None and (previous.get("tree"), previous.get("answerHash")) == (
-        end.tree,
-        fingerprint(end.answer),
+    delivered = bool(end.answer or end.tree)
+    same = (
+        delivered
+        and previous is not None
+        and (previous.get("tree"), previous.get("answerHash"))
+        == (
+            end.tree,
+            fingerprint(end.answer),
+        )
     )
     return retry.Standing(
         cause=end.cause,
