@@ -1,0 +1,232 @@
+"""Any sequence of transactions leaves a store as it leaves the simplest graph there is."""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from mimir.errors import StoreError
+from tests.support.clock import FrozenClock
+from tests.support.graph_model import GraphModel
+from tests.support.stores import KINDS
+
+IDS = st.sampled_from(["a", "b", "c", "e's 🧊"])
+LABELS = st.sampled_from(["Task", "Memory"])
+TYPES = st.sampled_from(["DEPENDS_ON", "HAS_TASK"])
+TEXTS = st.one_of(
+    st.sampled_from(["", "a", "b", "1", '["a"]', "a\0b"]),
+    st.text(st.characters(exclude_categories=("Cs",)), max_size=8),
+    st.sampled_from(["l", "l\0"]).map(lambda text: text * 1000),
+)
+NUMBERS = st.one_of(st.integers(-1, 2), st.sampled_from([0.5, 1.0, 2**63 - 1]))
+VALUES = st.one_of(TEXTS, NUMBERS, st.booleans(), st.lists(TEXTS, max_size=2))
+PROPS = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.none() | VALUES,
+        "b": st.none() | VALUES,
+        "text": st.none() | TEXTS,
+        "status": st.none() | TEXTS,
+        "runId": st.none() | TEXTS,
+        "seq": st.none() | NUMBERS,
+    },
+)
+NAMES = st.sampled_from(["a", "b", "text", "status", "seq", "id"])
+CONDITIONS = st.dictionaries(
+    NAMES,
+    st.one_of(
+        st.none() | VALUES,
+        st.tuples(st.just("in"), st.lists(st.none() | VALUES, max_size=3)),
+        st.tuples(st.just("!="), st.none() | VALUES),
+        st.tuples(st.sampled_from(["<", "<=", ">", ">="]), TEXTS | NUMBERS),
+    ),
+    max_size=2,
+)
+ORDERS = st.lists(st.sampled_from(["text", "-text", "status", "-status", "id", "-id"]), max_size=2)
+UPSERTS = st.tuples(st.just("upsert"), LABELS, IDS, PROPS)
+STEPS = st.lists(
+    st.one_of(
+        UPSERTS,
+        st.tuples(st.just("patch"), LABELS, IDS, PROPS),
+        st.tuples(st.just("patch_if"), LABELS, IDS, CONDITIONS, PROPS),
+        st.tuples(st.just("link"), TYPES, IDS, IDS),
+        st.tuples(st.just("delete"), LABELS, st.lists(IDS, max_size=1)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+QUESTIONS = st.lists(
+    st.tuples(LABELS, CONDITIONS, ORDERS, st.none() | st.integers(0, 3)), min_size=3, max_size=8
+)
+
+
+class UndoneError(Exception):
+    """Ends a transaction that must leave nothing."""
+
+
+class StoreMachine(RuleBasedStateMachine):
+    kind = ""
+
+    def __init__(self):
+        super().__init__()
+        self.room = Path(tempfile.mkdtemp(prefix="mimir-model-"))
+        self.runner = asyncio.Runner()
+        self.store = KINDS[self.kind](self.room, FrozenClock())
+        self.runner.run(self.store.init())
+        self.model = GraphModel()
+
+    def teardown(self):
+        self.runner.run(self.store.close())
+        self.runner.close()
+        shutil.rmtree(self.room)
+
+    @initialize(steps=st.lists(UPSERTS, min_size=6, max_size=10))
+    def begins(self, steps):
+        self.commits(steps)
+
+    @rule(steps=STEPS)
+    def commits(self, steps):
+        """A transaction of several verbs, as far as the store may not refuse one."""
+        good, answers = [], []
+        for step in steps:
+            answer = _on_model(self.model, step)
+            if answer is not StoreError:
+                good.append(step)
+                answers.append(answer)
+        assert (
+            self.runner.run(self.store.write(lambda ops: [_on_store(ops, s) for s in good]))
+            == answers
+        )
+
+    @rule(steps=STEPS)
+    def refuses(self, steps):
+        """A transaction with one verb that the store must refuse leaves nothing."""
+        copy = GraphModel()
+        copy.nodes, copy.edges = dict(self.model.nodes), set(self.model.edges)
+        if any(_on_model(copy, step) is StoreError for step in steps):
+            with pytest.raises(StoreError):
+                self.runner.run(self.store.write(lambda ops: [_on_store(ops, s) for s in steps]))
+
+    @rule(steps=STEPS)
+    def rolls_back(self, steps):
+        def work(ops):
+            for step in steps:
+                _on_store(ops, step)
+            raise UndoneError
+
+        with pytest.raises((UndoneError, StoreError)):
+            self.runner.run(self.store.write(work))
+
+    @rule(questions=QUESTIONS)
+    def finds(self, questions):
+        found = self.runner.run(
+            self.store.read(
+                lambda r: [r.find(q[0], q[1], order=q[2], limit=q[3]) for q in questions]
+            )
+        )
+
+        assert found == [self.model.find(*q) for q in questions]
+
+    @rule(
+        id=IDS,
+        types=st.lists(TYPES, max_size=2),
+        direction=st.sampled_from(["out", "in", "both"]),
+        depth=st.none() | st.integers(0, 3),
+    )
+    def reaches(self, id, types, direction, depth):
+        reached = self.runner.run(self.store.read(lambda r: r.reach(id, types, direction, depth)))
+
+        assert reached == self.model.reach(id, types, direction, depth)
+
+    @rule()
+    def opens_again(self):
+        self.runner.run(self.store.close())
+        self.store = KINDS[self.kind](self.room, FrozenClock())
+        self.runner.run(self.store.init())
+
+    @invariant()
+    def holds_the_same_graph(self):
+        whole = self.runner.run(self.store.read(lambda r: list(r.dump())))
+
+        assert whole == [
+            *sorted(
+                ((label, row) for label, row in self.model.nodes.values()),
+                key=lambda n: (n[0], n[1]["id"]),
+            ),
+            *sorted(self.model.edges, key=lambda e: (e[1], e[0], e[2])),
+        ]
+
+
+def _on_store(ops, step):
+    match step:
+        case ("upsert", label, id, props):
+            ops.upsert(label, [{"id": id, **props}])
+            return True
+        case ("patch", label, id, props):
+            return ops.patch(label, id, props)
+        case ("patch_if", label, id, expect, props):
+            return ops.patch_if(label, id, expect, props)
+        case ("delete", label, ids):
+            return ops.delete(label, ids)
+        case ("link", type, source, target):
+            ops.link(type, [(source, target)])
+            return True
+
+
+def _on_model(model, step):
+    match step:
+        case ("upsert", label, id, props):
+            return model.upsert(label, {"id": id, **props}) or StoreError
+        case ("patch", label, id, props):
+            return model.patch(label, id, props)
+        case ("patch_if", label, id, expect, props):
+            return model.patch_if(label, id, expect, props)
+        case ("delete", label, ids):
+            return model.delete(label, ids)
+        case ("link", type, source, target):
+            return model.link(type, source, target) or StoreError
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
+    machine = type("Machine", (StoreMachine,), {"kind": kind})
+
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=50, stateful_step_count=15, deadline=None)
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_any_question_is_answered_as_by_the_simplest_graph(kind, tmp_path):
+    with asyncio.Runner() as runner:
+        store = KINDS[kind](tmp_path, FrozenClock())
+        runner.run(store.init())
+
+        @settings(max_examples=150)
+        @given(st.lists(UPSERTS, min_size=3, max_size=8), QUESTIONS)
+        def answers(steps, questions):
+            model = GraphModel()
+            good = [step for step in steps if _on_model(model, step) is not StoreError]
+
+            def work(ops):
+                for label in ("Task", "Memory"):
+                    ops.delete(label, [row["id"] for row in ops.find(label, {})])
+                for step in good:
+                    _on_store(ops, step)
+                return [ops.find(q[0], q[1], order=q[2], limit=q[3]) for q in questions]
+
+            assert runner.run(store.write(work)) == [model.find(*q) for q in questions]
+
+        answers()
+        runner.run(store.close())
