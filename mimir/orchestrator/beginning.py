@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 async def create(
-    parts: Parts, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits
+    parts: Parts, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits, from_run: str
 ) -> str:
     """Make a run of a checked plan; its id.
 
@@ -68,7 +68,12 @@ async def create(
         ops.patch(
             Label.RUN,
             run,
-            {"userHead": base.head, "userBranch": base.branch, "sandbox": parts.sandbox_name},
+            {
+                "userHead": base.head,
+                "userBranch": base.branch,
+                "sandbox": parts.sandbox_name,
+                "fromRun": from_run or None,
+            },
         )
         for warning in (*parts.warnings, *base.warnings):
             runs.emit(ops, run, EventKind.WARNING, data={"message": warning})

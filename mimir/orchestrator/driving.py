@@ -21,6 +21,7 @@ from mimir.scheduling.finish import End, finish
 from mimir.scheduling.prepare import Preparer
 from mimir.scheduling.pursue import Pursuit, Tools
 from mimir.scheduling.serve import serve
+from mimir.scheduling.takeover import take_over
 from mimir.store import claims, fields, memory, runs
 from mimir.store.protocol import Ops, Row
 
@@ -121,6 +122,9 @@ async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resume
     )
     if not resumed:
         await parts.store.write(_started(run, len(facts.plan.tasks)))
+    source = fields.text(row, "fromRun")
+    if source:
+        await take_over(crew, parts.history, parts.checks, source)
     await serve(crew, Pursuit(crew, tools), workers=workers, seconds=_left(row))
     row = await parts.store.read(partial(runs.get, run=run))
     if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile

@@ -38,10 +38,19 @@ class Mimir:
         return await planning.plan(self._parts, run)
 
     async def create_run(
-        self, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits
+        self,
+        plan: Plan,
+        plan_path: str,
+        *,
+        only: Sequence[str],
+        limits: Limits,
+        from_run: str = "",
     ) -> str:
-        """Make a run of a checked plan; its id."""
-        return await beginning.create(self._parts, plan, plan_path, only=only, limits=limits)
+        """Make a run of a checked plan; its id. `from_run`: whose completed tasks are taken over."""
+        source = await looking.find(self._parts, from_run, resumable=False) if from_run else ""
+        return await beginning.create(
+            self._parts, plan, plan_path, only=only, limits=limits, from_run=source
+        )
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
