@@ -259,15 +259,19 @@ class _MarkdownReader:
             block = self.source.blocks.get(n)
             is_text = block is not None and block.tag.startswith("text")
             if run and (n != run[-1] + 1 or is_text):
-                chunks.append(trimmed([self.source.raw[i] for i in run]))
+                chunks += self._chunk(run)
                 run = []
             if block is not None and is_text:
                 chunks.append(tag_text(self.source, block))
                 skip_until = block.end
             else:
                 run.append(n)
-        chunks.append(trimmed([self.source.raw[i] for i in run]))
-        return [chunk for chunk in chunks if chunk.replace("-", "").strip()]
+        return chunks + self._chunk(run)
+
+    def _chunk(self, lines: Sequence[int]) -> list[str]:
+        """Return lines as a text, unless there is nothing in it but blank lines and rules."""
+        text = trimmed([self.source.raw[n] for n in lines])
+        return [text] if text.replace("-", "").strip() else []
 
     # What may have been lost.
 

@@ -22,13 +22,23 @@ class Outline:
         self.source = source
         self.headings: dict[int, Heading] = {}
         self.labels: dict[int, Label] = {}
+        self._look_ahead_left = 100_000 + len(source)
+        self.bold_heads: dict[int, TaskHead] = {}
+        """Lines of bold text that begin a task."""
         self._starts: list[int] = []
+        free: list[int] = []
         index = 0
         while index < len(source):
             block = source.blocks.get(index)
             if block is None or block.kind == "tag":
                 self._look(index, source.lines[index])
+                free.append(index)
             index = block.end if block else index + 1
+        for index in free:
+            head = self._pseudo_head(index)
+            if head is not None:
+                self.bold_heads[index] = head
+        self._starts = sorted({*self._starts, *self.bold_heads})
 
     def _look(self, index: int, line: str) -> None:
         if not line or line.isspace():
@@ -42,6 +52,11 @@ class Outline:
         label = marks.label_of(line) or marks.plain_label_of(line)
         if label is not None:
             self.labels[index] = label
+
+    def look_ahead(self) -> bool:
+        """Allow one more line of looking ahead: in all, a document gets so many that only a hostile one runs out."""
+        self._look_ahead_left -= 1
+        return self._look_ahead_left > 0
 
     def next_start(self, index: int) -> int:
         """Return the first line after `index`, outside blocks, that says that a task begins, or the end."""
@@ -65,24 +80,39 @@ class Outline:
 
     @cached_property
     def _other_headings(self) -> list[int]:
-        """Headings that name no field."""
-        return [n for n, heading in self.headings.items() if marks.heading_label(heading) is None]
+        """Headings that name no field; and lines that begin a task."""
+        other = (n for n, heading in self.headings.items() if marks.heading_label(heading) is None)
+        return sorted({*other, *self._starts})
 
     def has_field(self, heading: int, key: Key) -> bool:
-        """True if the field is named below the heading, before the next one that names no field."""
+        """True if the field is named below the heading, before the next one that names no field and the next task."""
         at = bisect_right(self._other_headings, heading)
         end = self._other_headings[at] if at < len(self._other_headings) else len(self.source)
         lines = self._lines_of.get(key, [])
         return bisect_left(lines, end) > bisect_right(lines, heading)
 
-    def has_fields_soon(self, index: int) -> bool:
-        """True if the lines right after `index` name a field, before any heading or rule."""
+    def _pseudo_head(self, index: int) -> TaskHead | None:
+        """Return the task that a line of bold text begins, `**Task 1.1: …**`, if its first fields follow."""
+        line = self.source.lines[index]
+        if "task" not in line[:100].casefold() or "*" not in line[:20]:
+            return None
+        label, heading = self.labels.get(index), marks.pseudo_heading(line)
+        if label is not None and label.found is None:
+            head = marks.task_head(label.name)
+            head = (
+                TaskHead(head.id, label.value.strip() or head.title, head.strong) if head else None
+            )
+        else:
+            head = marks.task_head(heading.text) if heading else None
+        return head if head is not None and head.strong and self._opens(index) else None
+
+    def _opens(self, index: int) -> bool:
+        """True if the next label is one that a task begins with, before any heading or rule."""
         for here in range(index + 1, min(index + 12, len(self.source))):
-            line = self.source.lines[here]
             label = self.labels.get(here)
             if label is not None and label.found is not None:
-                return True
-            if here in self.headings or marks.is_rule(line) or marks.pseudo_heading(line):
+                return label.found.field.key in ("id", "title", "worker_role", "prompt")
+            if here in self.headings or marks.is_rule(self.source.lines[here]):
                 return False
         return False
 

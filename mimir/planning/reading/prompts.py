@@ -40,6 +40,8 @@ class PromptReader:
         self._draft = draft
         self._shapes = {*draft.shapes, shape}
         self._given: set[Key] = {one.key for one in draft.fields if one.key is not None}
+        self._field_ahead = -1
+        """A line that is known to begin a field."""
 
     def read(self, index: int, label: Label) -> Prompt:
         """Return the prompt whose label stands on line `index`."""
@@ -158,13 +160,16 @@ class PromptReader:
 
     def _field_follows(self, index: int) -> bool:
         """True if a field of this task comes after a heading: then the heading is text of the prompt."""
+        if index < self._field_ahead:
+            return True
         end = self._outline.next_start(index)
-        while index < end - 1:
+        while index < end - 1 and self._outline.look_ahead():
             index += 1
             block = self._source.blocks.get(index)
             if block is not None:
                 index = block.end - 1
             elif self._is_next_field(index):
+                self._field_ahead = index
                 return True
             elif marks.is_rule(self._source.lines[index]) and self._is_last(index):
                 return False

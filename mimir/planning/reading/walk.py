@@ -67,6 +67,9 @@ class _Walker:
             return self._on_heading(index, heading)
         if marks.is_rule(line):
             return self._on_rule(index)
+        head = self.outline.bold_heads.get(index)
+        if head is not None and self.section is None:
+            return self._begin(index, head)
         after = self._on_label(index, label) if label is not None else 0
         return after or self._on_text(index, line)
 
@@ -109,16 +112,8 @@ class _Walker:
             ("<details", "</details", "<summary")
         ):
             return index + 1
-        heading = marks.pseudo_heading(line)
-        head = marks.task_head(heading.text) if heading else None
-        if head is not None and head.strong and self._begins_here(index):
-            return self._begin(index, head)
         self._keep(index)
         return index + 1
-
-    def _begins_here(self, index: int) -> bool:
-        """True if fields follow a line of bold text that reads "Task 1.1: …"."""
-        return self.section is None and self.outline.has_fields_soon(index)
 
     def _on_rule(self, index: int) -> int:
         if self.field is not None or self.task is not None:
@@ -215,8 +210,6 @@ class _Walker:
 
     def _is_task_heading(self, index: int, head: TaskHead | None) -> bool:
         """True for a heading that could name a task, and has a task's fields below it."""
-        if self.has_task_id and self.outline.has_field(index, "id"):
-            return False
         if not self.outline.has_field(index, "prompt"):
             return False
         return head is not None or self.outline.has_field(index, "worker_role")
@@ -384,9 +377,6 @@ class _Walker:
         self.document.plan[key] = self.plan_field
 
     def _on_unknown(self, index: int, label: Label) -> int:
-        head = marks.task_head(label.name)
-        if head is not None and head.strong and self._begins_here(index):
-            return self._begin(index, TaskHead(head.id, label.value.strip() or head.title, True))
         task = self.task
         if task is None:
             return self._on_plan_label(index, label)
