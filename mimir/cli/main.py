@@ -1,12 +1,48 @@
-"""The command `mimir`: what it is and which version; heavy libraries are imported inside command bodies only."""
+"""The command `mimir`: its commands and options, and how an exception becomes an exit code and three lines.
 
-from importlib.metadata import version
-from typing import Annotated
+Heavy libraries are imported inside command bodies only, so that `mimir --help` answers at once.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
+from typer.main import get_command
+
+from mimir.cli.commands import demo, looking, planning, running
+from mimir.cli.session import Common, Debug, Json, Session, Store, command
+
+if TYPE_CHECKING:
+    from mimir.cli.failures import Failure
+
+NAME = "mimir"
+
+
+class _Parameter(Protocol):
+    opts: Sequence[str]
+
+
+class _Command(Protocol):
+    params: Sequence[_Parameter]
+    commands: Mapping[str, object]
+    """Of a group only."""
+
+
+class _Context(Protocol):
+    """What typer knows of the command whose arguments are wrong; it exports no type for it."""
+
+    command_path: str
+    command: _Command
+
 
 app = typer.Typer(
-    name="mimir",
+    name=NAME,
     help="Turn a request into a proven result: planned, worked, checked, judged, sealed.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -16,7 +52,9 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"mimir {version('mimir')}")
+        from importlib.metadata import version
+
+        typer.echo(f"{NAME} {version(NAME)}")
         raise typer.Exit
 
 
@@ -27,12 +65,114 @@ def start(
         bool,
         typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
     ] = False,
-) -> None:
+    store: Store = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> int:
     """Turn a request into a proven result: planned, worked, checked, judged, sealed."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    context.obj = Common(store=store, json=as_json)
+    if context.invoked_subcommand is not None:
+        return 0
+    from mimir.cli.console import Console
+
+    console = Console.of_process()
+    session = Session(project=Path.cwd(), console=console, store=store, json=as_json)
+    return looking.orientation(session)
+
+
+for _body in (
+    planning.chain,
+    planning.check,
+    running.execute,
+    running.resume,
+    looking.status,
+    looking.report,
+    running.cancel,
+    running.apply,
+    looking.verify,
+    looking.doctor,
+    demo.demo,
+):
+    app.command(_body.__name__)(command(_body))
+app.command("lint", hidden=True)(command(planning.check))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; its exit code. What ends it early is said on the standard error."""
+    try:
+        return _invoke(list(arguments))
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.TyperException as error:
+        return _end(_usage(error))
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  the rim of the process: everything becomes an exit code here
+        if "--debug" in arguments:
+            traceback.print_exc()
+        return _failed(error)
 
 
 def main() -> None:
     """Run the command line of this process."""
-    app(prog_name="mimir")
+    code = run(sys.argv[1:])
+    if code:
+        _hush(code)
+    sys.exit(code)
+
+
+def _hush(code: int) -> None:
+    """Keep the interpreter from writing once more, at its end, into a pipe that nobody reads, and saying so."""
+    from mimir.cli.failures import NOBODY_READS
+
+    if code == NOBODY_READS:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _invoke(arguments: list[str]) -> int:
+    group = get_command(app)
+    with group.make_context(NAME, arguments) as context:
+        code: object = group.invoke(context)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    from mimir.cli import failures
+
+    known = failures.failure(error)
+    return failures.exit_code(error) if known is None else _end(known)
+
+
+def _end(failure: "Failure") -> int:
+    from mimir.cli.console import Console
+
+    console = Console.of_process()
+    with contextlib.suppress(OSError):
+        for line in failure.lines():
+            console.note(line)
+    return failure.exit_code
+
+
+def _usage(error: typer.TyperException) -> "Failure":
+    """Say what is wrong with the command line, with the nearest option or command where one is misspelt."""
+    from mimir.cli.arguments import nearest
+    from mimir.cli.failures import USAGE, Failure
+
+    context = cast("_Context | None", getattr(error, "ctx", None))
+    said = error.format_message()
+    option = cast("str", getattr(error, "option_name", ""))
+    unknown = _NO_COMMAND.match(said)
+    path = context.command_path if context else NAME
+    near = ""
+    if context and option:
+        near = nearest(option, [name for p in context.command.params for name in p.opts])
+        said = error.message
+    elif context and unknown:
+        near = nearest(unknown[1], context.command.commands)
+        near = f"{NAME} {near}" if near else ""
+        said = unknown[0]
+    step = f"Did you mean {near}?" if near else f"See: {path} --help"
+    return Failure(exit_code=USAGE, what=said, next_step=step)
+
+
+_NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)

@@ -1,0 +1,1 @@
+"""The commands, one function each: arguments in, exit code out. Entered by `cli.main`."""

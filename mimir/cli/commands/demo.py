@@ -1,0 +1,34 @@
+"""`mimir demo`: a whole run on a small project of its own, offline."""
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
+
+import typer
+
+from mimir.cli.session import Session
+
+if TYPE_CHECKING:
+    from mimir.cli.console import Console
+
+Crash = Annotated[bool, typer.Option("--crash", help="Kill it in mid-run, and resume.")]
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        "--directory", metavar="DIR", help="Where the project is made; default: a fresh one."
+    ),
+]
+
+
+class Play(Protocol):
+    """The module `mimir.demo.play`."""
+
+    async def demo(self, console: "Console", *, crash: bool, directory: Path | None) -> int:
+        """Play it; the exit code."""
+        ...
+
+
+def demo(session: Session, crash: Crash = False, directory: Directory = None) -> int:
+    """See a request become a proven result, offline, without a key."""
+    play = cast("Play", importlib.import_module("mimir.demo.play"))
+    return session.run(play.demo(session.console, crash=crash, directory=directory))

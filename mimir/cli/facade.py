@@ -1,0 +1,183 @@
+"""What the commands want of `mimir.app`, which is imported inside command bodies only: it brings the heavy libraries."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from mimir.domain.event import Event
+from mimir.domain.plan import Plan
+from mimir.domain.run import Apply, Ending, Limits
+
+if TYPE_CHECKING:
+    from mimir.planning.diagnostics import Finding
+    from mimir.settings import Loaded
+
+
+class Planned(Protocol):
+    """What planning came to."""
+
+    @property
+    def run(self) -> str:
+        """Id of the planning run."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Of the plan, relative to the project."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """As it was saved."""
+        ...
+
+    @property
+    def findings(self) -> "tuple[Finding, ...]":
+        """Everything that is wrong with it."""
+        ...
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 65 if it cannot run."""
+        ...
+
+
+class Verified(Protocol):
+    """What recomputing all seals of a run showed."""
+
+    @property
+    def run(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def ok(self) -> bool:
+        """True if every record is the one that was sealed."""
+        ...
+
+    @property
+    def records(self) -> int:
+        """How many were recomputed."""
+        ...
+
+    @property
+    def seal(self) -> str:
+        """Of the run; empty if it has none yet."""
+        ...
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Each names its record."""
+        ...
+
+
+class Diagnosis(Protocol):
+    """One thing that mimir needs, looked at."""
+
+    @property
+    def what(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def ok(self) -> bool:
+        """True if it works."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """What was found."""
+        ...
+
+    @property
+    def fix(self) -> str:
+        """What to do; empty if there is nothing to do."""
+        ...
+
+
+class Mimir(Protocol):
+    """One open project. Only what each verb adds to its name is said here; `mimir.app` has the contracts."""
+
+    @property
+    def store_uri(self) -> str:
+        """Where the store is; no password in it."""
+        ...
+
+    async def plan(self, request: str, *, ecko: bool, output: str | None, model: str) -> Planned:
+        """Turn a request into a saved plan."""
+        ...
+
+    async def create_run(
+        self,
+        plan: Plan,
+        plan_path: str,
+        *,
+        only: Sequence[str],
+        limits: Limits,
+        from_run: str = "",
+    ) -> str:
+        """Make a run; its id."""
+        ...
+
+    async def drive(
+        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+    ) -> Ending:
+        """Serve a run; cancelled, it pauses the run and passes the cancellation on."""
+        ...
+
+    async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
+        """Return the id of a run named whole or by its beginning; None: the latest."""
+        ...
+
+    async def events(self, run: str, after: int) -> Sequence[Event]:
+        """Return what happened behind event number `after`."""
+        ...
+
+    async def status(self, run: str) -> Mapping[str, object]:
+        """Return the JSON shape of `status --json`, with more for people."""
+        ...
+
+    async def report(self, run: str) -> tuple[str, str]:
+        """Return the report's path, relative to the project, and its text."""
+        ...
+
+    async def report_json(self, run: str) -> Mapping[str, object]:
+        """Return the report's JSON twin."""
+        ...
+
+    async def cancel(self, run: str) -> None:
+        """End a run and all its tasks that have not ended."""
+        ...
+
+    async def apply(self, run: str, *, commit: bool) -> Ending:
+        """Bring a run's result into the person's directory."""
+        ...
+
+    async def verify(self, run: str, seal: str) -> Verified:
+        """Recompute all seals; `seal`, if given, must be the run's."""
+        ...
+
+    async def doctor(self) -> Sequence[Diagnosis]:
+        """Look at all that mimir needs."""
+        ...
+
+    async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
+        """Return the number of tasks, and bounds of calls and of tokens."""
+        ...
+
+
+class App(Protocol):
+    """The module `mimir.app`."""
+
+    def open(
+        self, project: Path, loaded: "Loaded", *, create: bool = True
+    ) -> AbstractAsyncContextManager[Mimir]:
+        """Open a project; `create=False` makes nothing and refuses where nothing is."""
+        ...
+
+
+def app() -> App:
+    """Import `mimir.app`."""
+    return cast("App", importlib.import_module("mimir.app"))

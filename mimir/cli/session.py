@@ -1,0 +1,125 @@
+"""What every command has: the project, the streams, `--store`, `--json` and `--debug`, before the command's name or behind it."""
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from mimir.cli.console import Console
+    from mimir.cli.facade import Mimir
+    from mimir.settings import Loaded
+
+T = TypeVar("T")
+
+Store = Annotated[
+    str,
+    typer.Option("--store", metavar="URI", help="Where runs are kept; default: .mimir/mimir.db."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on the standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """The options that go with every command."""
+
+    store: str = ""
+    json: bool = False
+
+
+class Session:
+    """One command under way."""
+
+    def __init__(
+        self, *, project: Path, console: "Console", store: str = "", json: bool = False
+    ) -> None:
+        self.project = project
+        self.console = console
+        self.store = store
+        self.json = json
+        self.mend_terminal: Callable[[], object] = lambda: None
+        """Called before the process ends at once: a live picture hides the cursor."""
+
+    def load(self, flags: Mapping[str, object] | None = None) -> "Loaded":
+        """Read the settings, flags on top; what a person should know of them is said at once.
+
+        Raises:
+            ConfigurationError: They cannot be used.
+        """
+        from mimir import settings
+
+        given = {path: value for path, value in (flags or {}).items() if value is not None}
+        store = {"store": self.store} if self.store else {}
+        loaded = settings.load(self.project, {**given, **store})
+        for warning in loaded.warnings:
+            self.console.note(f"warning: {warning}")
+        return loaded
+
+    @asynccontextmanager
+    async def open(self, loaded: "Loaded", *, create: bool = True) -> AsyncGenerator["Mimir"]:
+        """Open the project; `create=False` refuses where nothing was ever made."""
+        from mimir.cli.facade import app
+
+        async with AsyncExitStack() as stack:
+            with self.waiting("Opening the project", loaded):
+                mimir = await stack.enter_async_context(
+                    app().open(self.project, loaded, create=create)
+                )
+            yield mimir
+
+    def waiting(self, what: str, loaded: "Loaded") -> AbstractContextManager[None]:
+        """Show on a terminal that something takes its time."""
+        if self.json or not self.console.is_terminal:
+            return nullcontext()
+        from mimir.cli.live.view import waiting
+
+        return waiting(self.console, what, color=loaded.color)
+
+    def run(self, job: Coroutine[object, object, T]) -> T:
+        """Run a job in an event loop; the first signal cancels it.
+
+        Raises:
+            asyncio.CancelledError: It was interrupted.
+        """
+        from mimir.cli.stopping import Stop
+
+        return Stop(lambda: self.mend_terminal()).run(job)
+
+
+def command(body: Callable[..., int]) -> Callable[..., int]:
+    """Make a command of `body`, whose first parameter is the session: its options and the common ones; what it returns is the exit code."""
+
+    def started(
+        context: typer.Context, *, store: Store, as_json: Json, debug: Debug, **options: object
+    ) -> int:
+        from mimir.cli.console import Console
+
+        before = context.obj if isinstance(context.obj, Common) else Common()
+        session = Session(
+            project=Path.cwd(),
+            console=Console.of_process(),
+            store=store or before.store,
+            json=as_json or before.json,
+        )
+        return body(session, **options)
+
+    own = list(inspect.signature(body).parameters.values())[1:]
+    added = [
+        inspect.Parameter("store", inspect.Parameter.KEYWORD_ONLY, default="", annotation=Store),
+        inspect.Parameter(
+            "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json
+        ),
+        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
+    ]
+    context = inspect.Parameter(
+        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    parameters = [context, *(p.replace(kind=p.KEYWORD_ONLY) for p in own), *added]
+    started.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  read by typer
+    started.__doc__, started.__name__ = body.__doc__, body.__name__
+    return started

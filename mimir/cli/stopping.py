@@ -1,0 +1,86 @@
+"""Ctrl-C and SIGTERM: the first one stops the work in order, the second one at once.
+
+A handler of Python's own runs between two instructions of the main thread, also while the event loop is busy; what it may not do
+there it hands to the loop. What must come after two seconds comes, whatever hangs: a thread sees to it.
+"""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import TypeVar
+
+from mimir.cli.failures import INTERRUPTED
+
+GRACE_SECONDS = 1.6
+"""From the first signal to the end of the process, if what is under way does not come to rest by itself."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+T = TypeVar("T")
+
+
+class Stop:
+    """Turns the process's signals into the cancellation of one job."""
+
+    def __init__(
+        self, mend: Callable[[], object], leave: Callable[[int], object] = os._exit
+    ) -> None:
+        """Make one.
+
+        Args:
+            mend: Called before the process ends at once; puts the terminal in order.
+            leave: Ends the process at once, with this exit code.
+        """
+        self._mend = mend
+        self._leave = leave
+        self._count = 0
+        self._cancel: Callable[[], object] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """True after the first signal."""
+        return self._count > 0
+
+    def run(self, job: Coroutine[object, object, T]) -> T:
+        """Run `job` in an event loop of its own.
+
+        Raises:
+            asyncio.CancelledError: It was interrupted, and has come to rest.
+        """
+        # Who was started by nohup stays: a signal that was ignored from the start is not for us.
+        heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._signalled) for number in heard}
+        try:
+            return asyncio.run(self._cancellable(job))
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def _cancellable(self, job: Coroutine[object, object, T]) -> T:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(job)
+
+        def cancel() -> None:
+            loop.call_soon_threadsafe(task.cancel)
+
+        self._cancel = cancel
+        if self.asked:
+            task.cancel()
+        return await task
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        if self._count > 1:
+            self._end()
+            return
+        timer = threading.Timer(GRACE_SECONDS, self._end)
+        timer.daemon = True
+        timer.start()
+        if self._cancel is not None:
+            self._cancel()
+
+    def _end(self) -> None:
+        self._mend()
+        self._leave(INTERRUPTED)

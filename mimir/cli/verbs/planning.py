@@ -1,0 +1,160 @@
+"""Plans: made of a request, read from a file, and what is wrong with them said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimir.cli.arguments import PLAN_NAME, shown
+from mimir.cli.session import Session
+from mimir.cli.verbs import findings
+from mimir.domain.agent import ALL_TOOLS
+from mimir.domain.plan import Plan
+from mimir.errors import Location, PlanError, UsageError
+from mimir.planning import chain
+from mimir.planning.check import check
+from mimir.planning.diagnostics import Finding
+
+if TYPE_CHECKING:
+    from mimir.cli.facade import Mimir, Planned
+    from mimir.settings import Loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How a request is to be planned."""
+
+    request: str
+    ecko: bool
+    output: str | None
+    """Where the plan is written. None: a fresh folder of `chains/`."""
+    model: str
+    """Empty: as the settings say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A plan's file, read and checked."""
+
+    name: str
+    """As people and the store see it."""
+    plan: Plan
+    findings: tuple[Finding, ...]
+
+    @property
+    def can_run(self) -> bool:
+        """True if nothing in it is an error."""
+        return not any(map(findings.is_error, self.findings))
+
+
+async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wanted) -> "Planned":
+    """Let a request be planned, with a clock on a terminal."""
+    with session.waiting("Planning", loaded):
+        return await mimir.plan(
+            wanted.request, ecko=wanted.ecko, output=wanted.output, model=wanted.model
+        )
+
+
+def tell(session: Session, planned: "Planned") -> None:
+    """Say what planning came to, findings included, and what to do with it."""
+    if session.json:
+        shape = findings.as_json(planned.plan, planned.findings)
+        session.console.json({**shape, "run": planned.run, "path": planned.path})
+        return
+    count = len(planned.plan.tasks)
+    verb = "check" if planned.exit_code else "execute"
+    for line in findings.as_lines(planned.findings, planned.path):
+        session.console.say(line)
+    session.console.say(findings.summary(planned.findings, count, planned.path))
+    session.console.say(f"next: mimir {verb} {short(planned.path)}")
+
+
+def tell_checked(session: Session, path: Path) -> bool:
+    """Say what is wrong with a plan's file; True if it can run.
+
+    Raises:
+        PlanError: It is no text, and a person asked; a script gets that as a finding.
+    """
+    try:
+        checked = read(session, path)
+    except PlanError as error:
+        if not session.json:
+            raise
+        session.console.json(findings.as_json(None, [_unreadable(error)]))
+        return False
+    if session.json:
+        session.console.json(findings.as_json(checked.plan, checked.findings))
+    else:
+        for line in findings.as_lines(checked.findings, checked.name):
+            session.console.say(line)
+        count = len(checked.plan.tasks)
+        session.console.say(findings.summary(checked.findings, count, checked.name))
+    return checked.can_run
+
+
+def warn(session: Session, found: Sequence[Finding], name: str) -> None:
+    """Say beside the results what is wrong with a plan that is about to run: each error, and how many warnings."""
+    errors = [one for one in found if findings.is_error(one)]
+    for line in findings.as_lines(errors, name):
+        session.console.note(line)
+    if len(found) > len(errors):
+        count = len(found) - len(errors)
+        session.console.note(f"warning: {name}: {count} to look at: mimir check {short(name)}")
+
+
+def read(session: Session, path: Path) -> Checked:
+    """Read a plan's file and find what is wrong with it.
+
+    Raises:
+        PlanError: It is no text.
+    """
+    name = shown(path, session.project)
+    parsed = chain.read(_near(path, session.project))
+    found = check(parsed, tools=ALL_TOOLS, exists=lambda at: _exists(session.project, at))
+    return Checked(name=name, plan=parsed.plan, findings=tuple(found))
+
+
+def free_output(project: Path, output: str | None) -> str | None:
+    """Return where to write, if that is free: a plan that is there already is never overwritten.
+
+    Raises:
+        UsageError: Something is there.
+    """
+    if output is None:
+        return None
+    path = project / output
+    if path.is_dir():
+        path = path / PLAN_NAME
+    if path.exists():
+        step = "Name another file, or remove that one."
+        raise UsageError(f"--output {shown(path, project)!r} exists.", next_step=step)
+    return shown(path, project)
+
+
+def short(path: str) -> str:
+    """Return the shortest name of a plan that the commands take."""
+    return path.removesuffix(f"/{PLAN_NAME}")
+
+
+def _unreadable(error: PlanError) -> Finding:
+    at = error.at or Location(file="", line=1)
+    return Finding(
+        code=error.code,
+        severity="error",
+        message=str(error),
+        suggestion=error.next_step or "",
+        line=at.line,
+        column=at.column,
+    )
+
+
+def _near(path: Path, project: Path) -> Path:
+    """Return the path as short as it can be opened by: it is what a person is told."""
+    return path.relative_to(project) if path.is_relative_to(project) else path
+
+
+def _exists(project: Path, path: str) -> bool:
+    try:
+        return (project / path).exists()
+    except (OSError, ValueError):
+        return False

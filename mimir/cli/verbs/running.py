@@ -1,0 +1,119 @@
+"""Runs: asked for, begun, driven to their end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mimir.cli.arguments import nearest
+from mimir.cli.session import Session
+from mimir.cli.verbs import planning
+from mimir.cli.verbs.driving import drive
+from mimir.cli.verbs.planning import Wanted
+from mimir.domain.graph import TaskGraph
+from mimir.domain.plan import Plan
+from mimir.domain.run import Apply, Limits
+from mimir.errors import UsageError
+
+if TYPE_CHECKING:
+    from mimir.cli.facade import Mimir
+    from mimir.settings import Loaded
+
+DECLINED = 1
+"""Exit code after a "no": nothing was run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How a plan is to be run."""
+
+    only: Sequence[str]
+    """Tasks; empty: all."""
+    from_run: str
+    """Empty: nothing is taken over."""
+    is_agreed: bool
+    """True: nobody is asked."""
+
+
+def must_be_agreed(session: Session, order: Order) -> None:
+    """Refuse a run that nobody has agreed to and nobody can be asked about.
+
+    Raises:
+        UsageError: So it is.
+    """
+    if not order.is_agreed and not session.console.can_ask:
+        raise UsageError(
+            "Nobody is there to be asked whether the run may begin.",
+            next_step="Add --yes to run without being asked.",
+        )
+
+
+async def run_request(session: Session, loaded: "Loaded", wanted: Wanted, order: Order) -> int:
+    """Plan a request and run the plan; the exit code."""
+    async with session.open(loaded) as mimir:
+        planned = await planning.make(session, mimir, loaded, wanted)
+        planning.warn(session, planned.findings, planned.path)
+        if planned.exit_code:
+            return planned.exit_code
+        must_know(order.only, planned.plan)
+        return await _run(session, mimir, loaded, planned.plan, planned.path, order)
+
+
+async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, order: Order) -> int:
+    """Run a checked plan; the exit code."""
+    async with session.open(loaded) as mimir:
+        return await _run(session, mimir, loaded, plan, path, order)
+
+
+async def resume(
+    session: Session, loaded: "Loaded", run: str | None, limits: Limits, apply: Apply | None
+) -> int:
+    """Go on with a run; the exit code."""
+    async with session.open(loaded, create=False) as mimir:
+        id = await mimir.find_run(run, resumable=True)
+        return await drive(session, mimir, loaded, id, limits=limits, apply=apply, resumed=True)
+
+
+def must_know(only: Sequence[str], plan: Plan) -> None:
+    """Refuse a task that is not in the plan, before anything is opened.
+
+    Raises:
+        UsageError: There is one; the nearest is named.
+    """
+    known = [task.id for task in plan.tasks]
+    for task in only:
+        if task not in known:
+            near = nearest(task, known)
+            step = f"Did you mean {near}?" if near else f"Its tasks: {', '.join(known[:20])}"
+            raise UsageError(f"--only names {task!r}, which is not in the plan.", next_step=step)
+
+
+async def _run(
+    session: Session, mimir: "Mimir", loaded: "Loaded", plan: Plan, path: str, order: Order
+) -> int:
+    """Ask, begin and drive a run."""
+    if not order.is_agreed:
+        tasks, calls, tokens = await mimir.plan_size(_part(plan, order.only))
+        size = f"{path}: {tasks} tasks, at most {calls:,} calls and {tokens:,} tokens. Run it?"
+        if not await session.console.ask(size):
+            session.console.note("Nothing was run.")
+            return DECLINED
+    limits = _limits(loaded)
+    with session.waiting("Beginning", loaded):
+        source = await mimir.find_run(order.from_run) if order.from_run else ""
+        run = await mimir.create_run(plan, path, only=order.only, limits=limits, from_run=source)
+    return await drive(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+
+
+def _limits(loaded: "Loaded") -> Limits:
+    run = loaded.settings.run
+    seconds = None if run.time_limit_minutes is None else run.time_limit_minutes * 60
+    return Limits(max_calls=run.max_calls, max_tokens=run.max_tokens, seconds=seconds)
+
+
+def _part(plan: Plan, only: Sequence[str]) -> Plan:
+    """Return the part of a plan that these tasks need."""
+    if not only:
+        return plan
+    graph = TaskGraph.from_plan(plan)
+    wanted = set(only).union(*(graph.upstream(task) for task in only))
+    return replace(plan, tasks=tuple(task for task in plan.tasks if task.id in wanted))
