@@ -82,6 +82,7 @@ class Endpoints:
         self._settings = settings
         self._clock = clock
         self._open: dict[str, Endpoint] = {}
+        self._notices: list[str] = []
         llm = settings.llm
         self._limits = Limits(
             clock=clock,
@@ -111,14 +112,23 @@ class Endpoints:
             chance=random.Random(),
         )
 
+    def notices(self) -> list[str]:
+        """Return what was learned of endpoints since the last call; each once."""
+        told, self._notices = self._notices, []
+        return told
+
+    def _adapted(self, what: object) -> None:
+        self._notices.append(f"The endpoint does not know a parameter: {what}")
+
     def check(self) -> None:
-        """Open the default endpoint, so that a missing key is said before any work.
+        """Say at once that the key is missing, before any work and any heavy import.
 
         Raises:
             ConfigurationError: What is missing.
         """
         name = self._settings.llm.model
-        self._endpoint(split_provider(name)[0], name)
+        if not name.startswith(PLAY) and not split_provider(name)[0]:
+            _config(self._settings, name).require_key()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -128,11 +138,13 @@ class Endpoints:
     def _endpoint(self, provider: str, name: str) -> Endpoint:
         key = name if name.startswith(PLAY) else provider
         if key not in self._open:
-            self._open[key] = _open_endpoint(self._settings, name, self._clock)
+            self._open[key] = _open_endpoint(self._settings, name, self._clock, self._adapted)
         return self._open[key]
 
 
-def _open_endpoint(settings: Settings, name: str, clock: SystemClock) -> Endpoint:
+def _open_endpoint(
+    settings: Settings, name: str, clock: SystemClock, adapted: Callable[[object], None]
+) -> Endpoint:
     """Open what a model's name asks for; `play:FILE` is a scripted model."""
     if name.startswith(PLAY):
         from mimir.llm.plays.reading import load
@@ -141,7 +153,7 @@ def _open_endpoint(settings: Settings, name: str, clock: SystemClock) -> Endpoin
         return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
     from mimir.llm.langchain import open_model
 
-    return open_model(_config(settings, name), clock=clock)
+    return open_model(_config(settings, name), clock=clock, on_adapt=adapted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +402,8 @@ async def _parts(
         pinned=_pinned(settings),
         redact=redact,
         warnings=loaded.warnings,
+        notices=endpoints.notices,
+        check_models=endpoints.check,
         engine_version=version("mimir"),
         sandbox_name=settings.sandbox.backend,
     )

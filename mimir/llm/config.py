@@ -65,6 +65,21 @@ class EndpointConfig:
         """True for OpenAI's own endpoint, which needs a key and knows the newest parameter names."""
         return urlsplit(self.base_url).hostname == "api.openai.com"
 
+    def require_key(self) -> None:
+        """Refuse OpenAI's own endpoint without a key; any other may need none.
+
+        Raises:
+            ConfigurationError: The key is missing.
+        """
+        if self.is_openai and not self.api_key and not self._names_authorization():
+            raise ConfigurationError(
+                "No key for OpenAI's endpoint: llm.api_key is not set.",
+                next_step="Set OPENAI_API_KEY, or llm.base_url to a server that needs none; `mimir demo` needs no key.",
+            )
+
+    def _names_authorization(self) -> bool:
+        return any(name.lower() == "authorization" for name in self.headers)
+
     def veil(self, text: str) -> str:
         """Return `text` with the key and the headers' values replaced, also where they stand encoded."""
         for secret in self._secrets():

@@ -62,11 +62,7 @@ def open_model(
     provider, name = split_provider(config.model)
     if provider:
         return LangChainEndpoint(_opener(provider, config), name, config, clock)
-    if config.is_openai and not config.api_key and "authorization" not in _lower(config.headers):
-        raise ConfigurationError(
-            "No key for OpenAI's endpoint: llm.api_key is not set.",
-            next_step="Set OPENAI_API_KEY, or llm.base_url to a server that needs none; `mimir demo` needs no key.",
-        )
+    config.require_key()
     return OpenAIEndpoint(replace(config, model=name), clock, on_adapt)
 
 
@@ -342,7 +338,3 @@ def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
         )
         for number, row in enumerate(whole.tool_call_chunks)
     )
-
-
-def _lower(headers: Mapping[str, str]) -> set[str]:
-    return {name.lower() for name in headers}

@@ -37,6 +37,7 @@ async def create(
         UnavailableError: The sandbox is missing.
         UsageError: `only` names a task that is not in the plan.
     """
+    parts.check_models()
     plan = _only(plan, only)
     await _not_running(parts, plan_path)
     report = await parts.sandbox.probe()

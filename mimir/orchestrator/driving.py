@@ -144,8 +144,11 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     await looking.write_prose(parts, run)
     path, _ = await looking.write_report(parts, run, outcome=end.outcome)
     data = {"seal": end.seal, "commit": end.commit, "report": path}
+    notices = parts.notices()
 
     def work(ops: Ops) -> None:
+        for notice in notices:
+            runs.emit(ops, run, EventKind.WARNING, data={"message": notice})
         runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         lifecycle.end(ops, run, parts.owner, end.outcome, data)
 

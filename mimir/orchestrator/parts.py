@@ -55,6 +55,11 @@ class Parts:
     """Settings that a run pins; no secrets."""
     redact: Callable[[str], str]
     warnings: Sequence[str]
+    """Of the settings."""
+    check_models: Callable[[], None]
+    """Raises `ConfigurationError` if the models cannot be asked as things are."""
+    notices: Callable[[], list[str]]
+    """What was learned of the models' endpoints since the last call."""
     engine_version: str
     sandbox_name: str
 

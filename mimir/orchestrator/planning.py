@@ -65,6 +65,7 @@ class Planned:
 
 async def create(parts: Parts, request: str, *, with_ecko: bool, output: str, model: str) -> str:
     """Make a planning run; its id."""
+    parts.check_models()
     run = parts.ids.new("plan")
     base = await parts.history.base(run, hidden=HIDDEN)
     new = NewRun(

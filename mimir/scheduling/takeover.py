@@ -179,9 +179,12 @@ class _Taking:
         proof.put_artifact(ops, f"{name}/answer", run, "answer", source.work.answer, name)
         proof.put_verdict(ops, run, task.id, number, 1, source.judgement)
         bodies: list[tuple[seal.RecordKind, Body]] = [_body(r) for r in source.records]
-        for one in seen:
-            bodies.append(("check", run_body(one, task=task.id)))
-        proof.append(ops, run, task.id, number, None, name, seal.extend(name, None, bodies))
+        merged: list[tuple[seal.RecordKind, Body]] = [
+            ("check", run_body(one, task=task.id)) for one in seen
+        ]
+        proof.append(
+            ops, run, task.id, number, None, name, seal.extend(name, None, bodies + merged)
+        )
         return True
 
     def _copy_attempt(self, ops: Ops, task: Task, source: Source, name: str) -> None:
