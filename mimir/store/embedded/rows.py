@@ -66,7 +66,7 @@ class SqliteReads:
             return []
         condition = conditions(where)
         end = order_by(order) + (f" LIMIT {int(limit)}" if limit is not None else "")
-        return self._nodes(label, Sql(condition.text + end, condition.bound))
+        return self._nodes(label, Sql(condition.text + end, condition.bound), by_id="id" in where)
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
@@ -148,9 +148,11 @@ class SqliteReads:
             )
         return self._connection.execute(sql, cast("Sequence[str]", bound))
 
-    def _nodes(self, label: str, condition: Sql) -> list[Row]:
+    def _nodes(self, label: str, condition: Sql, *, by_id: bool = False) -> list[Row]:
+        """Read nodes; `by_id` keeps the planner from reading a whole label where ids are named."""
         bound = (schema.label_name(label), *condition.bound)
-        found = self._run(f"{_SELECT}n.label = ?{condition.text}", bound).fetchall()
+        plus = "+" if by_id else ""
+        found = self._run(f"{_SELECT}{plus}n.label = ?{condition.text}", bound).fetchall()
         return self._rows(cast("list[_Found]", found))
 
     def _rows(self, found: Sequence[_Found]) -> list[Row]:
