@@ -1,5 +1,6 @@
 """The plan: what is to be done, by whom, and what proves it. Values only; reading and checking live in `planning`."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,10 @@ DEFAULT_TIME_LIMIT_MINUTES = 30
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
 _SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
+_SHELL_START = re.compile(
+    r"\s*(?:!|:|\.|cd|exit|source|eval|export|set|type|ulimit|[A-Za-z_]\w*=\S*)(?:\s|$)"
+)
+"""First words that no program is named by: built into the shell, or an assignment (`PYTHONPATH=src pytest`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,7 @@ class Check:
         """What is executed: a string with shell syntax goes to bash with pipefail, any other is split."""
         if not isinstance(self.run, str):
             return self.run
-        if not _SHELL_SYNTAX & set(self.run):
+        if not _SHELL_SYNTAX & set(self.run) and not _SHELL_START.match(self.run):
             try:
                 return tuple(shlex.split(self.run))
             except ValueError:  # an open quote: bash says so, and the check is red

@@ -72,6 +72,10 @@ def test_no_criteria_have_no_shares():
         ("echo $HOME", ("bash", "-o", "pipefail", "-c", "echo $HOME")),
         ("a\nb", ("bash", "-o", "pipefail", "-c", "a\nb")),
         ('echo "open', ("bash", "-o", "pipefail", "-c", 'echo "open')),
+        ("PYTHONPATH=src pytest -q", ("bash", "-o", "pipefail", "-c", "PYTHONPATH=src pytest -q")),
+        ("! grep -q bad log", ("bash", "-o", "pipefail", "-c", "! grep -q bad log")),
+        ("exit 3", ("bash", "-o", "pipefail", "-c", "exit 3")),
+        ("pytest --opt=1", ("pytest", "--opt=1")),
         ("cat < in > out", ("bash", "-o", "pipefail", "-c", "cat < in > out")),
     ],
 )
