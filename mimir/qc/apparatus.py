@@ -79,6 +79,8 @@ _TESTING = _names(
     "fixture fixtures"
 )
 """Words in a file's or folder's name that say that it tests."""
+_TOOLS = _READERS | frozenset(_COLLECTED) | _names("build coverage nox pip tox trial venv")
+"""Python modules that are tools of the machine, whatever the task writes."""
 _SUBCOMMANDS = _names("cargo go gradle make mvn nox npm pnpm tox yarn")
 """Programs whose bare arguments are words (`npm test`), not paths."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -123,6 +125,21 @@ def steering(
         and not matches(path, found.tests)
         and not _declared(path, task.files)
     )
+
+
+def is_work(argv: Sequence[str], task: Task) -> bool:
+    """True if a Python module that the command starts with `-m` is what the task is to write: then it is not a program that is missing."""
+    names = [one.program.split(".")[0] for one in commands(argv) if one.module]
+    return any(
+        name not in _TOOLS
+        and (not task.files or any(matches(path, task.files) for path in _module_paths(name)))
+        for name in names
+    )
+
+
+def _module_paths(name: str) -> Iterator[str]:
+    for below in ("", "src/", "lib/"):
+        yield from (f"{below}{name}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
 def _declared(path: str, globs: Iterable[str]) -> bool:

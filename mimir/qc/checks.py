@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.apparatus import Apparatus, apparatus, steering
+from mimir.qc.apparatus import Apparatus, apparatus, is_work, steering
 from mimir.qc.execution import Execution, Phase
 from mimir.qc.rule import kind_of, needs_again, rule
 
@@ -179,8 +179,9 @@ class Checks:
         parts = self._parts(found, work)
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
         before_tree = await self._before_tree(found, parts, work, after_tree)
-        before = await self._before(check, before_tree)
+        before = _named_right(await self._before(check, before_tree), work.task)
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
+        after = _named_right(after, work.task)
         notes = list(_notes(parts))
         if before.green and after.green and kind_of(check, before) == "hold":
             kept = await self._as_it_was(check, parts, work, after_tree)
@@ -267,6 +268,11 @@ _WEAKENED = (
     "As it was before the work, this check fails on the deliverable: the attempt changed or removed "
     "the check's own files."
 )
+
+
+def _named_right(run: CheckRun, task: Task) -> CheckRun:
+    """Take a module that the task is to write for what it is: work that is not done, not a program that is missing."""
+    return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
 
 
 def _notes(parts: _Parts) -> Iterable[str]:

@@ -6,17 +6,15 @@ is made for it and removed after it, however it ends.
 
 import asyncio
 import contextlib
-import hashlib
-import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.errors import Paused, SandboxError, WorkspaceError
-from mimir.qc.commandline import commands, shell_line
+from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
+from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
 
 Phase = Literal["before", "after", "merged", "gate"]
@@ -26,6 +24,8 @@ MAX_TAIL = 16_000
 WORKSPACE = "/workspace"
 """Where commands find the checkout; stands in outputs instead of any real path."""
 ANSWER_VARIABLE = "MIMIR_ANSWER"
+ANSWER_PATH = "/mimir/answer.md"
+"""Where the closing answer stands for a command."""
 
 
 class Ran(Protocol):
@@ -42,6 +42,11 @@ class Ran(Protocol):
         ...
 
     @property
+    def output_hash(self) -> str:
+        """SHA-256 of the whole output."""
+        ...
+
+    @property
     def seconds(self) -> float:
         """How long it took."""
         ...
@@ -53,25 +58,39 @@ class Ran(Protocol):
 
     @property
     def missing(self) -> bool:
-        """True: there is no such program."""
+        """True: the program, or the module that it names, is not on this machine."""
+        ...
+
+    @property
+    def backend(self) -> str:
+        """What confined it: "bubblewrap", or "none"."""
         ...
 
 
 class Sandbox(Protocol):
     """Runs commands with nothing but a workspace."""
 
-    @property
-    def name(self) -> str:
-        """Back-end: "bubblewrap", or "none"."""
-        ...
-
     async def run(
-        self, argv: Sequence[str], *, workspace: Path, seconds: float, answer: Path | None
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        seconds: float,
+        extra_ro: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run once to the end; `answer` is shown read-only at `$MIMIR_ANSWER`.
+        """Run once to the end.
+
+        Args:
+            argv: Program and arguments.
+            workspace: Directory that it sees as `/workspace`.
+            seconds: Wall clock.
+            extra_ro: More read-only files, by their path inside.
+            env: More environment.
 
         Raises:
             SandboxError: It is missing or broken; nothing was run.
+            ToolError: No program is named, or none can be given such a word.
         """
         ...
 
@@ -121,21 +140,23 @@ class Execution:
         """
         async with self._slots:
             try:
-                ran, place = await self._in_a_room(check, tree, answer)
+                ran, room = await self._in_a_room(check, tree, answer)
+            except ToolError as error:
+                # No program can be started with such words: for the plan that is a program that is not there.
+                return _never_started(check, tree, phase, str(error), again=again)
             except SandboxError as error:
                 raise Paused(
                     f"The sandbox stopped working, so check {check.id!r} cannot be run: {error}",
                     reason="sandbox",
-                    next_step=error.next_step
-                    or "See what is wrong with `mimir doctor`, then: mimir resume",
+                    next_step=error.next_step or _DOCTOR,
                 ) from error
-            except OSError as error:
+            except (OSError, WorkspaceError) as error:
                 raise Paused(
-                    f"No directory for check {check.id!r} can be made: {error.strerror}",
+                    f"The tree for check {check.id!r} cannot be laid out: {error}",
                     reason="disk",
                     next_step="Make room, then: mimir resume",
                 ) from error
-        output = ran.output.replace(str(place), WORKSPACE)
+        output = ran.output.replace(str(room / _PLACE), WORKSPACE).replace(str(room), "/mimir")
         return CheckRun(
             check=check.id,
             argv=check.argv,
@@ -143,29 +164,51 @@ class Execution:
             tree=tree,
             exit_code=ran.exit_code,
             timed_out=ran.timed_out,
-            missing=is_missing(check.argv, ran),
+            missing=ran.missing,
             seconds=round(ran.seconds, 3),
-            output_hash=hashlib.sha256(ran.output.encode("utf-8", "surrogatepass")).hexdigest(),
+            output_hash=ran.output_hash,
             output_tail=_tail(self._redact(output)),
-            sandbox=self._sandbox.name,
+            sandbox=ran.backend,
             again=again,
         )
 
     async def _in_a_room(self, check: Check, tree: str, answer: str) -> tuple[Ran, Path]:
-        """Run in a directory of its own; the place is returned so that it can be hidden in the output."""
+        """Run in a directory of its own; it is returned so that it can be hidden in the output."""
         self._room.mkdir(parents=True, exist_ok=True, mode=0o700)
         room = Path(tempfile.mkdtemp(dir=self._room, prefix="check-"))
         try:
-            place, paper = room / "workspace", room / "answer.md"
+            paper = room / "answer.md"
             paper.write_text(answer, encoding="utf-8", errors="backslashreplace")
             paper.chmod(0o444)
-            await self._history.checkout(tree, place)
+            await self._history.checkout(tree, room / _PLACE)
             ran = await self._sandbox.run(
-                check.argv, workspace=place, seconds=check.timeout_seconds, answer=paper
+                check.argv,
+                workspace=room / _PLACE,
+                seconds=check.timeout_seconds,
+                extra_ro={ANSWER_PATH: paper},
+                env={ANSWER_VARIABLE: ANSWER_PATH},
             )
-            return ran, place
+            return ran, room
         finally:
             await _remove(room)
+
+
+_PLACE = "workspace"
+_DOCTOR = "See what is wrong with `mimir doctor`, then: mimir resume"
+
+
+def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
+    return CheckRun(
+        check=check.id,
+        argv=check.argv,
+        phase=phase,
+        tree=tree,
+        exit_code=None,
+        missing=True,
+        output_hash=fingerprint(why),
+        output_tail=why,
+        again=again,
+    )
 
 
 async def _remove(room: Path) -> None:
@@ -177,24 +220,6 @@ async def _remove(room: Path) -> None:
         except asyncio.CancelledError:
             await removal
             raise
-
-
-def is_missing(argv: Sequence[str], ran: Ran) -> bool:
-    """True if the program of a check, or the Python module that it names, is not there.
-
-    A worker can print the same words; that makes its check `unverified` or `failed`, never passed.
-    """
-    if ran.missing:
-        return True
-    if ran.exit_code == 127 and shell_line(argv) is not None:
-        return True
-    if not ran.exit_code:
-        return False
-    last = ran.output.rstrip().rpartition("\n")[2]
-    return any(
-        one.module and re.search(rf"python\S*: No module named '?{re.escape(one.program)}\b", last)
-        for one in commands(argv)
-    )
 
 
 def _tail(output: str) -> str:

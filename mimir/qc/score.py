@@ -220,7 +220,9 @@ def _end(outcome: CheckOutcome) -> str:
     after = outcome.after
     if after.timed_out:
         return "timed out"
-    return "program missing" if after.missing else f"exit {after.exit_code}"
+    if after.missing:
+        return "program missing"
+    return "killed" if after.exit_code is None else f"exit {after.exit_code}"
 
 
 def _once(texts: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mimir.domain.globs import matches
-from mimir.errors import SandboxError
+from mimir.errors import MimirError
 
 Files = Mapping[str, str]
 
@@ -56,6 +56,11 @@ class FakeRan:
     seconds: float = 0.01
     timed_out: bool = False
     missing: bool = False
+    backend: str = "bubblewrap"
+
+    @property
+    def output_hash(self) -> str:
+        return hashlib.sha256(self.output.encode()).hexdigest()
 
 
 GREEN = FakeRan()
@@ -98,15 +103,21 @@ class FakeSandbox:
 
     program: Callable[[Seen], FakeRan]
     seen: list[Seen] = field(default_factory=list)
-    broken: SandboxError | None = None
-    name: str = "bubblewrap"
+    broken: MimirError | None = None
 
     async def run(
-        self, argv: Sequence[str], *, workspace: Path, seconds: float, answer: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        seconds: float,
+        extra_ro: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> FakeRan:
         assert seconds > 0
         if self.broken:
             raise self.broken
+        answer = (extra_ro or {}).get((env or {}).get("MIMIR_ANSWER", ""))
         one = look(argv, workspace, answer, len(self.seen) + 1)
         self.seen.append(one)
         return self.program(one)

@@ -9,7 +9,7 @@ import pytest
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, Task
-from mimir.errors import Paused, SandboxError
+from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks import Checks
 from mimir.qc.execution import MAX_TAIL, Execution
 from mimir.qc.rule import red
@@ -377,43 +377,34 @@ async def test_output_is_hashed_whole_and_kept_redacted_bounded_and_without_path
     assert (await short.outcome(check("hold"))).after.output_tail == "/workspace/a.py:1"
 
 
+NO_MODULE = FakeRan(exit_code=1, output="/x/python: No module named limiter\n", missing=True)
+
+
 @pytest.mark.parametrize(
-    ("run", "ran", "missing"),
+    ("run", "files", "state"),
     [
-        ("nothere -q", MISSING, True),
-        (
-            "python -m pytest",
-            FakeRan(exit_code=1, output="/x/python: No module named pytest\n"),
-            True,
-        ),
-        (
-            "python -m pytest",
-            FakeRan(exit_code=1, output="E  No module named pytest\n1 failed"),
-            False,
-        ),
-        (
-            "python -m pytest",
-            FakeRan(exit_code=1, output="/x/python: No module named pytes"),
-            False,
-        ),
-        (
-            "python -m pytest",
-            FakeRan(exit_code=0, output="/x/python: No module named pytest"),
-            False,
-        ),
-        (
-            "cd x && nothere | tail",
-            FakeRan(exit_code=127, output="nothere: command not found"),
-            True,
-        ),
-        ("./run", FakeRan(exit_code=127, output=""), False),
-        ("python run.py", FakeRan(exit_code=1, output="/x/python: No module named pytest"), False),
+        ("python -m limiter", (), "failed"),
+        ("python -m limiter", ("limiter.py",), "failed"),
+        ("python -m limiter.cli", ("src/limiter/**",), "failed"),
+        ("python -m limiter", ("docs/**",), "unverified"),
+        ("python -m pytest", (), "unverified"),
+        ("nothere", (), "unverified"),
     ],
 )
-async def test_missing_program_is_told_from_a_failing_one(bench, run, ran, missing):
-    outcome = await bench(lambda _seen: ran).outcome(check("hold", run=run))
+async def test_module_that_is_the_work_is_not_a_program_that_is_missing(bench, run, files, state):
+    outcome = await bench(lambda _seen: NO_MODULE).outcome(check("flip", run=run), files=files)
 
-    assert outcome.before.missing is missing
+    assert outcome.state == state
+
+
+async def test_words_that_no_program_can_be_given_are_a_missing_program(bench):
+    here = bench()
+    here.sandbox.broken = ToolError("A word of the command holds a NUL character.")
+
+    outcome = await here.outcome(check("flip", run=("a\0b",)))
+
+    assert (outcome.state, outcome.after.missing) == ("unverified", True)
+    assert "NUL" in outcome.after.output_tail
 
 
 async def test_broken_sandbox_pauses_and_says_nothing_of_the_check(bench):
@@ -427,9 +418,13 @@ async def test_broken_sandbox_pauses_and_says_nothing_of_the_check(bench):
     assert list(here.room.iterdir()) == []
 
 
-async def test_room_that_cannot_be_made_pauses(bench):
+@pytest.mark.parametrize("trouble", ["room", "tree"])
+async def test_tree_that_cannot_be_laid_out_pauses(bench, trouble):
     here = bench()
-    here.room.write_text("a file")
+    if trouble == "room":
+        here.room.write_text("a file")
+    else:
+        here.sandbox.broken = WorkspaceError("The workspace is gone.")
 
     with pytest.raises(Paused) as caught:
         await here.outcome(check("flip"))
