@@ -18,11 +18,11 @@ MAX_ARGUMENT_BYTES = 100_000
 
 
 class Ran(Protocol):
-    """What a command did."""
+    """What a command did (`workspace.sandbox.Ran`)."""
 
     @property
     def exit_code(self) -> int | None:
-        """None: killed by the timeout, or never started."""
+        """None: it was ended, or there is no such program."""
         ...
 
     @property
@@ -31,13 +31,13 @@ class Ran(Protocol):
         ...
 
     @property
-    def timed_out(self) -> bool:
-        """True: it was ended with all its processes."""
+    def output_bytes(self) -> int:
+        """Of all that it said."""
         ...
 
     @property
-    def missing(self) -> bool:
-        """True: there is no such program."""
+    def stopped(self) -> str:
+        """Why it was ended: `timeout`, `memory`, `processes`, `output`; empty: it ended by itself."""
         ...
 
 
@@ -97,21 +97,28 @@ class RunTool(LocalTools):
         return self._told(argv, ran, seconds)
 
     def _told(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
-        output = ends(self._redact(ran.output), self._max_chars)
-        if ran.missing:
-            said = f"Error: there is no program {quoted(argv[0])} here. Use one that is installed."
-        elif ran.timed_out:
-            said = (
-                f"Error: timed out after {counted(seconds, 'second')}; the command and all that it started were ended. "
-                "Run less at once, or give a larger timeout_seconds."
-            )
-        elif ran.exit_code is None:
-            said = "Error: the command was killed before it could end; it may have used too much memory."
+        lost = max(0, ran.output_bytes - len(ran.output.encode()))
+        output = ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
+        if ran.exit_code is None:
+            how = _STOPPED.get(ran.stopped, _NOT_THERE)
+            said = f"Error: {how.format(program=quoted(argv[0]), time=counted(seconds, 'second'))}"
         else:
             said = f"exit code {ran.exit_code}"
-        shown = f"{said}\n{output}" if output else f"{said}\n(no output)"
-        failed = ran.missing or ran.timed_out or ran.exit_code is None
-        return ToolResult(text=shown, is_error=failed, exit_code=None if failed else ran.exit_code)
+        return ToolResult(
+            text=f"{said}\n{output or '(no output)'}",
+            is_error=ran.exit_code is None,
+            exit_code=ran.exit_code,
+        )
+
+
+_ALL_ENDED = "the command and all that it started were ended."
+_STOPPED: Mapping[str, str] = {
+    "timeout": f"timed out after {{time}}; {_ALL_ENDED} Run less at once, or give a larger timeout_seconds.",
+    "memory": f"used too much memory; {_ALL_ENDED} Work on less at once.",
+    "processes": f"started too many processes; {_ALL_ENDED} Start fewer at once.",
+    "output": f"said far too much; {_ALL_ENDED} Send the output to a file, or filter it.",
+}
+_NOT_THERE = "there is no program {program} here. Use one that is installed."
 
 
 def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:

@@ -96,8 +96,13 @@ class FakeRan:
 
     exit_code: int | None = 0
     output: str = ""
-    timed_out: bool = False
-    missing: bool = False
+    lost_bytes: int = 0
+    stopped: str = ""
+
+    @property
+    def output_bytes(self) -> int:
+        """Of all that it said, what was lost included."""
+        return len(self.output.encode()) + self.lost_bytes
 
 
 class FakeSandbox:

@@ -10,6 +10,8 @@ from mimir.errors import Paused, SandboxError
 from mimir.tools.calls.clip import ends
 from mimir.tools.secrets import Redactor
 from mimir.tools.shell import RunTool
+from mimir.workspace.sandbox import Sandbox, SandboxConfig
+from tests.support.clock import FrozenClock
 from tests.support.toolbox import CONTEXT, FakeRan, FakeSandbox, wish
 
 WORKSPACE = Path("/somewhere/ws")
@@ -39,19 +41,28 @@ async def test_a_command_line_goes_to_bash_with_pipefail():
     assert sandbox.asked == [(("bash", "-o", "pipefail", "-c", "false | tail -n 5"), WORKSPACE, 7)]
 
 
+ALL_ENDED = "the command and all that it started were ended."
 ENDS = {
     "timeout": (
-        FakeRan(exit_code=None, output="so far\n", timed_out=True),
-        "Error: timed out after 60 seconds; the command and all that it started were ended. "
+        FakeRan(exit_code=None, output="so far\n", stopped="timeout"),
+        f"Error: timed out after 60 seconds; {ALL_ENDED} "
         "Run less at once, or give a larger timeout_seconds.\nso far\n",
     ),
-    "missing": (
-        FakeRan(exit_code=None, missing=True),
-        "Error: there is no program 'pytest' here. Use one that is installed.\n(no output)",
+    "memory": (
+        FakeRan(exit_code=None, output="x", stopped="memory"),
+        f"Error: used too much memory; {ALL_ENDED} Work on less at once.\nx",
     ),
-    "killed": (
-        FakeRan(exit_code=None, output="x"),
-        "Error: the command was killed before it could end; it may have used too much memory.\nx",
+    "processes": (
+        FakeRan(exit_code=None, output="x", stopped="processes"),
+        f"Error: started too many processes; {ALL_ENDED} Start fewer at once.\nx",
+    ),
+    "output": (
+        FakeRan(exit_code=None, output="x", stopped="output"),
+        f"Error: said far too much; {ALL_ENDED} Send the output to a file, or filter it.\nx",
+    ),
+    "no program": (
+        FakeRan(exit_code=None),
+        "Error: there is no program 'pytest' here. Use one that is installed.\n(no output)",
     ),
 }
 
@@ -144,8 +155,25 @@ def test_a_cut_keeps_whole_lines_and_counts_what_is_missing():
     assert missing.startswith(f"{len(text) - kept:,} characters left out")
 
 
-def test_what_the_sandbox_left_out_is_counted_too():
-    assert "[… 1,050 characters left out" in ends("a" * 150, 100, left_out_before=1_000)
+async def test_what_the_sandbox_left_out_is_counted_too():
+    result, _ = await run(FakeRan(output="a" * 150, lost_bytes=1_000), max_chars=100)
+    assert "[… 1,050 characters left out" in result.text
+
+
+async def test_a_real_sandbox_runs_a_command_line(tmp_path: Path, frozen_clock: FrozenClock):
+    where = tmp_path / "ws"
+    where.mkdir()
+    sandbox = Sandbox(SandboxConfig(), scratch=tmp_path / "scratch", clock=frozen_clock)
+    tool = RunTool(sandbox, where)
+    said = await tool.call(
+        wish("run", {"command": "pwd; echo made > made.txt; false | cat"}), CONTEXT
+    )
+    assert said == ToolResult(text="exit code 1\n/workspace\n", exit_code=1)
+    assert (where / "made.txt").read_text() == "made\n"
+    said = await tool.call(wish("run", {"argv": ["no-such-program"]}), CONTEXT)
+    assert said.text.startswith("Error: there is no program 'no-such-program' here.")
+    said = await tool.call(wish("run", {"argv": ["sleep", "60"], "timeout_seconds": 1}), CONTEXT)
+    assert said.text.startswith("Error: timed out after 1 second;")
 
 
 def test_the_description_names_the_bounds(tmp_path: Path):
