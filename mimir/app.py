@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,9 +49,11 @@ from mimir.tools.shell import RunTool
 from mimir.workspace.git import History
 from mimir.workspace.owners import Owners
 from mimir.workspace.paths import Tree
-from mimir.workspace.sandbox import Ran, Sandbox
+from mimir.workspace.sandbox import Limits as SandboxLimits
+from mimir.workspace.sandbox import Ran, Sandbox, SandboxConfig
 
 ROOM = ".mimir"
+MB = 1024 * 1024
 PLAY = "play:"
 """Prefix of a model name that is a play of the scripted model."""
 
@@ -181,6 +184,7 @@ class Toolbox:
     def worker(
         self,
         run: str,
+        base: str,
         task: Task,
         where: Path,
         lane: OpenLane,
@@ -197,7 +201,7 @@ class Toolbox:
             allow_hidden=task.context_files,
             redact=self._redact,
         )
-        commands = RunTool(self._seat, where, redact=self._redact)
+        commands = RunTool(self._seat.at(base), where, redact=self._redact)
         rights = Rights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
         tools = [files, commands, self._artifacts(run, artifacts), MemoryTools(self._memory(run))]
         return self._gateway(tools, rights, lane, snapshot)
@@ -250,24 +254,43 @@ class _Answers:
         return await self.store.read(lambda reads: proof.artifact(reads, f"{self.run}/{id}"))
 
 
-@dataclass(frozen=True, slots=True)
 class Seat:
-    """The sandbox as tools and checks see it: bound to the project."""
+    """The sandbox as tools and checks of one project see it, with a view of its history."""
 
-    sandbox: Sandbox
-    project: Path
+    def __init__(self, sandbox: Sandbox, history: History, project: Path, base: str = "") -> None:
+        self._sandbox = sandbox
+        self._history = history
+        self._project = project
+        self.base = base
+        """Commit that git shows inside; empty: git shows none."""
 
     @property
-    def name(self) -> str:
-        """Back-end."""
-        return self.sandbox.name
+    def backend(self) -> str:
+        """What stands in evidence."""
+        return self._sandbox.backend
+
+    def at(self, base: str) -> "Seat":
+        """Return the same with another commit."""
+        return Seat(self._sandbox, self._history, self._project, base)
 
     async def run(
-        self, argv: Sequence[str], *, workspace: Path, seconds: float, answer: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        seconds: float,
+        extra_ro: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Ran:
         """Run a command with a workspace and nothing else."""
-        return await self.sandbox.run(
-            argv, workspace=workspace, seconds=seconds, project=self.project, answer=answer
+        return await self._sandbox.run(
+            argv,
+            workspace=workspace,
+            seconds=seconds,
+            project=self._project,
+            view=await self._history.view(self.base) if self.base else None,
+            extra_ro=extra_ro,
+            env=env,
         )
 
 
@@ -343,9 +366,9 @@ async def _parts(
     redact: Redactor,
 ) -> Parts:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
-    sandbox = Sandbox.of(_limits(settings))
+    sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     history = await History.open(project, room / "work" / "history.git", owner=sandbox.owner)
-    seat = Seat(sandbox, project)
+    seat = Seat(sandbox, history, project)
     project_id = _project_id(project)
     toolbox = Toolbox(seat, store, project_id, redact)
     execution = Execution(
@@ -406,6 +429,7 @@ async def _parts(
         check_models=endpoints.check,
         engine_version=version("mimir"),
         sandbox_name=settings.sandbox.backend,
+        show_base=partial(setattr, seat, "base"),
     )
 
 
@@ -423,6 +447,19 @@ def _config(settings: Settings, model: str) -> EndpointConfig:
         stall_seconds=llm.stall_seconds,
         answer_seconds=llm.answer_seconds,
         max_answer_bytes=llm.max_answer_bytes,
+    )
+
+
+def _sandbox(settings: Settings) -> SandboxConfig:
+    given = settings.sandbox
+    limits = SandboxLimits(
+        memory_bytes=given.memory_mb * MB, processes=given.processes, file_bytes=given.file_mb * MB
+    )
+    return SandboxConfig(
+        mode=given.backend,
+        share=tuple(given.share),
+        read_only=tuple(Path(path) for path in given.read_only),
+        limits=limits,
     )
 
 

@@ -141,6 +141,7 @@ class ToolMaker(Protocol):
     def worker(
         self,
         run: str,
+        base: str,
         task: Task,
         where: Path,
         lane: OpenLane,

@@ -99,7 +99,13 @@ async def _converse(desk: Desk, place: Place) -> Conversation:
     lane.on_live = on_live
     place.lane = lane
     tools = desk.tools.worker(
-        desk.facts.id, desk.task, desk.where, lane, place.snapshot, desk.artifacts
+        desk.facts.id,
+        desk.start.base_commit,
+        desk.task,
+        desk.where,
+        lane,
+        place.snapshot,
+        desk.artifacts,
     )
     name = lane_id(desk.facts.id, desk.task.id, desk.number, "worker")
     model = JournaledModel(desk.models.for_lane("worker", name, desk.start.model), lane)

@@ -101,6 +101,7 @@ async def cancel(parts: Parts, run: str) -> None:
 async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resumed: bool) -> Ending:
     facts = await beginning.facts(parts, run)
     row = await parts.store.read(partial(runs.get, run=run))
+    parts.show_base(facts.base_commit)
     crew = Crew(
         facts=facts,
         store=parts.store,

@@ -62,6 +62,8 @@ class Parts:
     """What was learned of the models' endpoints since the last call."""
     engine_version: str
     sandbox_name: str
+    show_base: Callable[[str], None]
+    """Names the commit that git shows inside checks."""
 
     @property
     def work_room(self) -> Path:
