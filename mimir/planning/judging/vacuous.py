@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -265,7 +266,9 @@ def _is_idle(code: str) -> bool:
     if len(code) > 5_000:
         return False
     try:
-        tree = ast.parse(code)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strange escapes in the code
+            tree = ast.parse(code)
         return all(_is_idle_statement(statement) for statement in tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

@@ -1,0 +1,80 @@
+"""The JSON that `mimir check --json` prints: tasks and findings, a documented shape that scripts rely on."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mimir.domain.plan import Check, Criterion, Plan, Task
+from mimir.planning.diagnostics import Finding
+
+SCHEMA = 1
+
+
+def json_shape(plan: Plan, findings: Sequence[Finding]) -> dict[str, object]:
+    """Return `{schema, title, goal, request, tasks: […], findings: […]}`; also whole when there are errors."""
+    return {
+        "schema": SCHEMA,
+        "title": plan.title,
+        "goal": plan.goal,
+        "request": plan.request,
+        "tasks": [_task(task) for task in plan.tasks],
+        "findings": [finding_shape(one) for one in findings],
+    }
+
+
+def finding_shape(one: Finding) -> dict[str, object]:
+    """Return `{code, severity, line, column, message, suggestion}`."""
+    return {
+        "code": one.code,
+        "severity": one.severity,
+        "line": one.line,
+        "column": one.column,
+        "message": one.message,
+        "suggestion": one.suggestion,
+    }
+
+
+def _task(task: Task) -> dict[str, object]:
+    return {
+        "id": task.id,
+        "title": task.title,
+        "dependencies": list(task.dependencies),
+        "worker_role": task.worker_role,
+        "qc_role": task.qc_role,
+        "prompt": task.prompt,
+        "criteria": [_criterion(one) for one in task.criteria],
+        "checks": [_check(one) for one in task.checks],
+        "files": list(task.files),
+        "context_files": list(task.context_files),
+        "tools": list(task.tools),
+        "tool_execution": task.tool_execution,
+        "estimated_tool_calls": task.estimated_tool_calls,
+        "estimated_minutes": task.estimated_minutes,
+        "time_limit_minutes": task.time_limit_minutes,
+        "max_retries": task.max_retries,
+        "model": task.model,
+        "parallel_group": task.parallel_group,
+        "notes": task.notes,
+    }
+
+
+def _criterion(one: Criterion) -> dict[str, object]:
+    return {"id": one.id, "text": one.text, "points": _number(one.points), "critical": one.critical}
+
+
+def _number(value: Fraction | None) -> float | None:
+    if value is None:
+        return None
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _check(one: Check) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "criteria": list(one.criteria),
+        "run": one.run if isinstance(one.run, str) else list(one.run),
+        "kind": one.kind,
+        "tests": None if one.tests is None else list(one.tests),
+        "protect": list(one.protect),
+        "required": one.required,
+        "timeout_seconds": one.timeout_seconds,
+    }
