@@ -1,0 +1,120 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimir.errors import StoreError
+from mimir.store import fields, schema
+from mimir.store.schema import pack, unpack
+
+TEXT = st.text(st.characters())  # half surrogates included
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_packed_json_comes_back_and_every_store_can_carry_it(value):
+    packed = pack(value)
+
+    assert unpack(packed) == value
+    assert packed.encode()  # no half surrogate stands in it raw
+    assert json.loads(packed) == value
+
+
+@given(st.dictionaries(TEXT, st.integers(), max_size=6), st.randoms(use_true_random=False))
+def test_packed_json_does_not_depend_on_the_order_of_keys(value, random):
+    shuffled = list(value.items())
+    random.shuffle(shuffled)
+
+    assert pack(dict(shuffled)) == pack(value)
+
+
+def test_packed_json_is_readable():
+    assert (
+        pack({"b": 1, "a": "über 🧊", "c": [True, None, 1.5]})
+        == '{"a":"über 🧊","b":1,"c":[true,null,1.5]}'
+    )
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {"a": object()}, b"x", {1, 2}, {(1, 2): 3}]
+)
+def test_what_is_no_json_cannot_be_packed(value):
+    with pytest.raises(StoreError, match="JSON"):
+        pack(value)
+
+
+def test_value_that_is_too_deep_is_an_error_not_a_crash():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+
+    with pytest.raises(StoreError):
+        pack(deep)
+    with pytest.raises(StoreError):
+        unpack("[" * 200_000)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "NaN,"])
+def test_text_that_is_no_json_cannot_be_unpacked(text):
+    with pytest.raises(StoreError, match="JSON"):
+        unpack(text)
+
+
+def test_promoted_properties_are_named_in_the_phases_form():
+    names = [
+        *schema.PROMOTED,
+        *schema.LOCK,
+        *(n for phase in schema.PHASES.values() for n in phase),
+    ]
+
+    assert [schema.property_name(name) for name in names] == names
+    assert sorted(schema.PHASES) == list(range(1, 11))
+
+
+ROW = {
+    "id": "x", "text": "t", "whole": 3, "real": 2.5, "yes": True, "list": ["a", "b"], "map": "m",
+    "mapJson": '{"a":[1]}', "listJson": "[1]", "badJson": "{",
+}  # fmt: skip
+
+
+def test_fields_are_read_by_their_type():
+    assert fields.text(ROW, "text") == "t"
+    assert fields.whole(ROW, "whole") == 3
+    assert (fields.number(ROW, "real"), fields.number(ROW, "whole")) == (2.5, 3)
+    assert fields.flag(ROW, "yes") is True
+    assert fields.texts(ROW, "list") == ["a", "b"]
+    assert fields.mapping(ROW, "mapJson") == {"a": [1]}
+    assert fields.maybe_whole(ROW, "whole") == 3
+
+
+def test_missing_field_has_its_default():
+    assert fields.text(ROW, "none") == ""
+    assert fields.text(ROW, "none", "d") == "d"
+    assert (fields.whole(ROW, "none"), fields.whole(ROW, "none", 7)) == (0, 7)
+    assert fields.number(ROW, "none", 1.5) == 1.5
+    assert fields.flag(ROW, "none", default=True) is True
+    assert fields.texts(ROW, "none") == []
+    assert fields.mapping(ROW, "none") == {}
+    assert fields.maybe_whole(ROW, "none") is None
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (fields.text, "whole"), (fields.whole, "text"), (fields.whole, "yes"), (fields.whole, "real"),
+        (fields.number, "text"), (fields.number, "yes"), (fields.flag, "whole"), (fields.texts, "text"),
+        (fields.mapping, "listJson"), (fields.mapping, "badJson"), (fields.maybe_whole, "text"),
+    ],
+)  # fmt: skip
+def test_field_of_another_type_is_an_error(read, name):
+    with pytest.raises(StoreError):
+        read(ROW, name)
