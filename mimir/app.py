@@ -9,7 +9,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -18,17 +18,16 @@ from pathlib import Path
 from mimir.agents.agentinator import Agentinator, Asking
 from mimir.agents.roles.library import Library
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
-from mimir.attempts.desk import OpenLane, RoleChoice
-from mimir.domain.agent import ROLES
+from mimir.attempts.desk import Bench, OpenLane, RoleChoice
+from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.message import Answer, ModelRequest
-from mimir.domain.plan import Task
 from mimir.errors import UnavailableError, UsageError
-from mimir.llm.config import EndpointConfig, split_provider
+from mimir.llm.config import EndpointConfig
+from mimir.llm.endpoints import Endpoints
 from mimir.llm.journaled import JournaledModel
-from mimir.llm.limits import LimitedModel, Limits
-from mimir.llm.protocol import ChatModel, Endpoint
-from mimir.llm.retrying import RetryingModel, RetryPolicy
+from mimir.llm.limits import Limits
+from mimir.llm.protocol import ChatModel
+from mimir.llm.retrying import RetryPolicy
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
@@ -54,8 +53,6 @@ from mimir.workspace.sandbox import Ran, Sandbox, SandboxConfig
 
 ROOM = ".mimir"
 MB = 1024 * 1024
-PLAY = "play:"
-"""Prefix of a model name that is a play of the scripted model."""
 
 
 class SystemClock:
@@ -78,98 +75,6 @@ class RandomIds:
         return f"{kind}-{datetime.now(UTC):%m%d-%H%M}-{secrets.token_hex(3)}"
 
 
-class Endpoints:
-    """The models of one process: an endpoint a provider, opened when it is first needed; wrapped in limits and retries."""
-
-    def __init__(self, settings: Settings, clock: SystemClock) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._open: dict[str, Endpoint] = {}
-        self._notices: list[str] = []
-        llm = settings.llm
-        self._limits = Limits(
-            clock=clock,
-            sleep=asyncio.sleep,
-            requests_per_minute=llm.requests_per_minute,
-            tokens_per_minute=llm.tokens_per_minute,
-            concurrency=llm.concurrency,
-        )
-        self._policy = RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds)
-
-    def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
-        """Return a role's model, bound to a lane.
-
-        Raises:
-            ConfigurationError: No key, no model, or the provider's package is missing.
-        """
-        del role
-        name = model or self._settings.llm.model
-        provider, _ = split_provider(name)
-        inner = self._endpoint(provider, name).for_lane(lane)
-        limited = LimitedModel(_Named(inner, split_provider(name)[1]), self._limits)
-        return RetryingModel(
-            limited,
-            self._policy,
-            clock=self._clock,
-            sleep=asyncio.sleep,
-            chance=random.Random(),
-        )
-
-    def notices(self) -> list[str]:
-        """Return what was learned of endpoints since the last call; each once."""
-        told, self._notices = self._notices, []
-        return told
-
-    def _adapted(self, what: object) -> None:
-        self._notices.append(f"The endpoint does not know a parameter: {what}")
-
-    def check(self) -> None:
-        """Say at once that the key is missing, before any work and any heavy import.
-
-        Raises:
-            ConfigurationError: What is missing.
-        """
-        name = self._settings.llm.model
-        if not name.startswith(PLAY) and not split_provider(name)[0]:
-            _config(self._settings, name).require_key()
-
-    async def close(self) -> None:
-        """Close every connection."""
-        for endpoint in self._open.values():
-            await endpoint.aclose()
-
-    def _endpoint(self, provider: str, name: str) -> Endpoint:
-        key = name if name.startswith(PLAY) else provider
-        if key not in self._open:
-            self._open[key] = _open_endpoint(self._settings, name, self._clock, self._adapted)
-        return self._open[key]
-
-
-def _open_endpoint(
-    settings: Settings, name: str, clock: SystemClock, adapted: Callable[[object], None]
-) -> Endpoint:
-    """Open what a model's name asks for; `play:FILE` is a scripted model."""
-    if name.startswith(PLAY):
-        from mimir.llm.plays.reading import load
-        from mimir.llm.scripted import ScriptedEndpoint
-
-        return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
-    from mimir.llm.langchain import open_model
-
-    return open_model(_config(settings, name), clock=clock, on_adapt=adapted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Asks for one model by its bare name: a provider's prefix is not part of it."""
-
-    inner: ChatModel
-    name: str
-
-    async def ask(self, request: ModelRequest) -> Answer:
-        return await self.inner.ask(replace(request, model=self.name))
-
-
 class Toolbox:
     """Makes the tools of each role; every call goes through the gateway."""
 
@@ -181,43 +86,46 @@ class Toolbox:
         self._project_id = project_id
         self._redact = redact
 
-    def worker(
-        self,
-        run: str,
-        base: str,
-        task: Task,
-        where: Path,
-        lane: OpenLane,
-        snapshot: Callable[[], Awaitable[str]],
-        artifacts: Sequence[str],
-    ) -> Toolset:
+    def worker(self, bench: Bench) -> Toolset:
         """Return the worker's tools over its workspace."""
+        task = bench.task
         files = FileTools(
-            Tree(where),
+            Tree(bench.where),
             files=task.files,
             forbidden=FORBIDDEN,
-            protected=tuple(glob for check in task.checks for glob in check.protect),
+            protected=bench.protected,
             hidden=HIDDEN,
             allow_hidden=task.context_files,
             redact=self._redact,
         )
-        commands = RunTool(self._seat.at(base), where, redact=self._redact)
+        commands = RunTool(self._seat.at(bench.base_commit), bench.where, redact=self._redact)
         rights = Rights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
-        tools = [files, commands, self._artifacts(run, artifacts), MemoryTools(self._memory(run))]
-        return self._gateway(tools, rights, lane, snapshot)
+        reading = [
+            self._artifacts(bench.run, bench.artifacts),
+            MemoryTools(self._memory(bench.run)),
+        ]
+        return gateway(
+            [files, commands, *reading],
+            granted=rights.granted(ALL_TOOLS),
+            lane=bench.lane,
+            snapshot=bench.snapshot,
+            redact=self._redact,
+            why=rights.why,
+            base_tree=bench.tree,
+        )
 
     def judge(self, run: str, where: Path, lane: OpenLane, artifacts: Sequence[str]) -> Toolset:
         """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
         files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
         commands = RunTool(self._seat, where, redact=self._redact)
         rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
-        return self._gateway([files, commands, self._artifacts(run, artifacts)], rights, lane, None)
+        return self._reading([files, commands, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, and the memory."""
         files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
         rights = Rights(role="pm", role_tools=ROLES["pm"].tools)
-        return self._gateway([files, MemoryTools(self._memory(""))], rights, lane, None)
+        return self._reading([files, MemoryTools(self._memory(""))], rights, lane)
 
     def _memory(self, run: str) -> ProjectMemory:
         return ProjectMemory(self._store, View(project=self._project_id, hidden_run=run))
@@ -225,19 +133,12 @@ class Toolbox:
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
         return ArtifactTools(_Answers(self._store, run), granted, redact=self._redact)
 
-    def _gateway(
-        self,
-        tools: Sequence[Toolset],
-        rights: Rights,
-        lane: OpenLane,
-        snapshot: Callable[[], Awaitable[str]] | None,
-    ) -> Toolset:
-        names = [spec.name for tool in tools for spec in tool.specs]
+    def _reading(self, tools: Sequence[Toolset], rights: Rights, lane: OpenLane) -> Toolset:
+        """Return tools without a workspace whose tree matters."""
         return gateway(
             tools,
-            granted=rights.granted(names),
+            granted=rights.granted(ALL_TOOLS),
             lane=lane,
-            snapshot=snapshot,
             redact=self._redact,
             why=rights.why,
         )
@@ -317,7 +218,7 @@ async def open(project: Path, loaded: Loaded, *, create: bool = True) -> AsyncGe
     redact = Redactor(loaded.secrets)
     store = _store(settings, room, clock)
     await store.init()
-    endpoints = Endpoints(settings, clock)
+    endpoints = _endpoints(settings, clock)
     owners, owner = (
         Owners(room / "owners"),
         f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
@@ -430,6 +331,24 @@ async def _parts(
         engine_version=version("mimir"),
         sandbox_name=settings.sandbox.backend,
         show_base=partial(setattr, seat, "base"),
+    )
+
+
+def _endpoints(settings: Settings, clock: SystemClock) -> Endpoints:
+    llm = settings.llm
+    return Endpoints(
+        llm.model,
+        partial(_config, settings),
+        limits=Limits(
+            clock=clock,
+            sleep=asyncio.sleep,
+            requests_per_minute=llm.requests_per_minute,
+            tokens_per_minute=llm.tokens_per_minute,
+            concurrency=llm.concurrency,
+        ),
+        policy=RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds),
+        clock=clock,
+        chance=random.Random(),
     )
 
 

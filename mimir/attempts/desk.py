@@ -135,19 +135,30 @@ class Models(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where a worker's tools work, and what they may touch."""
+
+    run: str
+    task: Task
+    where: Path
+    """The workspace."""
+    base_commit: str
+    """What git shows inside."""
+    tree: str
+    """Of the workspace before the first call."""
+    lane: OpenLane
+    snapshot: Callable[[], Awaitable[str]]
+    artifacts: Sequence[str]
+    """Ids that `read_artifact` grants."""
+    protected: Sequence[str]
+    """Paths that the task's checks stand on."""
+
+
 class ToolMaker(Protocol):
     """Where tools come from; the only one who knows the concrete ones."""
 
-    def worker(
-        self,
-        run: str,
-        base: str,
-        task: Task,
-        where: Path,
-        lane: OpenLane,
-        snapshot: Callable[[], Awaitable[str]],
-        artifacts: Sequence[str],
-    ) -> Toolset:
+    def worker(self, bench: Bench) -> Toolset:
         """Return the worker's tools over its workspace."""
         ...
 

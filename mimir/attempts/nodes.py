@@ -9,7 +9,7 @@ from mimir.agents.citations import unsupported
 from mimir.agents.loop import Conversation, Services, Turn, converse
 from mimir.agents.stopwatch import Stopwatch
 from mimir.attempts import deliverable
-from mimir.attempts.desk import Desk
+from mimir.attempts.desk import Bench, Desk, OpenLane
 from mimir.attempts.judging import judge
 from mimir.attempts.machine import Phase
 from mimir.attempts.place import Place
@@ -98,15 +98,7 @@ async def _converse(desk: Desk, place: Place) -> Conversation:
 
     lane.on_live = on_live
     place.lane = lane
-    tools = desk.tools.worker(
-        desk.facts.id,
-        desk.start.base_commit,
-        desk.task,
-        desk.where,
-        lane,
-        place.snapshot,
-        desk.artifacts,
-    )
+    tools = desk.tools.worker(await _bench(desk, place, lane))
     name = lane_id(desk.facts.id, desk.task.id, desk.number, "worker")
     model = JournaledModel(desk.models.for_lane("worker", name, desk.start.model), lane)
     talk = await converse(
@@ -124,6 +116,22 @@ async def _converse(desk: Desk, place: Place) -> Conversation:
     )
     await lane.flush()
     return talk
+
+
+async def _bench(desk: Desk, place: Place, lane: OpenLane) -> Bench:
+    globs = [glob for check in desk.task.checks for glob in check.protect]
+    base = desk.start.base_tree
+    return Bench(
+        run=desk.facts.id,
+        task=desk.task,
+        where=desk.where,
+        base_commit=desk.start.base_commit,
+        tree=desk.start.tree,
+        lane=lane,
+        snapshot=place.snapshot,
+        artifacts=desk.artifacts,
+        protected=await desk.history.paths(base, globs) if globs else (),
+    )
 
 
 def _breaker(desk: Desk) -> Breaker:

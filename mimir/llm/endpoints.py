@@ -1,0 +1,116 @@
+"""The models of one process: an endpoint a provider, opened when it is first needed; wrapped in limits and retries.
+
+`play:FILE` as a model's name is a scripted model. Opening is the heavy part (the provider's library is imported then), so it waits.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mimir.domain.clock import Clock
+from mimir.domain.message import Answer, ModelRequest
+from mimir.llm.config import EndpointConfig, split_provider
+from mimir.llm.limits import LimitedModel, Limits
+from mimir.llm.protocol import ChatModel, Endpoint
+from mimir.llm.retrying import Chance, RetryingModel, RetryPolicy
+
+PLAY = "play:"
+
+
+class Endpoints:
+    """Where models come from; shared by all lanes of a process."""
+
+    def __init__(
+        self,
+        default: str,
+        config: Callable[[str], EndpointConfig],
+        *,
+        limits: Limits,
+        policy: RetryPolicy,
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            default: Name of the model where none is asked for; empty: the endpoint's own default.
+            config: The endpoint's settings for a model's name.
+            limits: Shared by all calls of the process.
+            policy: Of retries.
+            clock: For waiting.
+            chance: For the spread of waits.
+        """
+        self._default = default
+        self._config = config
+        self._limits = limits
+        self._policy = policy
+        self._clock = clock
+        self._chance = chance
+        self._open: dict[str, Endpoint] = {}
+        self._notices: list[str] = []
+
+    def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
+        """Return a role's model, bound to a lane.
+
+        Raises:
+            ConfigurationError: No key, or the provider's package is missing.
+        """
+        del role  # which model a role asks is decided by the settings, before this
+        name = model or self._default
+        inner = self._endpoint(name).for_lane(lane)
+        limited = LimitedModel(_Named(inner, split_provider(name)[1]), self._limits)
+        return RetryingModel(
+            limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
+        )
+
+    def notices(self) -> list[str]:
+        """Return what was learned of endpoints since the last call; each once."""
+        told, self._notices = self._notices, []
+        return told
+
+    def check(self) -> None:
+        """Say at once that the key is missing, before any work and any heavy import.
+
+        Raises:
+            ConfigurationError: What is missing.
+        """
+        if not self._default.startswith(PLAY) and not split_provider(self._default)[0]:
+            self._config(self._default).require_key()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for endpoint in self._open.values():
+            await endpoint.aclose()
+
+    def _endpoint(self, name: str) -> Endpoint:
+        key = name if name.startswith(PLAY) else split_provider(name)[0]
+        if key not in self._open:
+            self._open[key] = self._opened(name)
+        return self._open[key]
+
+    def _opened(self, name: str) -> Endpoint:
+        if name.startswith(PLAY):
+            from mimir.llm.plays.reading import load
+            from mimir.llm.scripted import ScriptedEndpoint
+
+            return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
+        from mimir.llm.langchain import Adaptation, open_model
+
+        def adapted(what: Adaptation) -> None:
+            self._notices.append(
+                f"{what.endpoint} does not take {what.parameter!r} for {what.model!r}: {what.change}."
+            )
+
+        return open_model(self._config(name), clock=self._clock, on_adapt=adapted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Asks for one model by its bare name: a provider's prefix is not part of it."""
+
+    inner: ChatModel
+    name: str
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        return await self.inner.ask(replace(request, model=self.name))
