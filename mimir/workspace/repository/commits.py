@@ -1,9 +1,12 @@
 """Commits: made without a work tree, the same from the same parts."""
 
+import re
 from collections.abc import Sequence
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.repository.hidden import DEFAULT_TIME, Hidden
+
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 async def commit(
@@ -54,3 +57,46 @@ async def tree_of(hidden: Hidden, id: str) -> str:
 async def parents_of(hidden: Hidden, id: str) -> tuple[str, ...]:
     """Return the parents of a commit."""
     return tuple((await hidden.git.word("show", "-s", "--format=%P", id)).split())
+
+
+async def trees_of(hidden: Hidden, ids: Sequence[str]) -> list[str]:
+    """Return the tree of each commit or tree, in this order; empty: there is none that can be read.
+
+    One look for all; git gives up at an object that is damaged, so then each is looked for alone.
+    """
+    asked = [id for id in dict.fromkeys(ids) if _ID.fullmatch(id)]
+    found = await _looked_up(hidden, asked)
+    if found is None:
+        alone = [await _looked_up(hidden, [id]) or [""] for id in asked]
+        found = [answer for one in alone for answer in one]
+    known = dict(zip(asked, found, strict=True))
+    return [known.get(id, "") for id in ids]
+
+
+async def _looked_up(hidden: Hidden, ids: Sequence[str]) -> list[str] | None:
+    """Return the trees; None: git gave up."""
+    if not ids:
+        return []
+    ended = await hidden.git.run(
+        *("cat-file", "--batch-check=%(objectname) %(objecttype)"),
+        stdin="".join(f"{id}^{{tree}}\n" for id in ids).encode(),
+        ok=None,
+    )
+    answers = [line.split(" ") for line in ended.word.split("\n")]
+    if ended.code != 0 or len(answers) != len(ids):
+        return None
+    return [answer[0] if answer[1:] == ["tree"] else "" for answer in answers]
+
+
+async def message_of(hidden: Hidden, id: str) -> str:
+    """Return the message of a commit.
+
+    Raises:
+        WorkspaceError: There is no such commit.
+    """
+    if not _ID.fullmatch(id):
+        raise WorkspaceError(f"{id[:80]!r} is no id of a commit.")
+    ended = await hidden.git.run("cat-file", "commit", id, ok=(0, 1, 128))
+    if ended.code != 0:
+        raise WorkspaceError(f"The history has no commit {id!r}.")
+    return ended.out.partition(b"\n\n")[2].decode("utf-8", "replace")

@@ -28,19 +28,22 @@ class _Wanted:
     place: str
 
 
-async def verify(hidden: Hidden, commits: Sequence[str]) -> list[str]:
-    """Name every object reachable from `commits` that is missing or not what it was; none: all is true.
+async def verify(hidden: Hidden, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
+    """Name every object reachable from these that is missing or not what it was; none: all is true.
 
     Objects that only the person's repository stores are looked for, not hashed, and not followed.
     """
-    problems, elsewhere = await asyncio.to_thread(_walk, hidden, commits)
+    problems, elsewhere = await asyncio.to_thread(_walk, hidden, commits, trees)
     return sorted([*problems, *await _missing(hidden, elsewhere)])
 
 
-def _walk(hidden: Hidden, commits: Sequence[str]) -> tuple[list[str], list[_Wanted]]:
+def _walk(
+    hidden: Hidden, commits: Sequence[str], trees: Sequence[str]
+) -> tuple[list[str], list[_Wanted]]:
     problems: list[str] = []
     elsewhere: list[_Wanted] = []
-    waiting = [_Wanted(id, "commit", f"commit {id[:12]}") for id in commits]
+    waiting = [_Wanted(id, "tree", "") for id in trees]
+    waiting += [_Wanted(id, "commit", f"commit {id[:12]}") for id in commits]
     seen = {one.id for one in waiting}
     algorithm = "sha256" if hidden.id_length == 64 else "sha1"
     while waiting:

@@ -1,13 +1,16 @@
 """Projects, histories and workspaces for the tests of this room."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from mimir.workspace.git import Base, History
+from mimir.workspace.sandbox import Sandbox, SandboxConfig
 from tests.support.projects import make_project, write_files
 
 OpenHistory = Callable[[Path], Awaitable[History]]
@@ -85,3 +88,53 @@ async def place(empty_place: Place) -> Place:
     """A workspace filled from the base."""
     await empty_place.fill()
     return empty_place
+
+
+class RealClock:
+    """A clock that runs; durations of real commands are what it is for."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+MakeSandbox = Callable[..., Sandbox]
+
+
+@pytest.fixture
+def make_sandbox(tmp_path: Path) -> MakeSandbox:
+    """Make a sandbox with these settings."""
+
+    def made(programs: Sequence[Path] | None = None, **settings: object) -> Sandbox:
+        config = SandboxConfig(**settings)  # type: ignore[arg-type]
+        return Sandbox(config, scratch=tmp_path / "scratch", clock=RealClock(), programs=programs)
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A sandbox as it is by default; its probe is made once."""
+    return Sandbox(SandboxConfig(), scratch=tmp_path_factory.mktemp("scratch"), clock=RealClock())
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace."""
+    where = tmp_path / "room" / "workspace"
+    where.mkdir(parents=True, mode=0o700)
+    return where
+
+
+def is_running(mark: str) -> bool:
+    """Say whether any process of this machine has `mark` among its arguments."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                if mark.encode() in (process / "cmdline").read_bytes():
+                    return True
+            except OSError:
+                continue
+    return False

@@ -1,0 +1,1 @@
+"""The parts that `workspace.sandbox.Sandbox` is made of; entered through it alone."""

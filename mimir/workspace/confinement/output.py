@@ -1,0 +1,49 @@
+"""What a command said, bounded: its beginning, its end, and how much there was."""
+
+import hashlib
+from collections import deque
+
+
+class Output:
+    """Takes pieces of any size; holds at most `limit` bytes of them."""
+
+    def __init__(self, limit: int) -> None:
+        self._head_limit = limit // 3
+        self._tail_limit = limit - self._head_limit
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._hash = hashlib.sha256()
+        self.total = 0
+        """Bytes that were said."""
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self.total += len(piece)
+        self._hash.update(piece)
+        room = self._head_limit - len(self._head)
+        if room > 0:
+            self._head += piece[:room]
+            piece = piece[room:]
+        if not piece:
+            return
+        self._tail.append(piece)
+        self._tail_bytes += len(piece)
+        while self._tail_bytes - len(self._tail[0]) >= self._tail_limit:
+            self._tail_bytes -= len(self._tail.popleft())
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all that was said, also of what was not kept."""
+        return self._hash.hexdigest()
+
+    @property
+    def text(self) -> str:
+        """What was kept; a mark stands where something is missing."""
+        tail = b"".join(self._tail)[-self._tail_limit :] if self._tail_limit else b""
+        missing = self.total - len(self._head) - len(tail)
+        head_text = self._head.decode("utf-8", "replace")
+        tail_text = tail.decode("utf-8", "replace")
+        if missing <= 0:
+            return (bytes(self._head) + tail).decode("utf-8", "replace")
+        return f"{head_text}\n… {missing} bytes are left out here …\n{tail_text}"

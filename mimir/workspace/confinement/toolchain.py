@@ -1,0 +1,159 @@
+"""What a command needs of this machine: interpreters, environments, the system's directories.
+
+Looks at the file system, starts nothing. What is found is bound read-only; homes are never bound, only the parts of
+them that an interpreter consists of.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SYSTEM = ("/usr",)
+"""Bound whole."""
+SYSTEM_ALIASES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Links into /usr on most systems, directories on others."""
+SYSTEM_PARTS = (
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/nsswitch.conf",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/fonts",
+    "/etc/os-release",
+    "/etc/debian_version",
+)
+"""Bound where they exist; nothing here is secret or a person's."""
+_SYSTEM_PATTERNS = ("java-*", "python3*")
+"""In /etc: what the system's own programs cannot start without."""
+SYSTEM_PATH = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+)
+ENVIRONMENTS = (".venv", "venv")
+"""Where a project keeps its Python environment, the first that exists."""
+DEPENDENCIES = (*ENVIRONMENTS, "node_modules")
+
+_PARTS_OF_PYTHON = ("bin", "lib", "lib64", "libexec", "include")
+_PARTS_OF_ENVIRONMENT = (*_PARTS_OF_PYTHON, "share", "pyvenv.cfg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind:
+    """A directory or file of this machine, and where the sandbox has it."""
+
+    source: Path
+    target: str
+
+
+def interpreter() -> Path:
+    """Return the interpreter that runs mimir, without the links of its environment."""
+    return Path(os.path.realpath(sys.executable))
+
+
+@cache
+def engine_binds() -> tuple[Bind, ...]:
+    """Return the interpreter and the environment that run mimir."""
+    binds = [*python_binds(Path(sys.base_prefix)), *python_binds(interpreter().parent.parent)]
+    if sys.prefix != sys.base_prefix:
+        binds += [bind for name in _PARTS_OF_ENVIRONMENT for bind in whole(Path(sys.prefix) / name)]
+    return binds
+
+
+def engine_path() -> list[str]:
+    """Return where the programs of mimir's environment are."""
+    return list(dict.fromkeys((f"{sys.prefix}/bin", f"{sys.base_prefix}/bin")))
+
+
+def environment_binds(environment: Path) -> list[Bind]:
+    """Return what a Python environment rests on: the interpreter that `pyvenv.cfg` calls its home."""
+    homes = {_home(environment), _target(environment / "bin/python")}
+    return [bind for home in homes if home is not None for bind in python_binds(home.parent)]
+
+
+def python_binds(prefix: Path) -> list[Bind]:
+    """Return the parts of a Python installation, under the path given and under the real one.
+
+    Only what is part of it: a prefix such as `~/.local` holds other things too. What is no installation gives nothing.
+    """
+    binds: list[Bind] = []
+    for top in dict.fromkeys((prefix, Path(os.path.realpath(prefix)))):
+        if not is_system(top) and any(top.glob("lib*/python3*/os.py")):
+            for name in _PARTS_OF_PYTHON:
+                binds += whole(top / name) if (top / name).is_dir() else []
+    return binds
+
+
+def whole(path: Path) -> list[Bind]:
+    """Return a path bound where it is, and where its links lead; nothing if the system has it anyway."""
+    real = Path(os.path.realpath(path))
+    if not real.exists():
+        return []
+    return [
+        Bind(source=real, target=str(place))
+        for place in dict.fromkeys((path, real))
+        if not is_system(place)
+    ]
+
+
+@cache
+def system_parts() -> tuple[str, ...]:
+    """Return the parts of the system outside /usr that exist here."""
+    found = [part for part in SYSTEM_PARTS if Path(part).exists()]
+    return found + sorted(
+        str(p) for pattern in _SYSTEM_PATTERNS for p in Path("/etc").glob(pattern)
+    )
+
+
+def is_system(path: Path) -> bool:
+    """Say whether a path lies in a directory that is bound whole."""
+    return path.is_relative_to("/usr") or any(
+        path.is_relative_to(alias) and Path(alias).is_symlink() for alias in SYSTEM_ALIASES
+    )
+
+
+def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
+    """Return the project's dependency folders: where they are in it, and the real directory."""
+    found: list[tuple[str, Path]] = []
+    for name in dict.fromkeys((*DEPENDENCIES, *share)):
+        real = Path(os.path.realpath(project / name))
+        if real.is_dir():
+            found.append((name.strip("/"), real))
+    return found
+
+
+def search_path(first: Iterable[str]) -> str:
+    """Join the places where programs are looked for: `first`, then mimir's environment, then the system."""
+    return ":".join(dict.fromkeys((*first, *engine_path(), *SYSTEM_PATH)))
+
+
+def _home(environment: Path) -> Path | None:
+    try:
+        text = (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if key.strip().lower() == "home" and value.strip().startswith("/"):
+            return Path(value.strip())
+    return None
+
+
+def _target(python: Path) -> Path | None:
+    """Return the directory of the interpreter that an environment's link leads to."""
+    return Path(os.path.realpath(python)).parent if python.is_symlink() else None
