@@ -15,7 +15,7 @@ CHAINS = "chains"
 MAX_REQUEST_CHARS = 1_000_000
 _TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TIME = re.compile(
-    r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m?)?(?:(?P<s>\d+(?:\.\d+)?)s)?"
+    r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
 )
 _TO_WRITE = 'mimir execute "what you want"'
 

@@ -1,0 +1,281 @@
+"""A stand-in for `mimir.app`: what the command line asks of it is noted, and what it answers is what the test says."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import Event, EventKind
+from mimir.domain.plan import Plan, Task
+from mimir.domain.run import Apply, Ending, Limits
+from mimir.errors import UsageError
+from mimir.settings import Loaded
+
+RUN = "run-1"
+PLAN = """\
+# Plan: Limiter
+**Goal:** A limiter
+## Tasks
+### task-0: Look
+**Task ID:** task-0
+**Title:** Look
+**Agent Role Description:** Engineer
+**Prompt:**
+<prompt>
+Look.
+</prompt>
+**Dependencies:**
+**Estimated Tool Calls:** 8
+**QC Agent Role Description:** Reviewer
+**Verification Criteria:**
+- [ ] (100 pts) c1: it is there
+**Checks:**
+```yaml
+- id: unit
+  criteria: [c1]
+  run: [python, -m, pytest, -q]
+  kind: hold
+```
+### task-1: Build
+**Task ID:** task-1
+**Title:** Build
+**Agent Role Description:** Engineer
+**Prompt:**
+<prompt>
+Build.
+</prompt>
+**Dependencies:** task-0
+**Estimated Tool Calls:** 8
+**QC Agent Role Description:** Reviewer
+**Verification Criteria:**
+- [ ] (60 pts) [critical] c1: it works
+- [ ] (40 pts) c2: it is small
+**Checks:**
+```yaml
+- id: unit
+  criteria: [c1]
+  run: [python, -m, pytest, -q]
+  kind: flip
+```
+"""
+"""Two tasks, nothing to complain about."""
+CREATED = Event(
+    seq=1,
+    kind=EventKind.RUN_CREATED,
+    run=RUN,
+    at="2026-01-02T03:04:05.000000Z",
+    data={"name": "Limiter", "tasks": ["task-0", "task-1"]},
+)
+DONE = Ending(
+    run=RUN,
+    outcome=RunStatus.COMPLETED,
+    exit_code=0,
+    plan_path="chains/limiter/chain-output.md",
+    report_path="chains/limiter/execution-report.md",
+    applied=("a.py",),
+    seal="5ea1",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What one command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def shape(self) -> Mapping[str, object]:
+        """The one JSON object that was printed."""
+        return cast("Mapping[str, object]", json.loads(self.out))
+
+
+Mimir = Callable[..., Said]
+
+
+def event(kind: EventKind, task: str = "", attempt: int = 0, /, **data: object) -> Event:
+    """Return an event; its number is given when it is told."""
+    return Event(seq=0, kind=kind, run=RUN, at=CREATED.at, task=task, attempt=attempt, data=data)
+
+
+def numbered(events: Sequence[Event]) -> list[Event]:
+    """Return the events with numbers from 1, a second apart."""
+    return [
+        replace(one, seq=n, at=f"2026-01-02T03:04:{5 + n - 1:02d}.000000Z")
+        for n, one in enumerate(events, start=1)
+    ]
+
+
+@dataclass(slots=True, kw_only=True)
+class FakePlanned:
+    run: str = "plan-1"
+    path: str = "chains/limiter/chain-output.md"
+    plan: Plan = field(
+        default_factory=lambda: Plan(
+            title="Limiter",
+            tasks=(Task(id="task-0", title="Look", prompt="Look.", worker_role="Engineer"),),
+        )
+    )
+    findings: tuple[object, ...] = ()
+    exit_code: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeVerified:
+    run: str = RUN
+    ok: bool = True
+    records: int = 7
+    seal: str = "5ea1"
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeDiagnosis:
+    what: str
+    ok: bool
+    detail: str = ""
+    fix: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeMimir:
+    """Answers; `asked` is what it was asked, in order."""
+
+    store_uri: str = "sqlite:.mimir/mimir.db"
+    planned: FakePlanned = field(default_factory=FakePlanned)
+    story: Sequence[Event] = (CREATED,)
+    """What happens while the run is driven; numbers are given by place."""
+    told_before: int = 0
+    """How many of them had happened before."""
+    ending: Ending = DONE
+    hangs: bool = False
+    """True: the run goes on until it is cancelled."""
+    rests: bool = True
+    """False: cancelled, it does not come to rest."""
+    raises: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])
+    """By verb."""
+    verified: FakeVerified = field(default_factory=FakeVerified)
+    diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(what="git", ok=True, detail="found"),)
+    report_text: str = "# Report\n"
+    state: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What `status` says beyond its own."""
+    asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    opened: list[tuple[Path, Loaded, bool]] = field(default_factory=list[tuple[Path, Loaded, bool]])
+    _told: list[Event] = field(default_factory=list[Event])
+
+    def _note(self, verb: str, *rest: object) -> None:
+        self.asked.append((verb, *rest))
+        if verb in self.raises:
+            raise self.raises[verb]
+
+    async def plan(
+        self, request: str, *, ecko: bool, output: str | None, model: str
+    ) -> FakePlanned:
+        self._note("plan", request, ecko, output, model)
+        return self.planned
+
+    async def create_run(
+        self, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits, from_run: str = ""
+    ) -> str:
+        tasks = tuple(task.id for task in plan.tasks)
+        self._note("create_run", tasks, plan_path, tuple(only), limits, from_run)
+        return RUN
+
+    async def drive(
+        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+    ) -> Ending:
+        self._note("drive", run, workers, apply, limits, resumed)
+        for one in numbered(self.story)[self.told_before :]:
+            self._told.append(one)
+            await asyncio.sleep(0)
+        if self.hangs:
+            await self._hang()
+        return self.ending
+
+    async def _hang(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            while not self.rests:
+                await asyncio.wait({asyncio.ensure_future(asyncio.Event().wait())})
+            paused = event(EventKind.RUN_FINISHED, outcome="paused", reason="interrupted")
+            self._told.append(replace(paused, seq=len(self._told) + 1))
+            raise
+
+    async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
+        self._note("find_run", run, resumable)
+        if run is not None and not RUN.startswith(run):
+            raise UsageError(f"There is no run {run!r}.", next_step=f"Nearest: {RUN}.")
+        return RUN
+
+    async def events(self, run: str, after: int) -> Sequence[Event]:
+        happened = self._told or numbered(self.story)[: self.told_before]
+        return [one for one in happened if one.seq > after]
+
+    async def status(self, run: str) -> Mapping[str, object]:
+        self._note("status", run)
+        counts = {"executed": 2, "judged": 1, "unverified": 0, "failed": 0}
+        task = {"id": "task-0", "title": "Look", "status": "completed", "attempts": 1}
+        task |= {"score": 100.0, "criteria": counts, "tool_calls": 3, "limit": 12}
+        shape = {"run": run, "status": "completed", "outcome": "completed", "tasks": [task]}
+        return {**shape, **self.state}
+
+    async def report(self, run: str) -> tuple[str, str]:
+        self._note("report", run)
+        return "chains/limiter/execution-report.md", self.report_text
+
+    async def report_json(self, run: str) -> Mapping[str, object]:
+        self._note("report_json", run)
+        return {"run": run, "outcome": "completed"}
+
+    async def cancel(self, run: str) -> None:
+        self._note("cancel", run)
+
+    async def apply(self, run: str, *, commit: bool) -> Ending:
+        self._note("apply", run, commit)
+        return self.ending
+
+    async def verify(self, run: str, seal: str) -> FakeVerified:
+        self._note("verify", run, seal)
+        return self.verified
+
+    async def doctor(self) -> Sequence[FakeDiagnosis]:
+        self._note("doctor")
+        return self.diagnoses
+
+    async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
+        self._note("plan_size", tuple(task.id for task in plan.tasks))
+        return len(plan.tasks), 236, 1_200_000
+
+    def calls(self, verb: str) -> list[tuple[object, ...]]:
+        """Return what a verb was asked with."""
+        return [call[1:] for call in self.asked if call[0] == verb]
+
+
+def module(mimir: FakeMimir) -> ModuleType:
+    """Return a module that opens `mimir`."""
+
+    @asynccontextmanager
+    async def opened(
+        project: Path, loaded: Loaded, *, create: bool = True
+    ) -> AsyncGenerator[FakeMimir]:
+        mimir.opened.append((project, loaded, create))
+        if "open" in mimir.raises:
+            raise mimir.raises["open"]
+        yield mimir
+
+    fake = ModuleType("mimir.app")
+    fake.__dict__["open"] = opened
+    return fake
+
+
+def install(mimir: FakeMimir) -> None:
+    """Put `mimir` in the place of the real one, in this process."""
+    sys.modules["mimir.app"] = module(mimir)

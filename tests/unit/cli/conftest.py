@@ -1,0 +1,39 @@
+"""A project with a plan, and a mimir that answers what the test says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mimir.cli.main import run
+from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, module
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own directory with the plan `limiter`, entered."""
+    folder = tmp_path / "chains" / "limiter"
+    folder.mkdir(parents=True)
+    (folder / "chain-output.md").write_text(PLAN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMimir:
+    """What stands in for mimir behind the commands."""
+    mimir = FakeMimir()
+    monkeypatch.setitem(sys.modules, "mimir.app", module(mimir))
+    return mimir
+
+
+@pytest.fixture
+def mimir(project: Path, fake: FakeMimir, capsys: pytest.CaptureFixture[str]) -> Mimir:
+    """Run a command line in the project."""
+
+    def called(*arguments: str) -> Said:
+        code = run(arguments)
+        said = capsys.readouterr()
+        return Said(code=code, out=said.out, err=said.err)
+
+    return called

@@ -1,0 +1,459 @@
+"""Arguments, exit codes and words of each command, against a mimir that answers what the test says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.run import Ending, Limits
+from mimir.errors import BusyError, ConfigurationError, Paused, UsageError
+from mimir.planning.diagnostics import Finding
+from tests.support.fake_app import (
+    CREATED,
+    DONE,
+    RUN,
+    FakeDiagnosis,
+    FakeMimir,
+    FakePlanned,
+    FakeVerified,
+    Mimir,
+    event,
+)
+
+FINDING = Finding(
+    code="plan-cycle",
+    severity="error",
+    message="a → b → a",
+    suggestion="Take one away.",
+    line=4,
+    column=2,
+)
+STOPPED = Ending(
+    run=RUN,
+    outcome=RunStatus.PAUSED,
+    exit_code=75,
+    message="The budget is used up.",
+    next_step=f"mimir resume {RUN} --max-calls 20",
+)
+
+
+def ended(outcome: RunStatus, code: int, /, **more: object) -> Ending:
+    return replace(DONE, outcome=outcome, exit_code=code, **more)  # pyright: ignore[reportArgumentType]
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "next_step"),
+    [
+        (["exekute"], "Did you mean mimir execute?"),
+        (["zzzzzz"], "See: mimir --help"),
+        (["execute", "--wrkers", "2"], "Did you mean --workers?"),
+        (["status", "--jsn"], "Did you mean --json?"),
+        (["execute", "--workers", "none"], "See: mimir execute --help"),
+        (["execute", "--workers", "0"], "See: mimir execute --help"),
+        (["execute", "--apply", "maybe"], "See: mimir execute --help"),
+        (["cancel"], "See: mimir cancel --help"),
+        (["status", "a", "b"], "See: mimir status --help"),
+        (["execute", "--time-limit", "soon", "--yes"], "Write minutes: 30, 30m, 2h or 1h30m."),
+        (["execute", "limitr", "--yes"], "Did you mean limiter?"),
+        (["execute", "limiter", "--only", "task-11", "--yes"], "Did you mean task-1?"),
+        (["execute", "limiter"], "Add --yes to run without being asked."),
+        (["execute", "Add a limiter"], "Add --yes to run without being asked."),
+        (["check", "limitr"], "Did you mean limiter?"),
+        (["chain"], 'Write it: mimir chain "what you want"'),
+        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove that one."),
+    ],
+)
+def test_wrong_usage_is_two_and_names_the_way_on(
+    arguments: list[str], next_step: str, mimir: Mimir, fake: FakeMimir
+):
+    said = mimir(*arguments)
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == f"next: {next_step}"
+    assert len(said.err.splitlines()) <= 3
+    assert fake.opened == []
+
+
+def test_an_argument_with_control_bytes_does_not_reach_the_terminal(mimir: Mimir):
+    said = mimir("\x1b[2Jexecute")
+    assert said.code == 2
+    assert "\x1b" not in said.err
+
+
+def test_a_traceback_is_shown_on_demand_only(mimir: Mimir, fake: FakeMimir):
+    fake.raises = {"status": ZeroDivisionError("oops")}
+    quiet, loud = mimir("status"), mimir("status", "--debug")
+    assert (quiet.code, loud.code) == (70, 70)
+    assert "Traceback" not in quiet.err
+    assert "Traceback" in loud.err
+    assert "ZeroDivisionError: oops" in quiet.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("x"), 2),
+        (BusyError("x"), 75),
+        (ConfigurationError("x"), 78),
+        (Paused("x", reason="configuration", exit_code=78), 78),
+    ],
+)
+def test_errors_of_the_facade_become_exit_codes(
+    error: Exception, code: int, mimir: Mimir, fake: FakeMimir
+):
+    fake.raises = {"drive": error}
+    said = mimir("execute", "limiter", "--yes")
+    assert said.code == code
+    assert said.err.splitlines()[-1] == "error: x"
+
+
+# Common options
+
+
+def test_store_json_and_debug_go_before_the_command_too(mimir: Mimir, fake: FakeMimir):
+    before = mimir("--store", "a.db", "--json", "status")
+    behind = mimir("status", "--json", "--store", "a.db")
+    assert before.shape == behind.shape
+    assert [loaded.settings.store for _, loaded, _ in fake.opened] == ["a.db", "a.db"]
+
+
+def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir, project: Path):
+    (project / "mimir.toml").write_text('sandbox = "none"\n')
+    said = mimir("status")
+    assert said.code == 0
+    assert said.err.startswith("warning: The project's settings name 'sandbox'")
+
+
+def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
+    (project / "mimir.toml").write_text("wrkers = 3\n")
+    assert mimir("status").code == 78
+
+
+# chain
+
+
+def test_chain_plans_the_request_and_says_what_to_do_next(mimir: Mimir, fake: FakeMimir):
+    said = mimir("chain", "Add a limiter", "--ecko", "--model", "m", "--output", "new.md")
+    assert said.code == 0
+    assert fake.calls("plan") == [("Add a limiter", True, "new.md", "m")]
+    assert said.out.splitlines() == [
+        "chains/limiter/chain-output.md can run: 1 task.",
+        "next: mimir execute chains/limiter",
+    ]
+
+
+def test_chain_with_a_plan_that_cannot_run_is_65_and_names_the_findings(
+    mimir: Mimir, fake: FakeMimir
+):
+    fake.planned = FakePlanned(findings=(FINDING,), exit_code=65)
+    said = mimir("chain", "Add a limiter")
+    assert said.code == 65
+    assert said.out.splitlines() == [
+        "chains/limiter/chain-output.md:4:2: error plan-cycle: a → b → a",
+        "    Take one away.",
+        "chains/limiter/chain-output.md cannot run: 1 task, 1 error.",
+        "next: mimir check chains/limiter",
+    ]
+
+
+def test_chain_for_scripts_is_one_object(mimir: Mimir, fake: FakeMimir):
+    fake.planned = FakePlanned(findings=(FINDING,), exit_code=65)
+    said = mimir("chain", "Add a limiter", "--json")
+    assert said.code == 65
+    assert said.shape["path"] == "chains/limiter/chain-output.md"
+    assert said.shape["run"] == "plan-1"
+    assert [task["id"] for task in said.shape["tasks"]] == ["task-0"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+
+
+# execute and resume
+
+
+def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir, fake: FakeMimir):
+    said = mimir("execute", "--yes")
+    assert said.code == 0
+    assert fake.calls("create_run") == [
+        (("task-0", "task-1"), "chains/limiter/chain-output.md", (), Limits(), "")
+    ]
+    assert fake.calls("drive") == [(RUN, 4, "auto", Limits(), False)]
+    assert said.out.splitlines() == [
+        "   0:00  run           RunCreated: Limiter (2 tasks)",
+        "completed",
+        "1 of 1 tasks completed; criteria: 2 executed, 1 judged",
+        "plan: chains/limiter/chain-output.md",
+        "report: chains/limiter/execution-report.md",
+        "store: .mimir/mimir.db",
+        "seal: 5ea1",
+        "applied: 1 files in your directory",
+        "next: mimir report run-1",
+        "next: mimir verify run-1",
+    ]
+
+
+def test_execute_hands_on_what_its_flags_say(mimir: Mimir, fake: FakeMimir):
+    budget = ["--max-calls", "9", "--max-tokens", "99", "--time-limit", "2h"]
+    more = ["--workers", "7", "--apply", "never", "--from", "run", "--model", "m"]
+    said = mimir("execute", "limiter", "--yes", "--only", "task-0", *budget, *more)
+    limits = Limits(max_calls=9, max_tokens=99, seconds=7200)
+    assert said.code == 0
+    assert fake.calls("create_run")[0][2:] == (("task-0",), limits, RUN)
+    assert fake.calls("drive") == [(RUN, 7, "never", limits, False)]
+    assert fake.opened[0][1].settings.llm.model == "m"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (RunStatus.COMPLETED, 0),
+        (RunStatus.COMPLETED_WITH_GAPS, 1),
+        (RunStatus.FAILED, 1),
+        (RunStatus.CANCELLED, 1),
+        (RunStatus.PAUSED, 75),
+    ],
+)
+def test_the_outcome_is_the_exit_code(outcome: RunStatus, code: int, mimir: Mimir, fake: FakeMimir):
+    fake.ending = ended(outcome, code)
+    said = mimir("execute", "--yes")
+    assert said.code == code
+    assert outcome.value in said.out.splitlines()
+
+
+def test_a_failed_run_names_how_to_keep_what_is_done(mimir: Mimir, fake: FakeMimir):
+    fake.ending = ended(RunStatus.FAILED, 1, applied=(), message="task-1 failed.")
+    said = mimir("execute", "--yes")
+    assert "failed: task-1 failed." in said.out
+    assert said.out.splitlines()[-1] == (
+        "next: mimir execute chains/limiter/chain-output.md --from run-1"
+    )
+
+
+def test_a_paused_run_says_why_and_how_to_go_on(mimir: Mimir, fake: FakeMimir):
+    fake.ending = STOPPED
+    said = mimir("execute", "--yes")
+    assert said.code == 75
+    assert "paused: The budget is used up." in said.out
+    assert said.out.splitlines()[-1] == f"next: {STOPPED.next_step}"
+
+
+def test_files_that_the_person_changed_are_named(mimir: Mimir, fake: FakeMimir):
+    fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b.py", "c.py"))
+    said = mimir("execute", "--yes")
+    assert "not applied: you changed these meanwhile: b.py, c.py" in said.out
+    assert said.out.splitlines()[-1] == "next: mimir apply run-1"
+
+
+def test_for_scripts_there_are_events_and_nothing_else(mimir: Mimir, fake: FakeMimir):
+    fake.story = (
+        CREATED,
+        event(EventKind.TOOL_CALLED, "task-0", 1, role="worker", seq=0, title="\x1b[2Jls"),
+        event(EventKind.RUN_FINISHED, outcome="completed"),
+    )
+    said = mimir("execute", "--yes", "--json")
+    told = [json.loads(line) for line in said.out.splitlines()]
+    assert [(one["seq"], one["event"]) for one in told] == [
+        (1, "RunCreated"),
+        (2, "ToolCalled"),
+        (3, "RunFinished"),
+    ]
+    assert told[-1]["outcome"] == "completed"
+    assert "\x1b" not in said.out
+    assert said.err == ""
+
+
+def test_for_scripts_a_pause_is_explained_beside_the_events(mimir: Mimir, fake: FakeMimir):
+    fake.ending = STOPPED
+    said = mimir("execute", "--yes", "--json")
+    assert said.code == 75
+    assert len(said.out.splitlines()) == 1
+    assert said.err.splitlines() == [
+        "paused: The budget is used up.",
+        f"next: {STOPPED.next_step}",
+    ]
+
+
+def test_execute_of_a_request_plans_and_runs(mimir: Mimir, fake: FakeMimir):
+    said = mimir("execute", "Add a limiter", "--yes", "--ecko")
+    assert said.code == 0
+    assert [name for name, *_ in fake.asked][:2] == ["plan", "create_run"]
+    assert fake.calls("plan") == [("Add a limiter", True, None, "")]
+    assert fake.calls("create_run")[0][:2] == (("task-0",), "chains/limiter/chain-output.md")
+
+
+def test_execute_of_a_request_for_scripts_tells_of_the_run_alone(mimir: Mimir):
+    said = mimir("execute", "Add a limiter", "--yes", "--json")
+    assert [json.loads(line)["run"] for line in said.out.splitlines()] == [RUN]
+
+
+def test_a_request_whose_plan_cannot_run_is_65_and_nothing_is_run(mimir: Mimir, fake: FakeMimir):
+    fake.planned = FakePlanned(findings=(FINDING,), exit_code=65)
+    said = mimir("execute", "Add a limiter", "--yes")
+    assert said.code == 65
+    assert "chain-output.md:4:2: error plan-cycle" in said.err
+    assert fake.calls("create_run") == []
+
+
+def test_flags_of_a_request_are_refused_with_a_plan(mimir: Mimir):
+    assert mimir("execute", "limiter", "--ecko", "--yes").code == 2
+
+
+def test_a_plan_with_errors_is_65_before_anything_is_opened(
+    mimir: Mimir, fake: FakeMimir, project: Path
+):
+    plan = project / "chains" / "limiter" / "chain-output.md"
+    plan.write_text(
+        plan.read_text().replace("**Dependencies:** task-0", "**Dependencies:** task-7")
+    )
+    said = mimir("execute", "limiter", "--yes")
+    assert said.code == 65
+    assert "error dependency-unknown" in said.err
+    assert fake.opened == []
+
+
+def test_resume_goes_on_with_new_totals(mimir: Mimir, fake: FakeMimir):
+    fake.told_before = 1
+    fake.story = (CREATED, event(EventKind.RUN_RESUMED))
+    said = mimir("resume", "run", "--workers", "2", "--max-calls", "50", "--model", "m")
+    assert said.code == 0
+    assert fake.calls("find_run") == [("run", True)]
+    assert fake.calls("drive") == [(RUN, 2, "auto", Limits(max_calls=50), True)]
+    assert fake.opened[0][2] is False
+    assert said.out.splitlines()[0] == "   0:00  run           RunResumed"
+
+
+def test_a_run_that_was_begun_without_applying_is_resumed_so(mimir: Mimir, fake: FakeMimir):
+    fake.state = {"apply": "never"}
+    mimir("resume")
+    mimir("resume", "--apply", "commit")
+    assert [call[2] for call in fake.calls("drive")] == ["never", "commit"]
+
+
+def test_cancel_ends_the_run_that_is_named(mimir: Mimir, fake: FakeMimir):
+    said = mimir("cancel", "run-1")
+    assert said.code == 0
+    assert fake.calls("cancel") == [(RUN,)]
+    assert said.out.splitlines()[0] == "cancelled: run-1"
+    assert mimir("cancel", "run-1", "--json").shape["outcome"] == "cancelled"
+
+
+def test_a_run_that_is_not_there_names_the_nearest(mimir: Mimir):
+    said = mimir("cancel", "walk")
+    assert said.code == 2
+    assert said.err.splitlines()[-1] == "next: Nearest: run-1."
+
+
+def test_apply_brings_files_or_names_what_was_changed(mimir: Mimir, fake: FakeMimir):
+    assert mimir("apply", "--commit").out.splitlines() == ["1 files applied.", "  a.py"]
+    assert fake.calls("apply") == [(RUN, True)]
+    fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b\x1b[2J.py",))
+    said = mimir("apply")
+    assert said.code == 1
+    assert said.out.splitlines()[1] == "  b\\x1b[2J.py"
+    assert mimir("apply", "--json").shape["conflicts"] == ["b\x1b[2J.py"]
+
+
+# Looking
+
+
+def test_status_says_where_each_task_stands(mimir: Mimir, fake: FakeMimir):
+    fake.state = {"elapsed_seconds": 62, "calls": 12, "tokens": 3456, "title": "Limiter"}
+    said = mimir("status")
+    assert said.code == 0
+    assert fake.opened[0][2] is False
+    assert said.out.splitlines() == [
+        "run-1  completed",
+        "title: Limiter",
+        "used: 1:02, 12 model calls, 3,456 tokens",
+        "  task    phase      try  score    calls  criteria",
+        "✔ task-0  completed    1    100     3/12  2x 1j",
+        "criteria: x executed, j judged, u unverified, f failed",
+        "next: mimir report run-1",
+        "next: mimir verify run-1",
+    ]
+
+
+def test_status_for_scripts_has_the_documented_shape(mimir: Mimir):
+    shape = mimir("status", "--json").shape
+    assert shape["schema"] == 1
+    assert {"run", "status", "outcome", "tasks"} <= set(shape)
+
+
+def test_report_prints_what_was_written_without_what_a_terminal_obeys(
+    mimir: Mimir, fake: FakeMimir
+):
+    fake.report_text = "# Report\n\x1b]0;owned\x07\n"
+    said = mimir("report")
+    assert said.code == 0
+    assert said.out == "# Report\n\\x1b]0;owned\\x07\n"
+    assert said.err == "report: chains/limiter/execution-report.md\n"
+    assert mimir("report", "--json").shape == {"schema": 1, "run": RUN, "outcome": "completed"}
+
+
+def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
+    assert mimir("verify", "--seal", "5ea1").code == 0
+    assert fake.calls("verify") == [(RUN, "5ea1")]
+    fake.verified = FakeVerified(ok=False, problems=("run-1/task-0/1#00003: edited",))
+    said = mimir("verify")
+    assert said.code == 1
+    assert said.out.splitlines() == [
+        "run-1: 1 of 7 records are not what was sealed:",
+        "  run-1/task-0/1#00003: edited",
+    ]
+    shape = mimir("verify", "--json").shape
+    assert shape["ok"] is False
+    assert shape["problems"] == ["run-1/task-0/1#00003: edited"]
+
+
+def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimir):
+    no_model = FakeDiagnosis(what="model", ok=False, detail="none", fix="Set MIMIR_MODEL.")
+    fake.diagnoses = (FakeDiagnosis(what="git", ok=True, detail="2.39"), no_model)
+    said = mimir("doctor")
+    assert said.code == 0
+    assert said.out.splitlines() == ["✔ git: 2.39", "✘ model: none", "    Set MIMIR_MODEL."]
+    fake.diagnoses = (FakeDiagnosis(what="sandbox", ok=False, detail="no bwrap"),)
+    assert mimir("doctor").code == 69
+    assert mimir("doctor", "--json").shape["ok"] is False
+
+
+# Orientation
+
+
+def test_alone_mimir_says_where_one_is_in_twelve_lines(
+    mimir: Mimir, fake: FakeMimir, project: Path
+):
+    (project / ".mimir").mkdir()
+    (project / ".mimir" / "mimir.db").touch()
+    said = mimir()
+    assert said.code == 0
+    assert len(said.out.splitlines()) <= 12
+    assert "plan:  chains/limiter" in said.out
+    assert "run:   run-1 completed" in said.out
+    assert fake.opened[0][2] is False
+
+
+def test_in_an_empty_directory_it_opens_nothing_and_names_the_keyless_way(
+    mimir: Mimir, fake: FakeMimir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    said = mimir()
+    assert said.code == 0
+    assert "mimir demo" in said.out
+    assert "MIMIR_MODEL" in said.out
+    assert fake.opened == []
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_store_that_cannot_be_read_does_not_stand_in_the_way(
+    mimir: Mimir, fake: FakeMimir, project: Path
+):
+    (project / ".mimir").mkdir()
+    (project / ".mimir" / "mimir.db").touch()
+    fake.raises = {"open": ConfigurationError("a newer schema")}
+    said = mimir()
+    assert said.code == 0
+    assert "a newer schema" in said.err

@@ -1,0 +1,92 @@
+"""Signals in this very process, with an end that is only noted."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from mimir.cli.stopping import Stop
+
+
+class Noted:
+    """What would have ended the process."""
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+        self.mended = 0
+
+    def leave(self, code: int) -> None:
+        self.codes.append(code)
+
+    def mend(self) -> None:
+        self.mended += 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(number: signal.Signals):
+    noted, rested = Noted(), list[str]()
+
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            rested.append("paused")
+            raise
+
+    before = signal.getsignal(number)
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.mend, noted.leave).run(work())
+    assert rested == ["paused"]
+    assert noted.codes == []
+    assert signal.getsignal(number) == before
+
+
+def test_the_second_signal_ends_at_once_and_mends_the_terminal():
+    noted = Noted()
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.mend, noted.leave).run(work())
+    assert noted.codes == [130]
+    assert noted.mended == 1
+
+
+def test_a_signal_while_the_loop_is_busy_is_heard():
+    noted, steps = Noted(), list[str]()
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        steps.append("busy until here")
+        await asyncio.sleep(0)
+        steps.append("never reached")
+
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.mend, noted.leave).run(work())
+    assert steps == ["busy until here"]
+
+
+def test_without_a_signal_the_result_comes_back():
+    async def work() -> str:
+        return "done"
+
+    assert Stop(lambda: None).run(work()) == "done"
+
+
+def test_who_was_started_to_outlive_its_terminal_does():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return "done"
+
+    try:
+        assert Stop(lambda: None).run(work()) == "done"
+    finally:
+        signal.signal(signal.SIGHUP, before)
