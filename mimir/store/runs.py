@@ -113,9 +113,17 @@ def emit_all(ops: Ops, run: str, events: Sequence[NewEvent]) -> int:
     return end
 
 
-def events(reads: Reads, run: str, *, after: int = 0, limit: int | None = None) -> list[Event]:
-    """Return a run's events after a number, in order."""
-    where: Where = {"runId": run, "seq": (">", after)}
+def events(
+    reads: Reads,
+    run: str,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+    kinds: Collection[EventKind] = (),
+) -> list[Event]:
+    """Return a run's events after a number, in order; of these kinds alone, if any are named."""
+    only: Where = {"kind": ("in", [kind.value for kind in kinds])} if kinds else {}
+    where: Where = {"runId": run, "seq": (">", after), **only}
     return [_event(row) for row in reads.find(Label.EVENT, where, order=("seq",), limit=limit)]
 
 

@@ -235,6 +235,18 @@ class History:
         """Keep a commit that did not reach the line on a branch of its own, as `branch` does."""
         return await sharing.branch(self._hidden, name, commit)
 
-    async def verify_objects(self, commits: Sequence[str]) -> list[str]:
-        """Name every object reachable from `commits` that is missing or was changed; empty: all is true."""
-        return await verifying.verify(self._hidden, commits)
+    async def trees(self, sources: Sequence[str]) -> list[str]:
+        """Return the tree of each commit or tree, in this order; empty: there is no such object."""
+        return await commits.trees_of(self._hidden, sources)
+
+    async def message(self, commit: str) -> str:
+        """Return the message of a commit.
+
+        Raises:
+            WorkspaceError: There is no such commit.
+        """
+        return await commits.message_of(self._hidden, commit)
+
+    async def verify_objects(self, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
+        """Name every object reachable from these that is missing or was changed; empty: all is true."""
+        return await verifying.verify(self._hidden, commits, trees)

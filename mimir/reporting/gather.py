@@ -1,0 +1,211 @@
+"""Reads all that a report needs of a run, in one view of the store. What stands there is taken as it is: the audit is `verifying`."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from mimir.agents.receipt import Receipt
+from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
+from mimir.domain.attempt import RunStatus, Status
+from mimir.domain.event import Event, EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import lane_id
+from mimir.domain.verdict import Judgement
+from mimir.errors import StoreError
+from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData, WorkData
+from mimir.store import fields, runs
+from mimir.store.protocol import Reads, Row
+from mimir.store.schema import Label
+
+T = TypeVar("T")
+
+NOTED = (
+    EventKind.RUN_CREATED,
+    EventKind.RUN_PAUSED,
+    EventKind.RUN_RESUMED,
+    EventKind.PREAMBLE_MADE,
+    EventKind.TASK_BLOCKED,
+    EventKind.TASK_CANCELLED,
+    EventKind.ATTEMPT_STARTED,
+    EventKind.MODEL_CALLED,
+    EventKind.TOOL_DENIED,
+    EventKind.LANE_CUT,
+    EventKind.TASK_COMPLETED,
+    EventKind.TASK_RETRIED,
+    EventKind.TASK_FAILED,
+    EventKind.GATE_PASSED,
+    EventKind.GATE_FAILED,
+    EventKind.APPLIED,
+    EventKind.WARNING,
+)
+"""Events that a report tells of."""
+REPORTERS = ("qc_reporter", "pm_reporter")
+"""Roles whose calls are left out: their prose may be there or not, and the rest of the report stays the same."""
+
+
+def gather(reads: Reads, run: str) -> RunData:
+    """Return a run as it stands.
+
+    Raises:
+        UsageError: There is no such run.
+        StoreError: What is stored cannot be read; `mimir verify` names the record.
+    """
+    row = runs.get(reads, run)
+    calls = reads.counts(Label.CALL, "lane", {"runId": run, "kind": "tool"})
+    attempts: dict[str, list[AttemptData]] = {}
+    for one in reads.find(Label.ATTEMPT, {"runId": run}, order=("seq",)):
+        attempts.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
+    return RunData(
+        id=run,
+        kind=fields.text(row, "kind"),
+        title=fields.text(row, "title") or fields.text(row, "name"),
+        request=fields.text(row, "request"),
+        goal=fields.text(row, "goal"),
+        plan_path=fields.text(row, "planPath"),
+        status=RunStatus(fields.text(row, "status")),
+        created_at=fields.text(row, "createdAt"),
+        engine_version=fields.text(row, "engineVersion"),
+        sandbox=fields.text(row, "sandbox"),
+        base_commit=fields.text(row, "baseCommit"),
+        head=fields.text(row, "head"),
+        final_commit=fields.text(row, "finalCommit"),
+        seal=fields.text(row, "seal"),
+        gate_red=tuple(_texts(row, "gateRedJson")),
+        pause_reason=fields.text(row, "pauseReason"),
+        pause_message=fields.text(row, "pauseMessage"),
+        plan=runs.plan_of(row) if row.get("planJson") else None,
+        tasks=tuple(_task(one, attempts) for one in runs.tasks(reads, run)),
+        evidence=_evidence(reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))),
+        events=tuple(e for e in runs.events(reads, run, kinds=NOTED) if not _is_reporters(e)),
+        artifacts={
+            one.id: one
+            for one in map(_artifact, reads.find(Label.ARTIFACT, {"runId": run, "kind": "answer"}))
+        },
+    )
+
+
+def record_of(row: Row) -> Record:
+    """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
+    seq = row.get("seq")
+    return Record(
+        seq=seq if isinstance(seq, int) else -1,
+        kind=cast('Literal["check", "deliverable", "verdict", "gate"]', str(row.get("kind") or "")),
+        body=str(row.get("body") or ""),
+        previous=str(row.get("previous") or ""),
+        hash=str(row.get("hash") or ""),
+    )
+
+
+def _task(row: Row, attempts: Mapping[str, Iterable[AttemptData]]) -> TaskData:
+    id = fields.text(row, "taskId")
+    return TaskData(
+        id=id,
+        node=fields.text(row, "id"),
+        title=fields.text(row, "title"),
+        status=Status(fields.text(row, "status")),
+        cause=fields.text(row, "cause"),
+        blocked_by=fields.text(row, "blockedBy"),
+        made=fields.whole(row, "attemptNumber"),
+        accepted=fields.whole(row, "acceptedAttempt"),
+        score=_maybe_number(row, "qcScore"),
+        feedback=fields.text(row, "qcFeedback"),
+        max_retries=fields.whole(row, "maxRetries"),
+        integration_retries=fields.whole(row, "integrationRetries"),
+        estimated_tool_calls=fields.maybe_whole(row, "estimatedToolCalls"),
+        files_changed=tuple(fields.texts(row, "filesChanged")),
+        commit=fields.text(row, "integratedCommit"),
+        taken_from=fields.text(row, "takenFrom"),
+        attempts=tuple(attempts.get(id, ())),
+    )
+
+
+def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
+    task, number = fields.text(row, "taskId"), fields.whole(row, "seq")
+    work = _read(WORK, row, "workJson")
+    judgement = _read(JUDGEMENT, row, "judgementJson")
+    counted = calls.get(lane_id(run, task, number, "worker"), 0)
+    return AttemptData(
+        id=fields.text(row, "id"),
+        number=number,
+        cause=fields.text(row, "endCause"),
+        issues=tuple(fields.texts(row, "issues")),
+        score=_score(row, judgement),
+        tool_calls=work.tool_calls if work else counted,
+        seconds=_maybe_number(row, "workerDuration"),
+        work=_work(work) if work else None,
+        outcomes=_read(OUTCOMES, row, "checksJson") or (),
+        judgement=judgement,
+        trip=_read(TRIP, row, "tripJson"),
+        receipts=tuple(
+            Receipt.from_json(values)
+            for name in ("receiptJson", "qcReceiptJson")
+            if (values := fields.mapping(row, name))
+        ),
+    )
+
+
+def _work(work: Work) -> WorkData:
+    return WorkData(
+        answer=work.answer,
+        base_tree=work.base_tree,
+        tree=work.tree,
+        commit=work.commit,
+        changed=work.changed,
+        left_out=work.left_out,
+        protected=work.protected,
+        notes=work.notes,
+        unsupported=work.unsupported,
+        tool_calls=work.tool_calls,
+    )
+
+
+def _read(adapter: TypeAdapter[T], row: Row, name: str) -> T | None:
+    text = fields.text(row, name)
+    if not text:
+        return None
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        raise StoreError(
+            f"Property {name!r} of {row.get('id')!r} cannot be read: {error.error_count()} problem(s).",
+            next_step="See what was changed: mimir verify",
+        ) from None
+
+
+def _score(row: Row, judgement: Judgement | None) -> float | None:
+    return float(judgement.score) if judgement else _maybe_number(row, "score")
+
+
+def _maybe_number(row: Row, name: str) -> float | None:
+    return None if row.get(name) is None else fields.number(row, name)
+
+
+def _texts(row: Row, name: str) -> list[str]:
+    """Read a JSON list of texts; empty if it is not there."""
+    text = fields.text(row, name)
+    return [str(item) for item in _LIST.validate_json(text)] if text else []
+
+
+def _evidence(rows: Iterable[Row]) -> Mapping[str, tuple[Record, ...]]:
+    chains: dict[str, list[Record]] = {}
+    for row in rows:
+        chains.setdefault(fields.text(row, "chain"), []).append(record_of(row))
+    return {chain: tuple(records) for chain, records in chains.items()}
+
+
+def _artifact(row: Row) -> ArtifactData:
+    text = fields.text(row, "text")
+    return ArtifactData(
+        id=fields.text(row, "id"),
+        sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        length=len(text),
+    )
+
+
+def _is_reporters(event: Event) -> bool:
+    return event.data.get("role") in REPORTERS
+
+
+_LIST = TypeAdapter(list[str])

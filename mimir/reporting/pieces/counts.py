@@ -1,0 +1,57 @@
+"""How many criteria passed, and what decided them: the two kinds of proof are never added up. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Criteria by what became of them."""
+
+    executed: int = 0
+    """Passed, decided by checks that the engine ran."""
+    judged: int = 0
+    """Passed, decided by QC with a quote that the engine found."""
+    unverified: int = 0
+    failed: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            executed=self.executed + other.executed,
+            judged=self.judged + other.judged,
+            unverified=self.unverified + other.unverified,
+            failed=self.failed + other.failed,
+        )
+
+    @property
+    def open(self) -> int:
+        """Failed or unverified: any of them makes a run one with gaps."""
+        return self.unverified + self.failed
+
+    def as_json(self) -> dict[str, int]:
+        """Return them as scripts read them."""
+        return {
+            "executed": self.executed,
+            "judged": self.judged,
+            "unverified": self.unverified,
+            "failed": self.failed,
+        }
+
+
+NO_CRITERIA = Counts()
+
+
+def count(criteria: Iterable[tuple[str, str]]) -> Counts:
+    """Count criteria, each given as (state, basis); a state or basis that is not known counts as unverified."""
+    executed = judged = unverified = failed = 0
+    for criterion in criteria:
+        match criterion:
+            case ("passed", "executed"):
+                executed += 1
+            case ("passed", "judged"):
+                judged += 1
+            case ("failed", _):
+                failed += 1
+            case _:
+                unverified += 1
+    return Counts(executed=executed, judged=judged, unverified=unverified, failed=failed)

@@ -1,0 +1,232 @@
+"""What was decided on the way: limits reached, retries with their reasons, claims that did not hold, calls that were refused. Pure.
+
+`text` is the engine's; `detail` quotes what models, plans and commands wrote, and is shown as a quotation.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from mimir.domain.event import Event, EventKind
+from mimir.domain.evidence import CheckOutcome
+from mimir.reporting.material import AttemptData, RunData, TaskData
+from mimir.reporting.pieces.proofs import CheckLine, Proof
+from mimir.reporting.pieces.tasks import tripped
+
+MOST_TITLES = 5
+"""Refused calls of one agent that are named."""
+MOST_CLAIM = 200
+"""Characters of a worker's claim."""
+
+_CLAIM = re.compile(
+    r"\b(pass(es|ed|ing)?|green|succe(ed|eds|eded|ss|ssful|ssfully)|works?|working|fixed|done|"
+    r"complete[sd]?|implemented|verified)\b",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(r"\b(not|no|fail\w*|cannot|unable|without|red)\b|n't\b", re.IGNORECASE)
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One thing that was decided or caught."""
+
+    kind: str
+    """`breaker`, `retry`, `integration`, `claim`, `overruled`, `left_out`, `protected`, `denied`, `merged`, `lane_cut`, `resumed`,
+    `preamble`, `applied`."""
+    task: str
+    """Empty: of the run."""
+    attempt: int
+    """0: of no attempt."""
+    text: str
+    detail: tuple[str, ...] = ()
+
+
+def decisions(data: RunData, proof: Proof) -> tuple[Decision, ...]:
+    """Return what was decided, task by task in the plan's order, then what concerns the run."""
+    retries = _retries(data.events)
+    denied = _denied(data.events)
+    merged = {line.task for line in proof.merged}
+    found: list[Decision] = []
+    for task in data.tasks:
+        for attempt in task.attempts:
+            place = (task.id, attempt.number)
+            found += _attempt(task, attempt)
+            found += denied.get(place, ())
+            found += retries.get(place, ())
+        if task.id in merged:
+            text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
+            found.append(Decision(kind="merged", task=task.id, attempt=task.accepted, text=text))
+    return (*found, *_of_run(data.events))
+
+
+def warnings(data: RunData, proof: Proof) -> tuple[str, ...]:
+    """Return what a person should know, each once."""
+    found: list[str] = []
+    if data.sandbox == "none":
+        found.append(
+            'Commands and checks ran without a sandbox: `sandbox = "none"` was set by name.'
+        )
+    found += [_word(e, "message") for e in data.events if e.kind is EventKind.WARNING]
+    for check in proof.checks:
+        found += _findings(check)
+    for task in data.tasks:
+        for attempt in task.attempts:
+            notes = attempt.work.notes if attempt.work else ()
+            found += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def claim_of(answer: str) -> str:
+    """Return the first sentence of an answer that claims success; empty: none does."""
+    for sentence in _SENTENCES.split(answer):
+        words = " ".join(sentence.split())
+        if _CLAIM.search(words) and not _DENIAL.search(words):
+            return words if len(words) <= MOST_CLAIM else f"{words[:MOST_CLAIM]}…"
+    return ""
+
+
+def _attempt(task: TaskData, attempt: AttemptData) -> Iterator[Decision]:
+    def made(kind: str, text: str, detail: Iterable[str] = ()) -> Decision:
+        return Decision(
+            kind=kind, task=task.id, attempt=attempt.number, text=text, detail=tuple(detail)
+        )
+
+    if attempt.trip:
+        text = "A limit was reached; the worker was asked for its closing answer, which was judged like any other."
+        yield made("breaker", text, [tripped(attempt)])
+    yield from (made("claim", text, detail) for text, detail in _claims(attempt))
+    judgement = attempt.judgement
+    if judgement and judgement.verdict.verdict == "PASS" and not judgement.passed:
+        text = (
+            f"QC said PASS with {float(judgement.model_score):.4g}; the engine did not accept it."
+        )
+        yield made("overruled", text, judgement.reasons)
+    work = attempt.work
+    if work and work.left_out:
+        text = "Changes outside the task's files were left out of the deliverable."
+        yield made("left_out", text, work.left_out)
+    if work and work.protected:
+        text = "Protected files were changed; the checks ran with them as they were."
+        yield made("protected", text, work.protected)
+
+
+def _claims(attempt: AttemptData) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what the worker claimed and did not hold: citations that its calls do not bear out, success that a check denies."""
+    judgement, work = attempt.judgement, attempt.work
+    unsupported = judgement.unsupported_claims if judgement else work.unsupported if work else ()
+    if unsupported:
+        yield "The worker cited what its tool calls did not say.", tuple(unsupported)
+    failed = [o for o in attempt.outcomes if o.required and o.state == "failed"]
+    claim = claim_of(work.answer) if work and failed else ""
+    if claim:
+        said = tuple(f"check {o.check}: {_ended(o)}" for o in failed)
+        yield "The worker claimed success; what the engine ran says otherwise.", (claim, *said)
+
+
+def _ended(outcome: CheckOutcome) -> str:
+    after = outcome.again or outcome.after
+    if after.timed_out:
+        return "timed out"
+    return "program missing" if after.missing else f"exit {after.exit_code}"
+
+
+def _retries(events: Iterable[Event]) -> Mapping[tuple[str, int], list[Decision]]:
+    found: dict[tuple[str, int], list[Decision]] = {}
+    for event in events:
+        if event.kind is not EventKind.TASK_RETRIED:
+            continue
+        reason = _word(event, "reason")
+        integration = reason == "integration"
+        text = (
+            "It was accepted but could not be merged; tried again from the merged tree, no attempt used."
+            if integration
+            else f"It was not accepted ({reason}) and tried again with what was wrong."
+        )
+        kind = "integration" if integration else "retry"
+        issues = _words(event, "issues")
+        made = Decision(kind=kind, task=event.task, attempt=event.attempt, text=text, detail=issues)
+        found.setdefault((event.task, event.attempt), []).append(made)
+    return found
+
+
+def _denied(events: Iterable[Event]) -> Mapping[tuple[str, int], list[Decision]]:
+    titles: dict[tuple[str, int], dict[str, list[str]]] = {}
+    for event in events:
+        if event.kind is EventKind.TOOL_DENIED:
+            of_role = titles.setdefault((event.task, event.attempt), {})
+            title = _word(event, "title") or _word(event, "tool")
+            of_role.setdefault(_word(event, "role") or "worker", []).append(title)
+    return {
+        place: [_refusals(place, role, named) for role, named in sorted(of_role.items())]
+        for place, of_role in titles.items()
+    }
+
+
+def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> Decision:
+    calls = "1 tool call" if len(titles) == 1 else f"{len(titles)} tool calls"
+    return Decision(
+        kind="denied",
+        task=place[0],
+        attempt=place[1],
+        text=f"{calls} of its {role} were refused; the agent was told why.",
+        detail=tuple(titles[:MOST_TITLES]),
+    )
+
+
+def _of_run(events: Iterable[Event]) -> Iterator[Decision]:
+    resumed = 0
+    for event in events:
+        match event.kind:
+            case EventKind.RUN_RESUMED:
+                resumed += 1
+            case EventKind.LANE_CUT:
+                text = (
+                    "A resumed conversation differed from its record; it went on live from there."
+                )
+                yield _run_wide("lane_cut", text, [_word(event, "lane")])
+            case EventKind.PREAMBLE_MADE if _word(event, "origin") == "template":
+                text = "A preamble could not be generated; the template alone was used."
+                yield _run_wide("preamble", text, [_word(event, "role"), _word(event, "why")])
+            case EventKind.APPLIED:
+                yield _applied(event)
+            case _:
+                continue
+    if resumed:
+        times = "once" if resumed == 1 else f"{resumed} times"
+        yield _run_wide("resumed", f"The run was resumed {times}.")
+
+
+def _applied(event: Event) -> Decision:
+    conflicts = _words(event, "conflicts")
+    if conflicts:
+        text = "Nothing was applied: these files were changed by somebody else meanwhile."
+        return _run_wide("applied", text, conflicts)
+    paths = _words(event, "paths")
+    return _run_wide("applied", "The result was applied to the project's directory.", paths)
+
+
+def _run_wide(kind: str, text: str, detail: Iterable[str] = ()) -> Decision:
+    return Decision(
+        kind=kind, task="", attempt=0, text=text, detail=tuple(part for part in detail if part)
+    )
+
+
+def _findings(check: CheckLine) -> Iterator[str]:
+    where = f"Check {check.check!r} of {check.task}"
+    yield from (f"{where}: {finding}" for finding in check.findings)
+    if check.self_authored:
+        yield f"{where}: its files were written by the attempt that it judges."
+
+
+def _word(event: Event, name: str) -> str:
+    value = event.data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _words(event: Event, name: str) -> tuple[str, ...]:
+    value = event.data.get(name)
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(str(item) for item in cast("list[object]", value))

@@ -1,0 +1,1 @@
+"""How a report is worded: text that nobody vouches for made harmless, and the sections of the markdown. Pure."""

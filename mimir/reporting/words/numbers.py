@@ -1,0 +1,35 @@
+"""Numbers and times as a report writes them; the same value always gives the same text. Pure."""
+
+
+def points(score: float | None) -> str:
+    """Write a score: `100`, `66.67`; a dash where nothing was scored."""
+    return "—" if score is None else f"{score:.4g}"
+
+
+def span(seconds: float | None) -> str:
+    """Write how long something took: `0.4 s`, `45 s`, `3 min 05 s`, `2 h 07 min`; a dash where it is not known."""
+    if seconds is None:
+        return "—"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def when(stamp: str) -> str:
+    """Write a stored time to the second."""
+    return f"{stamp[:10]} {stamp[11:19]} UTC" if len(stamp) >= 19 else "—"
+
+
+def share(part: float) -> str:
+    """Write a share of 1 in percent, whole."""
+    return f"{part * 100:.0f} %"
+
+
+def amount(number: int, one: str, many: str = "") -> str:
+    """Write how many: `1 task`, `2,000 tasks`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

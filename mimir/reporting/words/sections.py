@@ -1,0 +1,302 @@
+"""The sections of the report in markdown, each from its part of the summary; an empty one is left out. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from mimir.domain.failure import QCFailureReport
+from mimir.reporting.pieces.decisions import Decision
+from mimir.reporting.pieces.proofs import CheckLine, RunLine, VerdictLine
+from mimir.reporting.pieces.tasks import CriterionLine, TaskLine
+from mimir.reporting.summary import Summary
+from mimir.reporting.words.numbers import amount, points, share, span, when
+from mimir.reporting.words.plain import cell, code, fenced, one_line, without_places
+
+MOST_FILES = 50
+"""Paths of one task that are named."""
+SHORT = 12
+"""Characters of a hash in a line; the whole stands in the JSON twin."""
+
+
+def outcome(summary: Summary) -> str:
+    """Return the head: the outcome first, then what was run."""
+    totals, criteria = summary.totals, summary.totals.criteria
+    lines = [
+        f"# Outcome: {summary.outcome.value}",
+        "",
+        summary.because,
+        "",
+        f"- Run: {code(summary.run)}, mimir {code(summary.engine_version)}",
+        f"- Plan: {code(summary.title)}"
+        + (f" in {code(summary.plan_path)}" if summary.plan_path else ""),
+    ]
+    if summary.request:
+        lines.append(f"- Request: {code(summary.request)}")
+    if summary.message:
+        lines.append(f"- It said: {code(without_places(summary.message))}")
+    lines += [
+        f"- Time: {when(summary.started)} to {when(summary.ended)}, {span(summary.elapsed_seconds)}",
+        f"- Work: {amount(totals.tasks, 'task')}, {amount(totals.attempts, 'attempt')}, "
+        f"{amount(totals.model_calls, 'model call')}, {amount(totals.tokens, 'token')}",
+        f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
+        f"{criteria.unverified} unverified, {criteria.failed} failed",
+    ]
+    if summary.final_commit:
+        lines.append(
+            f"- Result: commit {code(summary.final_commit)} on branch {code(summary.branch)}"
+        )
+    if summary.proof.seal:
+        lines.append(f"- Seal: {code(summary.proof.seal)}")
+    return "\n".join(lines)
+
+
+def tasks(summary: Summary) -> str:
+    """Return the table of tasks."""
+    if not summary.tasks:
+        return ""
+    head = (
+        "| Task | Title | Status | Score | Attempts | Calls of limit | Time | Executed | Judged | Unverified | Failed |\n"
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    note = (
+        "*Executed* and *judged* count criteria that passed: by checks that the engine ran, or by QC with words that the engine found "
+        "in the record."
+    )
+    return "\n".join(["## Tasks", "", head, *map(_task, summary.tasks), "", note])
+
+
+def proof(summary: Summary) -> str:
+    """Return what proves the result: criteria, checks with their runs, the gate, how to verify."""
+    proven = summary.proof
+    if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
+        return ""
+    where = f" in the sandbox {code(proven.sandbox)}" if proven.sandbox else ""
+    lines = [
+        "## Proof",
+        "",
+        f"The engine ran every check itself{where}, on clean checkouts, and sealed each run as a record "
+        f"({amount(proven.records, 'record')} in all).",
+    ]
+    of_task: dict[str, list[str]] = {}
+    for check in proven.checks:
+        of_task.setdefault(check.task, []).extend(_check(check))
+    for verdict in proven.verdicts:
+        of_task.setdefault(verdict.task, []).append(_verdict(verdict))
+    for task in summary.tasks:
+        shown = [*_criteria(task.criteria), *of_task.get(task.id, ())]
+        if shown:
+            lines += ["", f"### {code(task.id)}", "", fenced("\n".join(shown))]
+    return "\n".join([*lines, *_merged(summary), *_gate(summary)])
+
+
+def files(summary: Summary) -> str:
+    """Return which files were changed, by git."""
+    changed = [task for task in summary.tasks if task.files]
+    if not changed:
+        return ""
+    lines = ["## Files changed", ""]
+    for task in changed:
+        kept = _kept(task)
+        note = "" if task.in_result else f" (not in the result{kept})"
+        lines.append(f"- {code(task.id)}{note}: {_named(task.files)}")
+    return "\n".join(lines)
+
+
+def failures(summary: Summary) -> str:
+    """Return why tasks failed, and what that means for the plan."""
+    impact = summary.impact
+    if impact is None:
+        return ""
+    lines = ["## What failed", ""]
+    lines += [_blocked(task) for task in summary.tasks if task.blocked_by]
+    lines += [""] if lines[-1] else []
+    lines += [
+        "### What it means for the plan",
+        "",
+        f"- Blocking tasks: {_named(impact.blocking_tasks)}",
+        f"- Blocked tasks: {_named(impact.blocked_tasks)}",
+        f"- Delay: {share(impact.project_delay)} of the plan's estimated work stands still",
+        f"- Risk: {impact.risk_level}",
+        "",
+        "Next actions and lessons:",
+        "",
+        fenced("\n".join([*_list(impact.next_actions), *_list(impact.lessons_learned)])),
+    ]
+    return "\n".join(lines)
+
+
+def failure(report: QCFailureReport) -> str:
+    """Return the failure report of one task."""
+    shown = [f"cause: {report.cause}", "timeline"]
+    for entry in report.timeline:
+        shown.append(f"  attempt {entry.attempt}: score {points(entry.score)}, {entry.cause}")
+        shown += [f"    - {one_line(issue, 500)}" for issue in entry.issues]
+    shown += ["root causes", *_list(report.root_causes, "  "), "recommendations"]
+    shown += _list(report.recommendations, "  ")
+    return f"### Failure report of {code(report.task)}\n\n{fenced(chr(10).join(shown))}"
+
+
+def reasoning(summary: Summary) -> str:
+    """Return QC's words on each task."""
+    said = [(task.id, task.feedback) for task in summary.tasks if task.feedback.strip()]
+    if not said:
+        return ""
+    lines = [
+        "## Reasoning",
+        "",
+        "QC's feedback, in the words of its model; what counts stands under Proof.",
+    ]
+    for id, feedback in said:
+        lines += ["", f"{code(id)}:", "", fenced(feedback, 4000)]
+    return "\n".join(lines)
+
+
+def decided(summary: Summary) -> str:
+    """Return what was decided and caught on the way."""
+    if not summary.decisions:
+        return ""
+    shown = [line for decision in summary.decisions for line in _decision(decision)]
+    return "\n".join(["## Decisions", "", fenced("\n".join(shown), 200_000)])
+
+
+def warned(summary: Summary) -> str:
+    """Return what a person should know."""
+    if not summary.warnings:
+        return ""
+    shown = [f"- {one_line(without_places(text), 500)}" for text in summary.warnings]
+    return "\n".join(["## Warnings", "", fenced("\n".join(shown), 200_000)])
+
+
+def receipts(summary: Summary) -> str:
+    """Return what each agent was given and what was withheld from it, in tokens."""
+    rows = [
+        f"| {cell(attempt.node)} | {cell(one.role)} | {one.given:,} | {one.available:,} | "
+        f"{', '.join(f'{why} {tokens:,}' for why, tokens in one.withheld.items()) or '—'} |"
+        for task in summary.tasks
+        for attempt in task.history
+        for one in attempt.receipts
+    ]
+    if not rows:
+        return ""
+    head = "| Attempt | Agent | Given | Available | Withheld, by reason |\n|---|---|---:|---:|---|"
+    note = "Tokens by the engine's estimate; *available* is all that the engine had for it."
+    return "\n".join(["## Context receipts", "", head, *rows, "", note])
+
+
+def nodes(summary: Summary) -> str:
+    """Return the ids under which all of it stands in the store."""
+    lines = ["## Nodes", "", f"- Run: {code(summary.run)}"]
+    for task in summary.tasks:
+        parts = [f"- Task {code(task.node)}"]
+        if task.history:
+            parts.append(f"attempts {_named([a.node for a in task.history])}")
+        if task.taken_from:
+            parts.append(f"taken over from {code(task.taken_from)}")
+        if task.answer:
+            parts.append(f"answer {code(task.answer)}, SHA-256 {code(task.answer_hash[:SHORT])}")
+        lines.append("; ".join(parts))
+    return "\n".join(lines)
+
+
+def next_steps(summary: Summary) -> str:
+    """Return how to go on."""
+    lines = ["## How to go on", ""]
+    lines += [f"- {step.why}: {code(step.command, 600)}" for step in summary.next_steps]
+    return "\n".join(lines)
+
+
+def _task(task: TaskLine) -> str:
+    counts = task.counts
+    status = f"{task.status} ({task.cause})" if task.cause else task.status
+    return (
+        f"| {cell(task.id)} | {cell(task.title)} | {status} | {points(task.score)} | "
+        f"{task.attempts} of {task.attempts_granted} | {task.tool_calls} of {task.limit} | {span(task.seconds)} | "
+        f"{counts.executed} | {counts.judged} | {counts.unverified} | {counts.failed} |"
+    )
+
+
+def _criteria(criteria: Sequence[CriterionLine]) -> Iterable[str]:
+    for one in criteria:
+        weight = ", critical" if one.critical else ""
+        yield f"{one.state} ({one.basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
+        if one.quote:
+            yield f"  found in {one_line(one.source, 200)}: “{one_line(one.quote)}”"
+        if one.reason:
+            yield f"  why: {one_line(one.reason, 500)}"
+
+
+def _check(one: CheckLine) -> Iterable[str]:
+    traits = [one.kind, "required" if one.required else "shown only"]
+    traits += ["flaky"] if one.flaky else []
+    traits += ["self-authored"] if one.self_authored else []
+    yield f"check {one_line(one.check)}: {one.state} ({', '.join(traits)})"
+    yield f"  $ {one_line(' '.join(one.command))}"
+    yield from (f"  {_run(run)}" for run in one.runs)
+
+
+def _verdict(one: VerdictLine) -> str:
+    said = "passed" if one.passed else "did not pass"
+    return (
+        f"verdict on attempt {one.attempt}: {said}, tree {one.tree[:SHORT]}, record {one_line(one.record)}, "
+        f"seal {one.seal[:SHORT]}"
+    )
+
+
+def _run(run: RunLine) -> str:
+    again = ", again" if run.again else ""
+    return (
+        f"{run.phase}{again}: {run.ended} in {span(run.seconds)}, tree {run.tree[:SHORT]}, "
+        f"record {one_line(run.record)}, seal {run.seal[:SHORT]}"
+    )
+
+
+def _merged(summary: Summary) -> list[str]:
+    if not summary.proof.merged:
+        return []
+    shown = [
+        f"{one_line(line.task)} merged, check {one_line(line.check)} of {one_line(line.of)}: {_run(line.run)}"
+        for line in summary.proof.merged
+    ]
+    return ["", "### On merged trees", "", fenced("\n".join(shown), 200_000)]
+
+
+def _gate(summary: Summary) -> list[str]:
+    gate = summary.proof.gate
+    if gate is None:
+        return []
+    state = "red" if gate.red else "green"
+    lines = [
+        "",
+        "### Final gate",
+        "",
+        f"{amount(gate.runs, 'run')} of the checks of completed tasks on the final tree {code(gate.tree[:SHORT])}: "
+        f"**{state}**, record {code(gate.record)}, seal {code(gate.seal[:SHORT])}.",
+    ]
+    return [*lines, "", fenced("\n".join(_list(gate.red)))] if gate.red else lines
+
+
+def _kept(task: TaskLine) -> str:
+    commit = next((a.commit for a in reversed(task.history) if a.commit), "")
+    return f"; last deliverable: commit {code(commit[:SHORT])}" if commit else ""
+
+
+def _blocked(task: TaskLine) -> str:
+    return f"- {code(task.id)} is blocked by {code(task.blocked_by)}"
+
+
+def _decision(decision: Decision) -> Iterable[str]:
+    where = decision.task
+    if decision.attempt:
+        where += f", attempt {decision.attempt}"
+    yield f"{one_line(where) or 'the run'}: {decision.text}"
+    yield from (f"  - {one_line(part, 500)}" for part in decision.detail)
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return names in code; a dash where there are none."""
+    if not names:
+        return "—"
+    more = f" and {len(names) - MOST_FILES:,} more" if len(names) > MOST_FILES else ""
+    return ", ".join(code(name) for name in names[:MOST_FILES]) + more
+
+
+def _list(items: Iterable[str], indent: str = "") -> list[str]:
+    return [f"{indent}- {one_line(item, 1000)}" for item in items]

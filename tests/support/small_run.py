@@ -1,0 +1,528 @@
+"""A small run written by hand through the store's real verbs: what attempts and scheduling leave behind, without models, git or sandbox.
+
+Four tasks: `task-0` answers without changing anything; `task-1` fails its check once, claims otherwise, and is completed on the second
+try, merged; `task-2` fails; `task-3` waits for it and is blocked.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+
+from mimir.agents.breaker import Trip
+from mimir.agents.receipt import Given, Receipt, Withheld
+from mimir.attempts.record import JUDGEMENT, OUTCOMES, WORK, Work
+from mimir.domain.attempt import Cause, Mover, RunStatus, Status
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.ids import attempt_id
+from mimir.domain.plan import Check, Criterion, Plan, Task
+from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
+from mimir.errors import WorkspaceError
+from mimir.qc import rule, score, seal
+from mimir.qc.bodies import check_bodies, deliverable_body, run_body, verdict_body
+from mimir.store import claims, proof, runs
+from mimir.store.protocol import GraphStore, Ops, Reads, Row
+from mimir.store.schema import pack
+from tests.support.clock import FrozenClock
+
+RUN = "run-1"
+FOUND = "refills at ten tokens a second"
+
+
+def object_id(name: str) -> str:
+    """Return what stands for a git object of this name."""
+    return hashlib.sha1(name.encode()).hexdigest()
+
+
+@dataclass
+class FakeHistory:
+    """Commits and trees by id; what is put into `damaged` is reported of everything that holds it."""
+
+    commits: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Commit → (tree, message)."""
+    trees_there: set[str] = field(default_factory=set)
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Commit or tree → what is wrong with an object below it."""
+    looks: int = 0
+
+    def commit(self, name: str, tree: str, message: str = "") -> str:
+        id = object_id(f"commit {name}")
+        self.commits[id] = (tree, message)
+        return id
+
+    def tree(self, name: str) -> str:
+        id = object_id(f"tree {name}")
+        self.trees_there.add(id)
+        return id
+
+    async def trees(self, sources: Sequence[str]) -> list[str]:
+        return [
+            self.commits[s][0] if s in self.commits else s if s in self.trees_there else ""
+            for s in sources
+        ]
+
+    async def message(self, commit: str) -> str:
+        if commit not in self.commits:
+            raise WorkspaceError("no such commit")
+        return self.commits[commit][1]
+
+    async def verify_objects(self, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
+        self.looks += 1
+        ids = [*commits, *trees, *(self.commits[c][0] for c in commits)]
+        return sorted({self.damaged[id] for id in ids if id in self.damaged})
+
+
+def task(id: str, **given: object) -> Task:
+    values: dict[str, object] = {
+        "title": f"Title of {id}",
+        "prompt": f"Do {id}.",
+        "worker_role": "Python engineer",
+        "criteria": (Criterion(id="c1", text="It answers"),),
+        "estimated_tool_calls": 4,
+        "estimated_minutes": 10.0,
+    }
+    return Task(id=id, **{**values, **given})
+
+
+def check(id: str = "unit", **given: object) -> Check:
+    values: dict[str, object] = {
+        "criteria": ("c1",),
+        "run": ("python", "-m", "pytest", "-q", "tests/test_limiter.py"),
+        "kind": "flip",
+        "tests": ("tests/test_limiter.py",),
+    }
+    return Check(id=id, **{**values, **given})
+
+
+PLAN = Plan(
+    title="Rate limiter",
+    request="Add a rate limiter",
+    goal="No more than ten calls a second",
+    tasks=(
+        task("task-0", title="Environment"),
+        task(
+            "task-1",
+            title="Token bucket",
+            files=("limiter.py",),
+            checks=(check(),),
+            criteria=(
+                Criterion(id="c1", text="Refills at the configured rate", points=Fraction(60), critical=True),
+                Criterion(id="c2", text="Safe under 8 threads", points=Fraction(40)),
+            ),
+        ),
+        task("task-2", title="Middleware", max_retries=0),
+        task("task-3", title="Documentation", dependencies=("task-2",)),
+    ),
+)  # fmt: skip
+
+
+def ran(
+    exit_code: int, phase: str, tree: str, *, name: str = "unit", again: bool = False
+) -> CheckRun:
+    text = "3 passed" if exit_code == 0 else "1 failed: test_refills"
+    return CheckRun(
+        check=name,
+        argv=check().argv,
+        phase=phase,
+        tree=tree,
+        exit_code=exit_code,
+        seconds=0.25,
+        output_hash=hashlib.sha256(text.encode()).hexdigest(),
+        output_tail=text,
+        sandbox="bubblewrap",
+        again=again,
+    )
+
+
+def opinion(word: str, number: int, feedback: str, **states: str) -> Verdict:
+    return Verdict(
+        verdict=word,
+        score=Fraction(number),
+        feedback=feedback,
+        issues=() if word == "PASS" else ("It does not refill.",),
+        criteria=tuple(
+            CriterionOpinion(id=id, state=state, quote=FOUND if state == "passed" else "", source="answer")
+            for id, state in states.items()
+        ),
+    )  # fmt: skip
+
+
+class SmallRun:
+    """Writes a run step by step; each step is one transaction, as in the engine."""
+
+    def __init__(
+        self, store: GraphStore, clock: FrozenClock, *, plan: Plan = PLAN, run: str = RUN
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.plan = plan
+        self.run = run
+        self.history = FakeHistory()
+        self.base_tree = self.history.tree("base")
+        self.base = self.history.commit("base", self.base_tree)
+
+    async def create(self) -> None:
+        new = runs.NewRun(
+            id=self.run,
+            kind="execute",
+            project_id="p",
+            project_name="api",
+            name=self.plan.title,
+            request=self.plan.request,
+            plan=self.plan,
+            plan_path="chains/rate-limiter/chain-output.md",
+            settings={},
+            engine_version="0.1.0",
+            base_commit=self.base,
+            base_tree=self.base_tree,
+        )
+
+        def work(ops: Ops) -> None:
+            runs.create(ops, new)
+            ops.patch("Run", self.run, {"sandbox": "bubblewrap"})
+            roots = [(t.id, 1.0) for t in self.plan.tasks if not t.dependencies]
+            claims.release(ops, self.run, roots)
+
+        await self.store.write(work)
+
+    async def claim(self, task: str) -> claims.Claim:
+        """Begin the next attempt of a task; the others wait for this claim only."""
+
+        def work(ops: Ops) -> claims.Claim:
+            for row in runs.tasks(ops, self.run):
+                chosen = row["taskId"] == task
+                ops.patch("Task", row["id"], {"priority": 9.0 if chosen else 1.0})
+            (claim,) = claims.claim(ops, self.run, "me", lease_seconds=300, limit=1)
+            assert claim.task == task
+            return claim
+
+        claim = await self.store.write(work)
+        await self.note(claim, {"receiptJson": pack(RECEIPT.as_json())})
+        return claim
+
+    async def note(self, claim: claims.Claim, values: Row) -> None:
+        await self.store.write(lambda ops: ops.patch("Attempt", self.name(claim), values))
+
+    def name(self, claim: claims.Claim) -> str:
+        return attempt_id(self.run, claim.task, claim.attempt)
+
+    async def trip(self, claim: claims.Claim) -> None:
+        trip = Trip(
+            kind="tool_calls", detail="all 6 tool calls are used", at=13, tool_calls=6, tool_calls_left=0,
+            messages_left=5,
+        )  # fmt: skip
+        await self.note(claim, {"tripJson": json.dumps(asdict(trip))})
+
+    async def work(
+        self, claim: claims.Claim, answer: str, changed: tuple[str, ...] = (), **more: object
+    ) -> Work:
+        """Store a deliverable: `worker_completed`."""
+        name = self.name(claim)
+        tree = self.history.tree(name) if changed else self.base_tree
+        work = Work(
+            answer=answer,
+            base_commit=self.base,
+            base_tree=self.base_tree,
+            tree=tree,
+            commit=self.history.commit(name, tree) if changed else "",
+            changed=changed,
+            tool_calls=3,
+            **more,
+        )
+        self.clock.advance(30)
+        values: Row = {"workerOutput": answer, "workerDuration": 30.0, "workerToolCalls": 3}
+        await self.move(
+            claim,
+            Status.WORKER_COMPLETED,
+            EventKind.WORK_ANSWERED,
+            task=values,
+            attempt={**values, "workJson": WORK.dump_json(work).decode()},
+            artifacts={"answer": answer},
+        )
+        return work
+
+    async def check(self, claim: claims.Claim, work: Work, *exits: int) -> tuple[CheckOutcome, ...]:
+        """Seal the deliverable and the task's checks: `qc_executing`. `exits`: before, after, and again if there was one."""
+        outcomes: tuple[CheckOutcome, ...] = ()
+        if exits:
+            before, after, *more = exits
+            again = ran(more[0], "after", work.tree, again=True) if more else None
+            outcome = rule.rule(
+                check(),
+                ran(before, "before", work.base_tree),
+                ran(after, "after", work.tree),
+                again,
+            )
+            outcomes = (outcome,)
+        delivered = deliverable_body(work.tree, work.base_tree, work.answer, work.changed)
+        bodies = [("deliverable", delivered)]
+        bodies += [("check", body) for outcome in outcomes for body in check_bodies(outcome)]
+        await self.move(
+            claim,
+            Status.QC_EXECUTING,
+            EventKind.JUDGING_STARTED,
+            attempt={"checksJson": OUTCOMES.dump_json(outcomes).decode()},
+            bodies=bodies,
+        )
+        return outcomes
+
+    async def judge(
+        self,
+        claim: claims.Claim,
+        work: Work,
+        outcomes: Sequence[CheckOutcome],
+        verdict: Verdict,
+        unsupported: Sequence[str] = (),
+    ) -> Judgement:
+        """Rule on it and seal the ruling: `qc_passed` or `qc_failed`."""
+        ruled = score.judgement(
+            score.Case(
+                task=self.plan.task(claim.task),
+                verdict=verdict,
+                outcomes=outcomes,
+                sources={"answer": f"It {FOUND}."},
+                unsupported=unsupported,
+            )
+        )
+        values: Row = {
+            "qcScore": float(ruled.score),
+            "qcPassed": ruled.passed,
+            "qcFeedback": ruled.verdict.feedback,
+            "qcIssues": list(ruled.issues),
+            "criteriaOpen": sum(c.state != "passed" for c in ruled.criteria),
+        }
+        receipt = replace(RECEIPT, role="qc", lane="lane/qc")
+        await self.move(
+            claim,
+            Status.QC_PASSED if ruled.passed else Status.QC_FAILED,
+            EventKind.VERDICT_GIVEN,
+            task=values,
+            attempt={
+                **values,
+                "judgementJson": JUDGEMENT.dump_json(ruled).decode(),
+                "qcReceiptJson": pack(receipt.as_json()),
+            },
+            bodies=[("verdict", verdict_body(ruled, work.tree, work.answer))],
+            judgement=ruled,
+        )
+        return ruled
+
+    async def complete(
+        self, claim: claims.Claim, work: Work, ruled: Judgement, *, merged: Sequence[int] = ()
+    ) -> None:
+        """Bring it onto the line. `merged`: exit codes of its check on a merged tree; none: the line had not moved."""
+        name, bodies = self.name(claim), []
+        commit, tree = work.commit, work.tree
+        if merged:
+            tree = self.history.tree(f"merge {name}")
+            commit = self.history.commit(f"merge {name}", tree)
+            runs_made = [ran(code, "merged", tree, again=n > 0) for n, code in enumerate(merged)]
+            bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
+        sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
+        checks = OUTCOMES.validate_json(sealed["checksJson"])
+        await self.move(
+            claim,
+            Status.COMPLETED,
+            EventKind.TASK_COMPLETED,
+            task={
+                "qcScore": float(ruled.score),
+                "qcPassed": True,
+                "qcFeedback": ruled.verdict.feedback,
+                "filesChanged": list(work.changed),
+                "integratedCommit": commit or None,
+                "integratedTree": tree if commit else None,
+                "acceptedAttempt": claim.attempt,
+                "passedChecks": [o.check for o in checks if o.state == "passed"],
+            },
+            attempt={"integratedCommit": commit or None},
+            data={"commit": commit},
+            bodies=bodies,
+            head=(commit, tree) if commit else None,
+        )
+
+    async def retry(self, claim: claims.Claim, cause: Cause, issues: Sequence[str]) -> None:
+        await self.move(
+            claim,
+            Status.PREPARING_RETRY,
+            EventKind.TASK_RETRIED,
+            mover=Mover.SCHEDULING,
+            attempt={"endCause": cause.value, "issues": list(issues), "judged": True},
+            data={"reason": cause.value, "issues": list(issues)},
+        )
+
+    async def fail(self, claim: claims.Claim, cause: Cause, issues: Sequence[str]) -> None:
+        await self.move(
+            claim,
+            Status.FAILED,
+            EventKind.TASK_FAILED,
+            mover=Mover.SCHEDULING,
+            task={"cause": cause.value, "qcPassed": False},
+            attempt={"endCause": cause.value, "issues": list(issues), "judged": True},
+            data={"cause": cause.value},
+        )
+
+    async def gate(self, *exits: tuple[str, int], red: Sequence[Mapping[str, str]] = ()) -> None:
+        """Seal a passage of the final gate: (task, exit code) of each run of its check."""
+        chain = f"{self.run}/gate"
+
+        def work(ops: Ops) -> None:
+            row = runs.get(ops, self.run)
+            sealed = proof.records(ops, chain)
+            bodies = [
+                ("check", run_body(ran(code, "gate", str(row["headTree"])), task=task))
+                for task, code in exits
+            ]
+            bodies.append(("gate", {"tree": row["headTree"], "red": list(red)}))
+            records = seal.extend(chain, sealed[-1] if sealed else None, bodies)
+            proof.append(ops, self.run, "", 0, None, chain, records)
+            kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
+            runs.emit(ops, self.run, kind, data={"checks": len(exits), "red": list(red)})
+
+        await self.store.write(work)
+
+    async def end(self, outcome: RunStatus, *, red: Sequence[str] = ()) -> str:
+        """Seal and end the run; its seal."""
+
+        def look(reads: Reads) -> tuple[Row, str, list[tuple[str, int, str]]]:
+            attempts = reads.find("Attempt", {"runId": self.run})
+            chains = [(r["taskId"], r["seq"], r["chainHash"]) for r in attempts if "chainHash" in r]
+            return (
+                runs.get(reads, self.run),
+                proof.records(reads, f"{self.run}/gate")[-1].hash,
+                chains,
+            )
+
+        row, last, chains = await self.store.read(look)
+        whole = seal.run_seal(last, chains)
+        moved = row["head"] != row["baseCommit"]
+        message = f"{self.plan.title}\n\nMimir-Run: {self.run}\nMimir-Seal: {whole}\n"
+        commit = self.history.commit("final", row["headTree"], message) if moved else None
+        noted: Row = {
+            "outcome": outcome.value, "seal": whole, "finalCommit": commit, "gateRedJson": pack(list(red)),
+        }  # fmt: skip
+
+        def work(ops: Ops) -> None:
+            ops.patch("Run", self.run, noted)
+            runs.set_status(
+                ops, self.run, outcome, EventKind.RUN_FINISHED,
+                {"outcome": outcome.value, "seal": whole}, expect=(RunStatus.RUNNING,),
+            )  # fmt: skip
+
+        await self.store.write(work)
+        return whole
+
+    async def move(
+        self,
+        claim: claims.Claim,
+        to: Status,
+        kind: EventKind,
+        *,
+        task: Row | None = None,
+        attempt: Row | None = None,
+        data: Mapping[str, object] | None = None,
+        bodies: Sequence[tuple[seal.RecordKind, Mapping[str, object]]] = (),
+        artifacts: Mapping[str, str] | None = None,
+        judgement: Judgement | None = None,
+        mover: Mover | None = None,
+        head: tuple[str, str] | None = None,
+    ) -> None:
+        name = self.name(claim)
+        by = mover or (Mover.SCHEDULING if to is Status.COMPLETED else Mover.MACHINE)
+
+        def work(ops: Ops) -> None:
+            if head:
+                runs.advance_head(ops, self.run, str(runs.get(ops, self.run)["head"]), *head)
+            for suffix, text in (artifacts or {}).items():
+                proof.put_artifact(ops, f"{name}/{suffix}", self.run, suffix, text, name)
+            sealed = proof.records(ops, name)
+            records = seal.extend(name, sealed[-1] if sealed else None, bodies)
+            proof.append(ops, self.run, claim.task, claim.attempt, claim.fence, name, records)
+            if judgement:
+                number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
+                proof.put_verdict(ops, self.run, claim.task, claim.attempt, number, judgement)
+            claims.move(
+                ops, self.run, claim.task, claim.fence, to, by,
+                props=task or {}, attempt_props=attempt or {}, kind=kind, data=data,
+            )  # fmt: skip
+
+        await self.store.write(work)
+
+
+RECEIPT = Receipt(
+    role="worker",
+    lane="lane/worker",
+    given=(Given(name="prompt", importance="critical", tokens=120, hash="a"),),
+    withheld=(
+        Withheld(name="plan:reasoning", why="role", tokens=800),
+        Withheld(name="file:big.py", why="budget", tokens=300),
+    ),
+)
+
+
+async def answered(run: SmallRun, id: str, answer: str = f"It {FOUND}.") -> None:
+    """Complete a task that changes nothing."""
+    claim = await run.claim(id)
+    work = await run.work(claim, answer)
+    await run.check(claim, work)
+    ruled = await run.judge(claim, work, (), opinion("PASS", 95, "It answers.", c1="passed"))
+    await run.complete(claim, work, ruled)
+
+
+async def retried(run: SmallRun) -> None:
+    """Let `task-1` fail its check once, with a claim that does not hold, and complete it on the second try, merged."""
+    claim = await run.claim("task-1")
+    await run.trip(claim)
+    work = await run.work(
+        claim, "I wrote the limiter. All tests pass.", ("limiter.py",), left_out=("notes.txt",)
+    )
+    outcomes = await run.check(claim, work, 1, 1, 1)
+    unsupported = ['[call:7] "3 passed": there was no call 7']
+    verdict = opinion("FAIL", 40, "The bucket is never refilled.", c1="failed", c2="unverified")
+    ruled = await run.judge(claim, work, outcomes, verdict, unsupported)
+    await run.retry(claim, Cause.CHECK_FAILED, ruled.issues)
+    run.clock.advance(1)
+    claim = await run.claim("task-1")
+    work = await run.work(claim, f"It {FOUND}. [call:3]", ("limiter.py",))
+    outcomes = await run.check(claim, work, 1, 0)
+    verdict = opinion("PASS", 92, "Refills, and is locked.", c1="passed", c2="passed")
+    ruled = await run.judge(claim, work, outcomes, verdict)
+    await run.complete(claim, work, ruled, merged=(0,))  # fmt: skip
+
+
+async def failed(run: SmallRun) -> None:
+    """Let `task-2` fail and block `task-3`."""
+    claim = await run.claim("task-2")
+    work = await run.work(claim, "Done.", ("middleware.py",))
+    await run.check(claim, work)
+    verdict = opinion("FAIL", 20, "No header is set.", c1="failed")
+    ruled = await run.judge(claim, work, (), verdict)
+    await run.fail(claim, Cause.QC_REJECTED, ruled.issues)
+    await run.store.write(lambda ops: claims.block(ops, run.run, "task-3", "task-2"))
+
+
+async def whole(store: GraphStore, clock: FrozenClock) -> SmallRun:
+    """Write the whole run, ended `failed`, its gate green."""
+    run = SmallRun(store, clock)
+    await run.create()
+    await answered(run, "task-0")
+    await retried(run)
+    await failed(run)
+    await run.gate(("task-1", 0))
+    await run.end(RunStatus.FAILED)
+    return run
+
+
+TWO = replace(PLAN, tasks=PLAN.tasks[:2])
+
+
+async def completed(store: GraphStore, clock: FrozenClock) -> SmallRun:
+    """Write a run of the first two tasks, ended `completed`."""
+    run = SmallRun(store, clock, plan=TWO)
+    await run.create()
+    await answered(run, "task-0")
+    await retried(run)
+    await run.gate(("task-1", 0))
+    await run.end(RunStatus.COMPLETED)
+    return run
