@@ -257,8 +257,8 @@ def texts(value: object) -> list[str]:
 
 
 def items(value: object) -> list[Mapping[str, object]]:
-    """Return the objects of a JSON list."""
-    return [members(item) for item in entries(value) if isinstance(item, Mapping)]
+    """Return the objects of a JSON list that hold anything."""
+    return [found for item in entries(value) if (found := members(item))]
 
 
 def members(value: object) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Arguments, exit codes and words of each command, against a mimir that answers what the test says."""
+"""`chain`, `execute`, `resume`, `cancel`, `apply`: what they hand on, what they say, how they end."""
 
 import json
 from dataclasses import replace
@@ -9,16 +9,13 @@ import pytest
 from mimir.domain.attempt import RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Ending, Limits
-from mimir.errors import BusyError, ConfigurationError, Paused, UsageError
 from mimir.planning.diagnostics import Finding
 from tests.support.fake_app import (
     CREATED,
     DONE,
     RUN,
-    FakeDiagnosis,
     FakeMimir,
     FakePlanned,
-    FakeVerified,
     Mimir,
     event,
 )
@@ -42,100 +39,6 @@ STOPPED = Ending(
 
 def ended(outcome: RunStatus, code: int, /, **more: object) -> Ending:
     return replace(DONE, outcome=outcome, exit_code=code, **more)  # pyright: ignore[reportArgumentType]
-
-
-# Usage
-
-
-@pytest.mark.parametrize(
-    ("arguments", "next_step"),
-    [
-        (["exekute"], "Did you mean mimir execute?"),
-        (["zzzzzz"], "See: mimir --help"),
-        (["execute", "--wrkers", "2"], "Did you mean --workers?"),
-        (["status", "--jsn"], "Did you mean --json?"),
-        (["execute", "--workers", "none"], "See: mimir execute --help"),
-        (["execute", "--workers", "0"], "See: mimir execute --help"),
-        (["execute", "--apply", "maybe"], "See: mimir execute --help"),
-        (["cancel"], "See: mimir cancel --help"),
-        (["status", "a", "b"], "See: mimir status --help"),
-        (["execute", "--time-limit", "soon", "--yes"], "Write minutes: 30, 30m, 2h or 1h30m."),
-        (["execute", "limitr", "--yes"], "Did you mean limiter?"),
-        (["execute", "limiter", "--only", "task-11", "--yes"], "Did you mean task-1?"),
-        (["execute", "limiter"], "Add --yes to run without being asked."),
-        (["execute", "Add a limiter"], "Add --yes to run without being asked."),
-        (["check", "limitr"], "Did you mean limiter?"),
-        (["chain"], 'Write it: mimir chain "what you want"'),
-        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove that one."),
-    ],
-)
-def test_wrong_usage_is_two_and_names_the_way_on(
-    arguments: list[str], next_step: str, mimir: Mimir, fake: FakeMimir
-):
-    said = mimir(*arguments)
-    assert said.code == 2
-    assert said.out == ""
-    assert said.err.splitlines()[-1] == f"next: {next_step}"
-    assert len(said.err.splitlines()) <= 3
-    assert fake.opened == []
-
-
-def test_an_argument_with_control_bytes_does_not_reach_the_terminal(mimir: Mimir):
-    said = mimir("\x1b[2Jexecute")
-    assert said.code == 2
-    assert "\x1b" not in said.err
-
-
-def test_a_traceback_is_shown_on_demand_only(mimir: Mimir, fake: FakeMimir):
-    fake.raises = {"status": ZeroDivisionError("oops")}
-    quiet, loud = mimir("status"), mimir("status", "--debug")
-    assert (quiet.code, loud.code) == (70, 70)
-    assert "Traceback" not in quiet.err
-    assert "Traceback" in loud.err
-    assert "ZeroDivisionError: oops" in quiet.err
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (UsageError("x"), 2),
-        (BusyError("x"), 75),
-        (ConfigurationError("x"), 78),
-        (Paused("x", reason="configuration", exit_code=78), 78),
-    ],
-)
-def test_errors_of_the_facade_become_exit_codes(
-    error: Exception, code: int, mimir: Mimir, fake: FakeMimir
-):
-    fake.raises = {"drive": error}
-    said = mimir("execute", "limiter", "--yes")
-    assert said.code == code
-    assert said.err.splitlines()[-1] == "error: x"
-
-
-# Common options
-
-
-def test_store_json_and_debug_go_before_the_command_too(mimir: Mimir, fake: FakeMimir):
-    before = mimir("--store", "a.db", "--json", "status")
-    behind = mimir("status", "--json", "--store", "a.db")
-    assert before.shape == behind.shape
-    assert [loaded.settings.store for _, loaded, _ in fake.opened] == ["a.db", "a.db"]
-
-
-def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir, project: Path):
-    (project / "mimir.toml").write_text('sandbox = "none"\n')
-    said = mimir("status")
-    assert said.code == 0
-    assert said.err.startswith("warning: The project's settings name 'sandbox'")
-
-
-def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
-    (project / "mimir.toml").write_text("wrkers = 3\n")
-    assert mimir("status").code == 78
-
-
-# chain
 
 
 def test_chain_plans_the_request_and_says_what_to_do_next(mimir: Mimir, fake: FakeMimir):
@@ -169,9 +72,6 @@ def test_chain_for_scripts_is_one_object(mimir: Mimir, fake: FakeMimir):
     assert said.shape["path"] == "chains/limiter/chain-output.md"
     assert said.shape["run"] == "plan-1"
     assert [task["id"] for task in said.shape["tasks"]] == ["task-0"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
-
-
-# execute and resume
 
 
 def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir, fake: FakeMimir):
@@ -354,106 +254,3 @@ def test_apply_brings_files_or_names_what_was_changed(mimir: Mimir, fake: FakeMi
     assert said.code == 1
     assert said.out.splitlines()[1] == "  b\\x1b[2J.py"
     assert mimir("apply", "--json").shape["conflicts"] == ["b\x1b[2J.py"]
-
-
-# Looking
-
-
-def test_status_says_where_each_task_stands(mimir: Mimir, fake: FakeMimir):
-    fake.state = {"elapsed_seconds": 62, "calls": 12, "tokens": 3456, "title": "Limiter"}
-    said = mimir("status")
-    assert said.code == 0
-    assert fake.opened[0][2] is False
-    assert said.out.splitlines() == [
-        "run-1  completed",
-        "title: Limiter",
-        "used: 1:02, 12 model calls, 3,456 tokens",
-        "  task    phase      try  score    calls  criteria",
-        "✔ task-0  completed    1    100     3/12  2x 1j",
-        "criteria: x executed, j judged, u unverified, f failed",
-        "next: mimir report run-1",
-        "next: mimir verify run-1",
-    ]
-
-
-def test_status_for_scripts_has_the_documented_shape(mimir: Mimir):
-    shape = mimir("status", "--json").shape
-    assert shape["schema"] == 1
-    assert {"run", "status", "outcome", "tasks"} <= set(shape)
-
-
-def test_report_prints_what_was_written_without_what_a_terminal_obeys(
-    mimir: Mimir, fake: FakeMimir
-):
-    fake.report_text = "# Report\n\x1b]0;owned\x07\n"
-    said = mimir("report")
-    assert said.code == 0
-    assert said.out == "# Report\n\\x1b]0;owned\\x07\n"
-    assert said.err == "report: chains/limiter/execution-report.md\n"
-    assert mimir("report", "--json").shape == {"schema": 1, "run": RUN, "outcome": "completed"}
-
-
-def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
-    assert mimir("verify", "--seal", "5ea1").code == 0
-    assert fake.calls("verify") == [(RUN, "5ea1")]
-    fake.verified = FakeVerified(ok=False, problems=("run-1/task-0/1#00003: edited",))
-    said = mimir("verify")
-    assert said.code == 1
-    assert said.out.splitlines() == [
-        "run-1: 1 of 7 records are not what was sealed:",
-        "  run-1/task-0/1#00003: edited",
-    ]
-    shape = mimir("verify", "--json").shape
-    assert shape["ok"] is False
-    assert shape["problems"] == ["run-1/task-0/1#00003: edited"]
-
-
-def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimir):
-    no_model = FakeDiagnosis(what="model", ok=False, detail="none", fix="Set MIMIR_MODEL.")
-    fake.diagnoses = (FakeDiagnosis(what="git", ok=True, detail="2.39"), no_model)
-    said = mimir("doctor")
-    assert said.code == 0
-    assert said.out.splitlines() == ["✔ git: 2.39", "✘ model: none", "    Set MIMIR_MODEL."]
-    fake.diagnoses = (FakeDiagnosis(what="sandbox", ok=False, detail="no bwrap"),)
-    assert mimir("doctor").code == 69
-    assert mimir("doctor", "--json").shape["ok"] is False
-
-
-# Orientation
-
-
-def test_alone_mimir_says_where_one_is_in_twelve_lines(
-    mimir: Mimir, fake: FakeMimir, project: Path
-):
-    (project / ".mimir").mkdir()
-    (project / ".mimir" / "mimir.db").touch()
-    said = mimir()
-    assert said.code == 0
-    assert len(said.out.splitlines()) <= 12
-    assert "plan:  chains/limiter" in said.out
-    assert "run:   run-1 completed" in said.out
-    assert fake.opened[0][2] is False
-
-
-def test_in_an_empty_directory_it_opens_nothing_and_names_the_keyless_way(
-    mimir: Mimir, fake: FakeMimir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    said = mimir()
-    assert said.code == 0
-    assert "mimir demo" in said.out
-    assert "MIMIR_MODEL" in said.out
-    assert fake.opened == []
-    assert list((tmp_path / "empty").iterdir()) == []
-
-
-def test_a_store_that_cannot_be_read_does_not_stand_in_the_way(
-    mimir: Mimir, fake: FakeMimir, project: Path
-):
-    (project / ".mimir").mkdir()
-    (project / ".mimir" / "mimir.db").touch()
-    fake.raises = {"open": ConfigurationError("a newer schema")}
-    said = mimir()
-    assert said.code == 0
-    assert "a newer schema" in said.err

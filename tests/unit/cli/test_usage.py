@@ -1,0 +1,96 @@
+"""What goes with every command: wrong usage, errors, the common options."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.errors import BusyError, ConfigurationError, Paused, UsageError
+from tests.support.fake_app import (
+    FakeMimir,
+    Mimir,
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "next_step"),
+    [
+        (["exekute"], "Did you mean mimir execute?"),
+        (["zzzzzz"], "See: mimir --help"),
+        (["execute", "--wrkers", "2"], "Did you mean --workers?"),
+        (["status", "--jsn"], "Did you mean --json?"),
+        (["execute", "--workers", "none"], "See: mimir execute --help"),
+        (["execute", "--workers", "0"], "See: mimir execute --help"),
+        (["execute", "--apply", "maybe"], "See: mimir execute --help"),
+        (["cancel"], "See: mimir cancel --help"),
+        (["status", "a", "b"], "See: mimir status --help"),
+        (["execute", "--time-limit", "soon", "--yes"], "Write minutes: 30, 30m, 2h or 1h30m."),
+        (["execute", "limitr", "--yes"], "Did you mean limiter?"),
+        (["execute", "limiter", "--only", "task-11", "--yes"], "Did you mean task-1?"),
+        (["execute", "limiter"], "Add --yes to run without being asked."),
+        (["execute", "Add a limiter"], "Add --yes to run without being asked."),
+        (["check", "limitr"], "Did you mean limiter?"),
+        (["chain"], 'Write it: mimir chain "what you want"'),
+        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove that one."),
+    ],
+)
+def test_wrong_usage_is_two_and_names_the_way_on(
+    arguments: list[str], next_step: str, mimir: Mimir, fake: FakeMimir
+):
+    said = mimir(*arguments)
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == f"next: {next_step}"
+    assert len(said.err.splitlines()) <= 3
+    assert fake.opened == []
+
+
+def test_an_argument_with_control_bytes_does_not_reach_the_terminal(mimir: Mimir):
+    said = mimir("\x1b[2Jexecute")
+    assert said.code == 2
+    assert "\x1b" not in said.err
+
+
+def test_a_traceback_is_shown_on_demand_only(mimir: Mimir, fake: FakeMimir):
+    fake.raises = {"status": ZeroDivisionError("oops")}
+    quiet, loud = mimir("status"), mimir("status", "--debug")
+    assert (quiet.code, loud.code) == (70, 70)
+    assert "Traceback" not in quiet.err
+    assert "Traceback" in loud.err
+    assert "ZeroDivisionError: oops" in quiet.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("x"), 2),
+        (BusyError("x"), 75),
+        (ConfigurationError("x"), 78),
+        (Paused("x", reason="configuration", exit_code=78), 78),
+    ],
+)
+def test_errors_of_the_facade_become_exit_codes(
+    error: Exception, code: int, mimir: Mimir, fake: FakeMimir
+):
+    fake.raises = {"drive": error}
+    said = mimir("execute", "limiter", "--yes")
+    assert said.code == code
+    assert said.err.splitlines()[-1] == "error: x"
+
+
+def test_store_json_and_debug_go_before_the_command_too(mimir: Mimir, fake: FakeMimir):
+    before = mimir("--store", "a.db", "--json", "status")
+    behind = mimir("status", "--json", "--store", "a.db")
+    assert before.shape == behind.shape
+    assert [loaded.settings.store for _, loaded, _ in fake.opened] == ["a.db", "a.db"]
+
+
+def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir, project: Path):
+    (project / "mimir.toml").write_text('sandbox = "none"\n')
+    said = mimir("status")
+    assert said.code == 0
+    assert said.err.startswith("warning: The project's settings name 'sandbox'")
+
+
+def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
+    (project / "mimir.toml").write_text("wrkers = 3\n")
+    assert mimir("status").code == 78
