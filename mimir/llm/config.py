@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from mimir.errors import ConfigurationError
 
 OPENAI_URL = "https://api.openai.com/v1"
+ANY_MODEL = "default"
 _SHORTEST_KEY = 4
 """A shorter key is a placeholder for a local server; hiding it would only garble what is said."""
 _SHORTEST_HEADER = 8
@@ -64,6 +65,11 @@ class EndpointConfig:
     def is_openai(self) -> bool:
         """True for OpenAI's own endpoint, which needs a key and knows the newest parameter names."""
         return urlsplit(self.base_url).hostname == "api.openai.com"
+
+    @property
+    def default_model(self) -> str:
+        """Name sent where none is set: local servers serve one model under any name; OpenAI wants a real one (empty)."""
+        return self.model or ("" if self.is_openai else ANY_MODEL)
 
     def require_key(self) -> None:
         """Refuse OpenAI's own endpoint without a key; any other may need none.

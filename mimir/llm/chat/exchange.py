@@ -64,7 +64,7 @@ class Exchange:
         Raises:
             ModelError: With its scope; its text holds neither the key nor control characters.
         """
-        model = request.model or self._config.model
+        model = request.model or self._config.default_model
         if not model:
             raise ModelError(
                 "No model is named for this endpoint.",
