@@ -219,7 +219,9 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> Node:
     documents = 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
-            place = _place(event.start_mark, first_line, indent)
+            mark = event.start_mark
+            line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+            place = Place(line=first_line + line, column=indent + column + 1)
             documents += isinstance(event, yaml.DocumentStartEvent)
             if documents > 1:
                 raise NodeError("A second document begins here.", place)
@@ -231,12 +233,6 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> Node:
     if builder.root is None:
         raise NodeError("It is empty.", Place(line=first_line))
     return builder.root
-
-
-def _place(mark: yaml.Mark | None, first_line: int, indent: int) -> Place:
-    if mark is None:
-        return Place(line=first_line)
-    return Place(line=first_line + mark.line, column=indent + mark.column + 1)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -11,9 +11,11 @@ from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
 from mimir.planning.diagnostics import START, Finding, Places, finding, quoted
-from mimir.planning.judging.tasks import did_you_mean
+from mimir.planning.judging.tasks import did_you_mean, listed
 
 MAX_OVERLAPS = 50
+MAX_HINTS = 50
+"""Unknown dependencies for which the nearest task is looked for; each costs a walk over all ids."""
 _MAX_COMPARED = 20_000
 """Pairs of globs; in a plan with more, some overlaps are not named."""
 _TASK_0 = re.compile(r"(?:task[-_ ]?)?0+(?:\.\d+)*", re.IGNORECASE)
@@ -82,6 +84,7 @@ def _duplicates(plan: Plan, places: Places) -> Iterator[Finding]:
 
 def _dependencies(plan: Plan, places: Places) -> Iterator[Finding]:
     known = {task.id for task in plan.tasks if task.id}
+    hints = MAX_HINTS
     for n, task in enumerate(plan.tasks):
         for item, id in enumerate(task.dependencies):
             at = places.of(n, "dependencies", item)
@@ -93,11 +96,12 @@ def _dependencies(plan: Plan, places: Places) -> Iterator[Finding]:
                     suggestion="Take it out.",
                 )
             elif id not in known:
+                hints -= 1
                 yield finding(
                     "dependency-unknown",
                     f"Task {task.id} depends on {quoted(id)}, which is not in the plan.",
                     at,
-                    suggestion=did_you_mean(id, known),
+                    suggestion=(did_you_mean(id, known) or listed(known)) if hints >= 0 else "",
                 )
 
 

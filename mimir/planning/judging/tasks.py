@@ -13,6 +13,7 @@ from mimir.planning.diagnostics import Finding, Place, Places, finding, quoted
 from mimir.planning.judging.vacuous import cannot_fail
 
 MAX_CONTEXT_FILES = 10
+_RENAME = "Give one of them another id."
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\|\\")
 
 
@@ -106,11 +107,18 @@ class _TaskJudge:
         for n, criterion in enumerate(task.criteria):
             if criterion.id in seen:
                 message = f"Criterion {quoted(criterion.id)} is there twice."
-                yield finding("criterion-duplicate", message, self._at("criteria", n))
+                yield finding(
+                    "criterion-duplicate", message, self._at("criteria", n), suggestion=_RENAME
+                )
             seen.add(criterion.id)
             if criterion.points is not None and criterion.points < 0:
                 message = f"Criterion {quoted(criterion.id)} has {criterion.points} points."
-                yield finding("criterion-points", message, self._at("criteria", n))
+                yield finding(
+                    "criterion-points",
+                    message,
+                    self._at("criteria", n),
+                    suggestion="Write zero or more.",
+                )
         yield from self._points()
 
     def _points(self) -> Iterator[Finding]:
@@ -131,7 +139,8 @@ class _TaskJudge:
         for n, check in enumerate(self.task.checks):
             at = self._at("checks", n)
             if check.id in seen:
-                yield finding("check-duplicate", f"Check {quoted(check.id)} is there twice.", at)
+                message = f"Check {quoted(check.id)} is there twice."
+                yield finding("check-duplicate", message, at, suggestion=_RENAME)
             seen.add(check.id)
             yield from self._check_criteria(check, known, at)
             yield from self._command(check, at)
@@ -169,7 +178,7 @@ class _TaskJudge:
                     "check-criterion-unknown",
                     f"Check {quoted(check.id)} names the criterion {quoted(id)}, which task {self.name} does not have.",
                     at,
-                    suggestion=did_you_mean(id, known),
+                    suggestion=did_you_mean(id, known) or listed(known),
                 )
 
     def _command(self, check: Check, at: Place) -> Iterator[Finding]:
@@ -203,8 +212,7 @@ class _TaskJudge:
                     "tool-unknown",
                     f"Task {self.name} lists the tool {quoted(name)}, which there is not.",
                     self._at("tools", n),
-                    suggestion=did_you_mean(name, self.project.tools)
-                    or f"Known: {', '.join(sorted(self.project.tools))}.",
+                    suggestion=did_you_mean(name, self.project.tools) or listed(self.project.tools),
                 )
         for name in dict.fromkeys(_TOOL_LIKE.findall(self.task.tool_execution[:20_000])):
             near = did_you_mean(name, self.project.tools, cutoff=0.6)
@@ -272,6 +280,13 @@ def _is_split(line: str) -> bool:
         # Comments, here-documents and $'…' may hold a lone quote; bash knows.
         return any(sign in line for sign in "#<$`")
     return True
+
+
+def listed(known: Collection[str]) -> str:
+    """Return a hint at what there is, at most ten names."""
+    names = sorted(known)
+    more = ", …" if len(names) > 10 else ""
+    return f"There are: {', '.join(names[:10])}{more}." if names else "There is none."
 
 
 def did_you_mean(name: str, known: Collection[str], *, cutoff: float = 0.4) -> str:

@@ -149,4 +149,5 @@ class _Reader:
 
 
 def _bad(message: str, place: Place, suggestion: str = "") -> Finding:
-    return finding("checks-unreadable", message, place, suggestion=suggestion)
+    hint = suggestion or "See docs/plan-format.md for the form of a check."
+    return finding("checks-unreadable", message, place, suggestion=hint)

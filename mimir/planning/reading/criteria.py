@@ -245,7 +245,8 @@ def numbered(criteria: Iterable[CriterionText], found: list[Finding]) -> tuple[C
         taken.add(id)
         if not one.text.strip():
             message = f"Criterion {quoted(id)} says nothing."
-            found.append(finding("criterion-unreadable", message, one.place))
+            hint = "Write what must be true of the result."
+            found.append(finding("criterion-unreadable", message, one.place, suggestion=hint))
         done.append(Criterion(id=id, text=one.text, points=one.points, critical=one.critical))
     return tuple(done)
 

@@ -32,7 +32,8 @@ def read(node: Node) -> GivenPlan:
     for name, item in _each_task(tasks):
         if item.kind != "map":
             message = "A task must be an object."
-            plan.findings.append(finding("json-shape", message, item.place))
+            hint = "Write {id, title, prompt, …}."
+            plan.findings.append(finding("json-shape", message, item.place, suggestion=hint))
         else:
             plan.tasks.append(_task(item, name, plan))
     return plan

@@ -215,7 +215,8 @@ def _pieces(raw: Raw) -> list[tuple[str, Place]]:
 
 
 def _and_pieces(text: str, place: Place) -> list[tuple[str, Place]]:
-    """Split at "and" and the like, but not within an aside."""
+    """Split at "and" and the like, but not within an aside; `place` is that of the first character that is no blank."""
+    text = text.strip()
     hidden = re.sub(r"\([^()]*\)", lambda aside: "(" + "." * (len(aside[0]) - 2) + ")", text)
     pieces: list[tuple[str, Place]] = []
     at = 0

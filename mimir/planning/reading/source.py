@@ -73,8 +73,22 @@ class Source:
                 found[index] = block
                 index = block.end
             else:
+                self._find_stray(index)
                 index += 1
         return found
+
+    def _find_stray(self, index: int) -> None:
+        """Name a closing tag that closes nothing: the text before it was not read as the prompt that was meant."""
+        line = self.lines[index]
+        if "</" in line and _STRAY.search(line.rstrip()):
+            self.problems.append(
+                finding(
+                    "block-stray",
+                    "This closes no prompt; the prompt ended before, or never began.",
+                    self.place(index, indent_of(line) + 1),
+                    suggestion="If the prompt itself holds the tag, put it between <prompt-2> and </prompt-2>.",
+                )
+            )
 
     @cached_property
     def details(self) -> dict[int, int]:
@@ -251,6 +265,7 @@ class _TagLines:
     ending: list[int]
 
 
+_STRAY = re.compile(r"</prompt(?:-\d{1,6})?>$", re.IGNORECASE)
 _CLOSING = re.compile(r"</((?:prompt|text|reasoning)(?:-\d{1,6})?)>$", re.IGNORECASE)
 
 

@@ -276,7 +276,10 @@ class _TaskReader:
         if raw.key == "checks" and (raw.unreadable or _is_checks(raw)):
             return []
         if raw.unreadable:
-            self._found.append(finding("criterion-unreadable", raw.unreadable, raw.place))
+            hint = "Write a YAML list of texts, or of maps with id and text."
+            self._found.append(
+                finding("criterion-unreadable", raw.unreadable, raw.place, suggestion=hint)
+            )
             return []
         if raw.node is not None:
             return criteria.from_node(raw.node, named, self._found)
