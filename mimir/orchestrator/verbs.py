@@ -9,6 +9,8 @@ from mimir.domain.run import Apply, Ending, Limits
 from mimir.orchestrator import applying, beginning, driving, looking, planning
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.planning import Planned
+from mimir.reporting.gather import gather
+from mimir.reporting.material import RunData
 from mimir.reporting.verifying import Verified, verify
 from mimir.store import runs
 
@@ -78,6 +80,10 @@ class Mimir:
     async def status(self, run: str) -> Mapping[str, object]:
         """Return where a run stands: the shape of `status --json`."""
         return await looking.status(self._parts, run)
+
+    async def material(self, run: str) -> RunData:
+        """Return all that the store holds of a run: what its report is made from."""
+        return await self._parts.store.read(partial(gather, run=run))
 
     async def report(self, run: str) -> tuple[str, str]:
         """Write the report of a run as it stands; its path and text."""
