@@ -1,0 +1,95 @@
+"""The acts of the demo: a request becomes a plan, the plan becomes work, and the end is verified before the person's eyes."""
+
+from pathlib import Path
+
+from mimir import app
+from mimir.demo import stage
+from mimir.demo.crash import toll, work_until_killed
+from mimir.demo.moments import counted, moments
+from mimir.demo.teller import Screen, Teller
+from mimir.domain.run import Ending, Limits
+from mimir.errors import PlanError
+from mimir.orchestrator.verbs import Mimir
+
+REQUEST = (
+    "Release 0.2 of tally: count broken lines instead of failing on them, tell the 95th percentile "
+    "and the busiest paths, print markdown tables. The tests of the release are written."
+)
+
+
+async def perform(screen: Screen, *, crash: bool, directory: Path | None) -> int:
+    """Play all acts; see `play.demo`."""
+    project = await stage.build(directory)
+    screen.say(f"project  {project}")
+    screen.say(f"request  {REQUEST}")
+    screen.say()
+    async with app.open(project, stage.settings(project)) as mimir:
+        teller = Teller(screen, mimir)
+        run = await _plan(mimir, teller)
+        killed_at = await work_until_killed(project, run, teller) if crash else 0
+        ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
+        await _look_back(screen, mimir, run, killed_at)
+        return await _close(screen, mimir, project, ending)
+
+
+async def _plan(mimir: Mimir, teller: Teller) -> str:
+    """Have the request planned, and a run made of the plan; the run's id."""
+    planned = await mimir.plan(REQUEST, ecko=True, output=None, model="")
+    await teller.catch_up(planned.run)
+    teller.say("", planned.path)
+    if planned.exit_code:
+        first = planned.findings[0]
+        raise PlanError(
+            f"The plan of the demo cannot be accepted: {first.message}", code=first.code
+        )
+    return await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
+
+
+async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> None:
+    """Say what went wrong on the way, and what a kill cost."""
+    screen.say()
+    screen.say("What went wrong on the way:")
+    for line in moments(await mimir.material(run)):
+        screen.say(f"  {line}")
+    if killed_at:
+        cost = toll(await mimir.events(run, 0), killed_at)
+        screen.say(
+            f"  the kill    {cost.before} calls were answered before it, {cost.in_all} in all; "
+            f"answered twice: {cost.repeated}."
+        )
+
+
+async def _close(screen: Screen, mimir: Mimir, project: Path, ending: Ending) -> int:
+    """Say what it came to, verify every seal, and name what to do next."""
+    verified = await mimir.verify(ending.run, "")
+    broken = "" if verified.ok else " BROKEN"
+    screen.say()
+    screen.say(f"{ending.outcome.value}: {counted(await mimir.material(ending.run))}")
+    for name, value in (
+        ("plan", project / ending.plan_path),
+        ("report", project / ending.report_path),
+        ("store", mimir.store_uri),
+        ("seal", ending.seal or "none"),
+        (
+            "verify",
+            f"{verified.records} records recomputed:{broken or ' every one is as it was sealed'}",
+        ),
+    ):
+        screen.say(f"{name:<9}{value}")
+    for problem in verified.problems:
+        screen.say(f"  {problem}")
+    for line in _next(project, ending):
+        screen.say(line)
+    return ending.exit_code or (0 if verified.ok else 1)
+
+
+def _next(project: Path, ending: Ending) -> tuple[str, ...]:
+    return (
+        "",
+        "Try next:",
+        f"  cd {project}",
+        "  git diff                 what was applied to the files",
+        "  mimir report             what happened, and the proof",
+        "  mimir verify             recompute every seal",
+        *(() if ending.exit_code == 0 else (f"  mimir resume {ending.run}",)),
+    )

@@ -1,0 +1,33 @@
+"""The door of the demo. It greets at once; the libraries of the real path take a second or two to load."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mimir.demo.teller import Screen
+
+
+async def demo(console: "Screen", *, crash: bool, directory: Path | None) -> int:
+    """Play it.
+
+    Args:
+        console: Where it is told.
+        crash: Have another process do the work, kill it with SIGKILL in the middle of two tasks, and go on.
+        directory: Of the project that is worked on; new or empty. None: a fresh one among the temporary files.
+
+    Returns:
+        The exit code: 0 if every task is completed and every seal verified.
+
+    Raises:
+        UsageError: The directory is not empty.
+        UnavailableError: There is no sandbox on this machine.
+    """
+    console.say(
+        "mimir demo: release 0.2 of a small Python project, without network, without a key."
+    )
+    console.say("The words of the models come from a play, and some of them are wrong on purpose.")
+    console.say("All else is the real path: store, tools, sandbox, git, checks, verdicts, seals.")
+    console.say()
+    from mimir.demo.performance import perform  # here: the person should be reading by now
+
+    return await perform(console, crash=crash, directory=directory)

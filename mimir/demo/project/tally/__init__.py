@@ -1,0 +1,1 @@
+"""Turns the access log of a web service into a short report."""
