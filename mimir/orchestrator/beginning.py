@@ -40,9 +40,7 @@ async def create(
     parts.check_models()
     plan = _only(plan, only)
     await _not_running(parts, plan_path)
-    report = await parts.sandbox.probe()
-    if not report.ok:
-        raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
+    await require_sandbox(parts)
     run = parts.ids.new("run")
     base = await parts.history.base(run, hidden=HIDDEN)
     new = NewRun(
@@ -81,6 +79,17 @@ async def create(
 
     await parts.store.write(work)
     return run
+
+
+async def require_sandbox(parts: Parts) -> None:
+    """Refuse to begin where commands cannot be confined.
+
+    Raises:
+        UnavailableError: The sandbox is missing or broken; it says how to mend it.
+    """
+    report = await parts.sandbox.probe()
+    if not report.ok:
+        raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
 
 
 async def facts(parts: Parts, run: str) -> RunFacts:

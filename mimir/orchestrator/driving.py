@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from mimir.domain.attempt import RunStatus
+from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
 from mimir.errors import MimirError, ModelError, Paused
@@ -33,9 +33,14 @@ async def drive(
 
     Raises:
         BusyError: Another process coordinates it.
-        UsageError: It has ended, or there is none of this name.
+        UnavailableError: The sandbox does not work.
+        UsageError: There is no run of this name.
     """
     store, owner = parts.store, parts.owner
+    row = await store.read(partial(runs.get, run=run))
+    if RunStatus(fields.text(row, "status")) in RUN_ENDED:
+        return _ended(row)
+    await beginning.require_sandbox(parts)
     dead = parts.owners.dead()
     await store.write(
         partial(
@@ -60,6 +65,21 @@ async def drive(
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
         await asyncio.shield(_pause(parts, run, interrupted, started))
         raise
+
+
+def _ended(row: Row) -> Ending:
+    """Return how a run ended that has nothing left to do: resuming it again changes nothing."""
+    outcome = RunStatus(fields.text(row, "status"))
+    return Ending(
+        run=str(row["id"]),
+        outcome=outcome,
+        exit_code=exit_code(outcome),
+        message="It had ended already.",
+        next_step=f"Look at it: mimir report {row['id']}",
+        plan_path=fields.text(row, "planPath"),
+        commit=fields.text(row, "finalCommit"),
+        seal=fields.text(row, "seal"),
+    )
 
 
 async def plan_again(parts: Parts, run: str) -> Ending:

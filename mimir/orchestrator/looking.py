@@ -68,14 +68,16 @@ async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
 
 
 def _newest(rows: Sequence[Row], *, resumable: bool) -> str:
+    """Return the newest run; of those that can be resumed if there is one, else the one that ended last."""
     ended = [status.value for status in RUN_ENDED]
-    open_rows = [r for r in rows if r.get("kind") == "execute" or resumable]
-    if resumable:
-        open_rows = [r for r in open_rows if fields.text(r, "status") not in ended]
-    if open_rows:
-        return str(open_rows[0]["id"])
-    what = "No run of this project can be resumed." if resumable else "No run was made here yet."
-    raise UsageError(what, next_step='Start one: mimir execute "what you want"')
+    runs_of_plans = [r for r in rows if r.get("kind") == "execute"]
+    still_open = [r for r in rows if fields.text(r, "status") not in ended]
+    wanted = still_open if resumable and still_open else runs_of_plans
+    if wanted:
+        return str(wanted[0]["id"])
+    raise UsageError(
+        "No run was made here yet.", next_step='Start one: mimir execute "what you want"'
+    )
 
 
 async def status(parts: Parts, run: str) -> Mapping[str, object]:

@@ -103,6 +103,7 @@ class Sandbox:
         self._clock = clock
         self._programs = programs
         self._way: tuple[Path, Recipe] | None = None
+        self._probing = asyncio.Lock()
         self._report: Report | None = None
 
     @property
@@ -119,9 +120,12 @@ class Sandbox:
 
     async def probe(self) -> Report:
         """Say whether commands can be confined, by running one. The first answer is kept."""
-        if self._report is None:
-            self._report = await self._probe()
-        return self._report
+        async with (
+            self._probing
+        ):  # a second one at the same time would clear away the first one's directory
+            if self._report is None:
+                self._report = await self._probe()
+            return self._report
 
     async def run(
         self,
