@@ -172,6 +172,7 @@ def replace_file(
     temporary: str,
     mode: int | None,
     owner: tuple[int, int] | None,
+    durable: bool = False,
 ) -> None:
     """Put a file in place in one step: a reader sees the old bytes or the new ones, never half.
 
@@ -182,6 +183,7 @@ def replace_file(
         temporary: Name of the intermediate file in the same directory; must not exist.
         mode: Permission bits; None: as the process' umask makes a new file.
         owner: User and group id to give it to; None: as created.
+        durable: Have it on the disk before it takes its place.
     """
     file = os.open(temporary, _NEW, 0o666, dir_fd=parent)
     try:
@@ -191,6 +193,8 @@ def replace_file(
                 os.fchown(file, *owner)
             if mode is not None:
                 os.fchmod(file, mode & 0o777)
+            if durable:
+                os.fsync(file)
         finally:
             os.close(file)
         os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)

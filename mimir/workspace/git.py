@@ -7,10 +7,11 @@ contents only, commits on their parts only, so what a run makes does not depend 
 
 import os
 import pwd
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mimir.domain.globs import matches
+from mimir.workspace.person import branch as person_branch
 from mimir.workspace.repository import (
     base,
     commits,
@@ -246,6 +247,16 @@ class History:
             WorkspaceError: There is no such commit.
         """
         return await commits.message_of(self._hidden, commit)
+
+    async def commit_for_person(
+        self, files: Mapping[str, Entry | None], message: str, *, when: int | None = None
+    ) -> str:
+        """Make one commit of exactly these files (None: removed) on the branch that the person is on.
+
+        Raises:
+            WorkspaceError: No repository, a merge or rebase is going on, or git refused.
+        """
+        return await person_branch.commit_for_person(self._hidden, files, message, when=when)
 
     async def verify_objects(self, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
         """Name every object reachable from these that is missing or was changed; empty: all is true."""

@@ -40,17 +40,21 @@ async def newest(hidden: Hidden, commits: Sequence[str]) -> int:
 
 
 async def tree_of(hidden: Hidden, id: str) -> str:
-    """Return the tree of a commit, or the tree itself.
+    """Return the tree of a commit, or the tree itself; what an object's id names never changes, so each is looked up once.
 
     Raises:
         WorkspaceError: There is no such commit or tree.
     """
+    if id in hidden.trees:
+        return hidden.trees[id]
     ended = await hidden.git.run("rev-parse", "-q", "--verify", f"{id}^{{tree}}", ok=(0, 1, 128))
     if ended.code != 0 or len(ended.word) != hidden.id_length:
         raise WorkspaceError(
             f"The history has no commit or tree {id!r}.",
             next_step="If files below .mimir/ were removed, start a new run.",
         )
+    if _ID.fullmatch(id):
+        hidden.trees[id] = ended.word
     return ended.word
 
 

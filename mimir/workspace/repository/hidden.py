@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mimir.workspace.clearing import remove
@@ -38,6 +38,8 @@ class Hidden:
     """User and group id that files of workspaces get. None: whoever runs the engine."""
     home: Path
     """Where the person's global ignore file is looked for."""
+    trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    """Commit or tree that was looked up → its tree."""
 
     @property
     def room(self) -> Path:

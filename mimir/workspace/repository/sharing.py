@@ -37,7 +37,7 @@ async def pin(hidden: Hidden, ref: str, id: str) -> None:
     """Make a ref lead to a commit, where the person's garbage collection sees it."""
     await _set(hidden.git, ref, id)
     if hidden.person is not None:
-        await _send(hidden, hidden.person, id)
+        await send(hidden, hidden.person, id)
         await _set(hidden.person.git, ref, id)
 
 
@@ -58,7 +58,7 @@ async def branch(hidden: Hidden, name: str, id: str) -> str:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
     lifted = await lift(hidden, person, id)
-    await _send(hidden, person, lifted)
+    await send(hidden, person, lifted)
     if await _is_checked_out(person, f"refs/heads/{short}", lifted):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
@@ -135,7 +135,7 @@ def _notes(hidden: Hidden) -> Mapping[str, _Origin]:
     return found
 
 
-async def _send(hidden: Hidden, person: Repository, id: str) -> None:
+async def send(hidden: Hidden, person: Repository, id: str) -> None:
     """Bring a commit and all it reaches into the person's repository."""
     known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
     head = await person.head()

@@ -182,17 +182,22 @@ async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -
 
 async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | None]) -> None:
     """Write entries into an index; removals go first, so that a file may take a directory's place."""
-    gone = "0" * hidden.id_length
+    await hidden.git.run(
+        *("update-index", "--add", "--replace", "-z", "--index-info"),
+        index=index,
+        stdin=index_lines(edits, hidden.id_length),
+    )
+
+
+def index_lines(edits: Mapping[str, Entry | None], id_length: int) -> bytes:
+    """Write edits as `update-index --index-info` reads them; removals go first."""
+    gone = "0" * id_length
     ordered = sorted(edits.items(), key=lambda item: item[1] is not None)
     records = [
         f"0 {gone}\t{path}\0" if new is None else f"{new.mode} {new.blob}\t{path}\0"
         for path, new in ordered
     ]
-    await hidden.git.run(
-        *("update-index", "--add", "--replace", "-z", "--index-info"),
-        index=index,
-        stdin="".join(records).encode("utf-8", "surrogateescape"),
-    )
+    return "".join(records).encode("utf-8", "surrogateescape")
 
 
 async def written(hidden: Hidden, files: Iterable[Entry]) -> str:

@@ -15,7 +15,7 @@ from mimir.workspace import descent, paths
 from mimir.workspace.paths import Tree
 from tests.support import swapper
 
-TRIES = 3000
+TRIES = 2000
 
 
 @pytest.fixture

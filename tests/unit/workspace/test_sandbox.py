@@ -167,9 +167,9 @@ async def test_nothing_outside_the_workspace_can_be_written(
 
 async def test_tmp_is_writable_and_gone_afterwards(sandbox: Sandbox, workspace: Path) -> None:
     assert (
-        await sh(sandbox, workspace, "echo x > /tmp/x && echo x > /dev/shm/x && ls /var/tmp")
+        await sh(sandbox, workspace, "echo x > /tmp/x && cp /tmp/x /dev/shm && cat /var/tmp/x")
     ).output == "x\n"
-    assert (await sh(sandbox, workspace, "ls /tmp /dev/shm")).output == "/dev/shm:\n\n/tmp:\n"
+    assert (await sh(sandbox, workspace, "ls /tmp/x /dev/shm/x")).exit_code == 2
 
 
 async def test_read_only_workspace_can_be_read_only(sandbox: Sandbox, workspace: Path) -> None:
@@ -195,11 +195,12 @@ async def test_no_right_can_be_won_back(sandbox: Sandbox, workspace: Path) -> No
     ran = await sh(
         sandbox,
         workspace,
-        "grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; mount -t tmpfs x /tmp 2>&1 | head -1; chown 0 /tmp 2>&1",
+        "grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; mount -t tmpfs x /mnt || echo no mount; chown 1 /tmp || echo no chown",
     )
     assert "NoNewPrivs:\t1" in ran.output
     assert "CapEff:\t0000000000000000" in ran.output
-    assert "Operation not permitted" in ran.output
+    assert "no mount" in ran.output
+    assert "no chown" in ran.output
 
 
 # How it ends.

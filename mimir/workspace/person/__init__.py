@@ -1,0 +1,1 @@
+"""The person's own directory and branch: what `workspace.apply` does there; entered through it and `workspace.git`."""
