@@ -30,7 +30,7 @@ class Toll:
 
     before: int
     """Calls of models and tools that were answered when it struck."""
-    in_all: int
+    after: int
     repeated: int
     """Calls that were answered more than once."""
 
@@ -86,9 +86,10 @@ def under_way(events: Sequence[Event]) -> Mapping[str, Status]:
 def toll(events: Sequence[Event], killed_at: int) -> Toll:
     """Count what a kill behind event `killed_at` cost."""
     calls = _calls(events)
+    before = _calls([event for event in events if event.seq <= killed_at]).total()
     return Toll(
-        before=_calls([event for event in events if event.seq <= killed_at]).total(),
-        in_all=calls.total(),
+        before=before,
+        after=calls.total() - before,
         repeated=sum(times - 1 for times in calls.values()),
     )
 

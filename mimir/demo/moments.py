@@ -35,14 +35,14 @@ def _of_attempt(task: TaskData, attempt: AttemptData) -> Iterator[str]:
     if red:
         claim = attempt.work.answer if attempt.work else ""
         if _CLAIM.search(claim):
-            yield f"said {quote(claim)}; the engine's own run: exit {red[0].after.exit_code}. Caught."
+            yield f"claimed {quote(claim)}; the engine ran them: exit {red[0].after.exit_code}. Caught."
         if task.status is Status.COMPLETED and task.accepted > attempt.number:
             yield (
-                f"attempt {attempt.number} failed ({trouble(red[0].after)}); "
-                f"attempt {task.accepted} was shown that, and passed."
+                f"attempt {attempt.number} failed its check: {trouble(red[0].after)}; "
+                f"attempt {task.accepted} was shown that and passed."
             )
     if attempt.trip and task.accepted == attempt.number:
-        yield f"stopped ({attempt.trip.detail}), delivered what it had, and passed."
+        yield f"its breaker tripped: {attempt.trip.detail}; what it had made by then passed."
 
 
 def counted(data: RunData) -> str:

@@ -1,5 +1,7 @@
 """The acts of the demo: a request becomes a plan, the plan becomes work, and the end is verified before the person's eyes."""
 
+import shlex
+import textwrap
 from pathlib import Path
 
 from mimir import app
@@ -11,17 +13,22 @@ from mimir.domain.run import Ending, Limits
 from mimir.errors import PlanError
 from mimir.orchestrator.verbs import Mimir
 
+PAUSED = 75
 REQUEST = (
     "Release 0.2 of tally: count broken lines instead of failing on them, tell the 95th percentile "
     "and the busiest paths, print markdown tables. The tests of the release are written."
 )
 
 
+WIDTH = 100
+"""Columns of what is said in sentences."""
+
+
 async def perform(screen: Screen, *, crash: bool, directory: Path | None) -> int:
     """Play all acts; see `play.demo`."""
     project = await stage.build(directory)
     screen.say(f"project  {project}")
-    screen.say(f"request  {REQUEST}")
+    _say(screen, "request  ", REQUEST)
     screen.say()
     async with app.open(project, stage.settings(project)) as mimir:
         teller = Teller(screen, mimir)
@@ -50,46 +57,59 @@ async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> 
     screen.say()
     screen.say("What went wrong on the way:")
     for line in moments(await mimir.material(run)):
-        screen.say(f"  {line}")
+        _say(screen, f"  {line.who:<11}", line.said)
     if killed_at:
         cost = toll(await mimir.events(run, 0), killed_at)
-        screen.say(
-            f"  the kill    {cost.before} calls were answered before it, {cost.in_all} in all; "
-            f"answered twice: {cost.repeated}."
+        said = (
+            f"{cost.before} calls of models and tools were answered before it, {cost.after} after it; "
+            f"{cost.repeated or 'not one'} of them twice."
         )
+        _say(screen, f"  {'the kill':<11}", said)
 
 
 async def _close(screen: Screen, mimir: Mimir, project: Path, ending: Ending) -> int:
     """Say what it came to, verify every seal, and name what to do next."""
     verified = await mimir.verify(ending.run, "")
-    broken = "" if verified.ok else " BROKEN"
+    word = "every one is as it was sealed" if verified.ok else "BROKEN"
     screen.say()
     screen.say(f"{ending.outcome.value}: {counted(await mimir.material(ending.run))}")
     for name, value in (
+        ("run", ending.run),
         ("plan", project / ending.plan_path),
         ("report", project / ending.report_path),
         ("store", mimir.store_uri),
+        ("applied", ", ".join(ending.applied) or "nothing"),
         ("seal", ending.seal or "none"),
-        (
-            "verify",
-            f"{verified.records} records recomputed:{broken or ' every one is as it was sealed'}",
-        ),
+        ("verify", f"{verified.records} records recomputed: {word}"),
     ):
         screen.say(f"{name:<9}{value}")
-    for problem in verified.problems:
-        screen.say(f"  {problem}")
+    for problem in (ending.message, *verified.problems):
+        if problem:
+            screen.say(f"  {problem}")
+    screen.say()
     for line in _next(project, ending):
         screen.say(line)
     return ending.exit_code or (0 if verified.ok else 1)
 
 
 def _next(project: Path, ending: Ending) -> tuple[str, ...]:
+    if ending.exit_code == PAUSED:
+        # The play is no setting of the person's: without it a model would be asked for.
+        on = f"  mimir resume {ending.run} --model play:{stage.PLAY}"
+        return ("Go on with:", f"  cd {shlex.quote(str(project))}", on)
     return (
-        "",
         "Try next:",
-        f"  cd {project}",
-        "  git diff                 what was applied to the files",
-        "  mimir report             what happened, and the proof",
-        "  mimir verify             recompute every seal",
-        *(() if ending.exit_code == 0 else (f"  mimir resume {ending.run}",)),
+        f"  cd {shlex.quote(str(project))}",
+        "  git diff                                   what was applied to the files",
+        "  python3 -m tally access.log --top 3        what was released",
+        "  mimir report                               what happened, with the proof",
+        "  mimir verify                               recompute every seal",
     )
+
+
+def _say(screen: Screen, lead: str, text: str) -> None:
+    """Say a sentence, broken into lines that stand below one another."""
+    for line in textwrap.wrap(
+        text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False
+    ):
+        screen.say(line)

@@ -12,10 +12,10 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.reporting.material import AttemptData, RunData, TaskData
 
-QUOTED = 96
+QUOTED = 72
 """Most characters of a quote."""
-_TELLING = re.compile(r"^(?:FAILED|ERROR|E  ).*$", re.MULTILINE)
-"""Lines by which pytest says what is wrong."""
+_TELLING = re.compile(r"^E  .*$", re.MULTILINE)
+"""The line by which pytest says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +179,8 @@ def judged_again(attempt: AttemptData, data: RunData) -> bool:
 
 def trouble(run: CheckRun) -> str:
     """Return the line of a check's output that tells most."""
-    found = _TELLING.findall(run.output_tail)
-    named = [line for line in found if line.startswith("E  ")] or found
-    return clipped(named[-1].removeprefix("E  ")) if named else last_line(run)
+    told = _TELLING.search(run.output_tail)
+    return clipped(told[0].removeprefix("E  ")) if told else last_line(run)
 
 
 def last_line(run: CheckRun) -> str:
