@@ -18,6 +18,7 @@ from mimir.qc.diagnose import failure_report, failure_summary
 from mimir.reporting.material import RunData, TaskData
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts
 from mimir.reporting.pieces.decisions import Decision, decisions, warnings
+from mimir.reporting.pieces.places import without_places
 from mimir.reporting.pieces.proofs import Proof, proof
 from mimir.reporting.pieces.tasks import TaskLine, lines, tripped
 
@@ -113,7 +114,7 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
         exit_code=exit_code(came_to),
         because=_because(came_to, data, totals),
         reason=data.pause_reason,
-        message=data.pause_message,
+        message=without_places(data.pause_message),
         started=data.created_at,
         ended=ended,
         elapsed_seconds=_seconds(data.created_at, ended),
@@ -164,7 +165,7 @@ def _because(outcome: RunStatus, data: RunData, totals: Totals) -> str:
             return "Every task is completed and no criterion is open."
         case RunStatus.COMPLETED_WITH_GAPS:
             return (
-                "Every task is completed, but of their criteria "
+                "Every task is completed, but of the criteria "
                 f"{totals.criteria.failed} failed and {totals.criteria.unverified} are unverified."
             )
         case RunStatus.FAILED:
@@ -172,7 +173,7 @@ def _because(outcome: RunStatus, data: RunData, totals: Totals) -> str:
         case RunStatus.CANCELLED:
             return f"It was cancelled; {_of(totals, Status.COMPLETED)} of {totals.tasks} tasks are completed."
         case RunStatus.PAUSED:
-            return f"It stopped ({data.pause_reason or 'no process serves it'}) and can be resumed; nothing is lost."
+            return "It stopped and can be resumed; nothing is lost."
         case RunStatus.RUNNING:
             return "It has not ended; this is where it stands."
 

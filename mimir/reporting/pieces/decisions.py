@@ -11,6 +11,7 @@ from typing import cast
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.reporting.material import AttemptData, RunData, TaskData
+from mimir.reporting.pieces.places import without_places
 from mimir.reporting.pieces.proofs import CheckLine, Proof
 from mimir.reporting.pieces.tasks import tripped
 
@@ -68,7 +69,8 @@ def warnings(data: RunData, proof: Proof) -> tuple[str, ...]:
         found.append(
             'Commands and checks ran without a sandbox: `sandbox = "none"` was set by name.'
         )
-    found += [_word(e, "message") for e in data.events if e.kind is EventKind.WARNING]
+    said = (_word(e, "message") for e in data.events if e.kind is EventKind.WARNING)
+    found += map(without_places, said)
     for check in proof.checks:
         found += _findings(check)
     for task in data.tasks:

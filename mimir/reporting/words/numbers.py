@@ -1,9 +1,13 @@
 """Numbers and times as a report writes them; the same value always gives the same text. Pure."""
 
+import math
+
 
 def points(score: float | None) -> str:
-    """Write a score: `100`, `66.67`; a dash where nothing was scored."""
-    return "—" if score is None else f"{score:.4g}"
+    """Write a score, never better than it is: `100`, `66.66`, `79.99`; a dash where nothing was scored."""
+    if score is None:
+        return "—"
+    return f"{math.floor(round(score * 100, 6)) / 100:.6g}"
 
 
 def span(seconds: float | None) -> str:

@@ -17,7 +17,6 @@ MOST_TEXT = 20_000
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 _TICKS = re.compile(r"`+")
-_PLACES = re.compile(r"(?<![\w./-])/(?:[^\s/'\"`]+/)*(?=\.mimir\b)")
 
 
 def clean(text: str) -> str:
@@ -58,11 +57,6 @@ def fenced(text: str, most: int = MOST_TEXT) -> str:
     wrapped = "\n".join(map(_wrapped, body.split("\n")))
     ticks = "`" * max(3, _longest(wrapped) + 1)
     return f"{ticks}text\n{wrapped}\n{ticks}"
-
-
-def without_places(text: str) -> str:
-    """Return an engine's message without the directory above `.mimir`: a report holds no absolute path."""
-    return _PLACES.sub("", text)
 
 
 def _wrapped(line: str) -> str:

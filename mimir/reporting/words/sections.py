@@ -8,7 +8,7 @@ from mimir.reporting.pieces.proofs import CheckLine, RunLine, VerdictLine
 from mimir.reporting.pieces.tasks import CriterionLine, TaskLine
 from mimir.reporting.summary import Summary
 from mimir.reporting.words.numbers import amount, points, share, span, when
-from mimir.reporting.words.plain import cell, code, fenced, one_line, without_places
+from mimir.reporting.words.plain import cell, code, fenced, one_line
 
 MOST_FILES = 50
 """Paths of one task that are named."""
@@ -30,8 +30,8 @@ def outcome(summary: Summary) -> str:
     ]
     if summary.request:
         lines.append(f"- Request: {code(summary.request)}")
-    if summary.message:
-        lines.append(f"- It said: {code(without_places(summary.message))}")
+    if summary.reason:
+        lines.append(f"- Reason: {code(summary.reason)}: {code(summary.message)}")
     lines += [
         f"- Time: {when(summary.started)} to {when(summary.ended)}, {span(summary.elapsed_seconds)}",
         f"- Work: {amount(totals.tasks, 'task')}, {amount(totals.attempts, 'attempt')}, "
@@ -161,7 +161,7 @@ def warned(summary: Summary) -> str:
     """Return what a person should know."""
     if not summary.warnings:
         return ""
-    shown = [f"- {one_line(without_places(text), 500)}" for text in summary.warnings]
+    shown = [f"- {one_line(text, 500)}" for text in summary.warnings]
     return "\n".join(["## Warnings", "", fenced("\n".join(shown), 200_000)])
 
 
@@ -205,7 +205,7 @@ def next_steps(summary: Summary) -> str:
 
 def _task(task: TaskLine) -> str:
     counts = task.counts
-    status = f"{task.status} ({task.cause})" if task.cause else task.status
+    status = f"{task.status} ({cell(task.cause)})" if task.cause else task.status
     return (
         f"| {cell(task.id)} | {cell(task.title)} | {status} | {points(task.score)} | "
         f"{task.attempts} of {task.attempts_granted} | {task.tool_calls} of {task.limit} | {span(task.seconds)} | "
