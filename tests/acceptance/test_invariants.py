@@ -11,8 +11,8 @@ from mimir.domain.event import EventKind
 from mimir.qc import seal
 from mimir.store import proof
 from tests.support import invariants
-from tests.support.facts import Facts
-from tests.support.invariants import Outside, listing
+from tests.support.facts import Facts, Outside
+from tests.support.invariants import listing
 from tests.support.journey import (
     Curtain,
     holds,

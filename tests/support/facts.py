@@ -4,7 +4,7 @@ import asyncio
 import copy
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -172,6 +172,22 @@ class Facts:
         """The text of each file on the run's line, as it ended."""
         head = str(self.row["headTree"])
         return {path: self.git.text(head, path) for path in self.git.files(head)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside:
+    """What only someone outside the engine knows; each part may be left out."""
+
+    secrets: Sequence[str] = ()
+    """Texts that may stand nowhere."""
+    output: Sequence[str] = ()
+    """What was printed."""
+    before: Mapping[str, str] | None = None
+    """The project's files before the run, as `listing` gives them."""
+    requests: Sequence[str] = ()
+    """The lane of each model call that arrived, without the run's id: `task/attempt/role`."""
+    in_flight: Sequence[int] = ()
+    """How many tasks were in flight at each crash."""
 
 
 def load(project: Path, run: str) -> Facts:

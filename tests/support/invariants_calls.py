@@ -1,0 +1,118 @@
+"""Invariants of what agents asked and did, call by call: limits, repetitions, intents and outcomes (I5, I6, I7)."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from mimir.domain.attempt import Status
+from mimir.domain.event import EventKind
+from mimir.domain.plan import Task
+from mimir.store import calls
+from mimir.store.schema import unpack
+from tests.support.facts import Facts, Outside
+
+
+def i5(facts: Facts, _: Outside) -> Iterator[str]:
+    """Tool calls and messages of each worker keep within their limits."""
+    for task in facts.plan.tasks:
+        limit = _limit(task)
+        for row in facts.attempts(task.id):
+            number = int(str(row["attemptNumber"]))
+            tools = facts.tool_calls(task.id, number)
+            if len(tools) > limit:
+                yield f"attempt {number} of {task.id} made {len(tools)} tool calls, {limit} are allowed"
+            answers = [c for c in facts.calls(task.id, number) if c["kind"] == "model"]
+            messages = len(tools) + sum(not _is_closing(facts, task.id, number, c) for c in answers)
+            if messages > 3 * limit:
+                yield f"attempt {number} of {task.id} has {messages} messages, {3 * limit} are allowed"
+
+
+def _limit(task: Task) -> int:
+    """Return the bound of §8, computed here."""
+    if task.estimated_tool_calls is None:
+        return 50
+    return max(1, -(-task.estimated_tool_calls * 3 // 2))
+
+
+def _is_closing(facts: Facts, task: str, number: int, call: Mapping[str, object]) -> bool:
+    """True of an answer that came after a closing answer had been asked for."""
+    for row in facts.calls(task, number):
+        if row["kind"] == "model" and row["seq"] <= call["seq"]:
+            delta = unpack(str(row["deltaJson"]))
+            if any(m.get("closing") for m in delta["messages"]):
+                return True
+    return False
+
+
+def i6(facts: Facts, outside: Outside) -> Iterator[str]:
+    """Model calls repeated after crashes: at most one a task in flight."""
+    recorded = Counter(_lane(facts, row) for row in facts.nodes["Call"] if row["kind"] == "model")
+    told = Counter(
+        (e.task, e.attempt, e.data["role"], e.data["seq"])
+        for e in facts.told(EventKind.MODEL_CALLED)
+    )
+    cut = facts.told(EventKind.LANE_CUT)
+    if not cut and (twice := [key for key, times in told.items() if times > 1]):
+        yield f"model calls were made twice: {twice}"
+    if outside.requests:
+        arrived = Counter(outside.requests)
+        repeated = sum((arrived - recorded).values())
+        allowed = sum(outside.in_flight)
+        if repeated > allowed:
+            yield f"{repeated} model calls were repeated, {allowed} may be"
+        if lost := recorded - arrived:
+            yield f"calls are recorded that never arrived: {dict(lost)}"
+
+
+def _lane(facts: Facts, row: Mapping[str, object]) -> str:
+    return str(row["lane"]).removeprefix(f"{facts.run}/")
+
+
+def i7(facts: Facts, _: Outside) -> Iterator[str]:
+    """Each call has its intent before, and its outcome after, in a lane without gaps."""
+    lanes: dict[str, list[Mapping[str, object]]] = {}
+    for row in facts.nodes["Call"]:
+        lanes.setdefault(str(row["lane"]), []).append(row)
+    for lane, rows in lanes.items():
+        rows.sort(key=lambda row: row["seq"])
+        ended = facts.statuses.get(str(rows[0]["task"])) != Status.CANCELLED
+        open_ones = [row["seq"] for row in rows if not row.get("done")]
+        if open_ones and ended:
+            yield f"calls {open_ones} of {lane} have no outcome"
+        if [row["seq"] for row in rows] != list(range(len(rows))):
+            yield f"the calls of {lane} are not numbered one by one"
+        if any(row["kind"] == "model" and not row.get("startedAt") for row in rows):
+            yield f"a model call of {lane} had no intent"
+        yield from _effects(lane, rows)
+        before = calls.hash_before(lane, {}, 0)
+        for row in rows:
+            if not _follows(row, before):
+                yield f"call {row['seq']} of {lane} is not what was recorded"
+            before = str(row.get("hash"))
+
+
+def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    tree = ""
+    for row in rows:
+        now = str(row.get("tree") or tree)
+        if row["kind"] == "tool" and tree and now != tree and not row.get("startedAt"):
+            yield f"call {row['seq']} of {lane} changed the workspace without an intent"
+        tree = now
+
+
+def _follows(row: Mapping[str, object], before: str) -> bool:
+    """Compute a call's hash over what is recorded of it and the call before."""
+    if not row.get("done"):
+        return True
+    usage = "" if row.get("inputTokens") is None else f"{row['inputTokens']} {row['outputTokens']}"
+    parts = [
+        before,
+        *(str(row.get(n) or "") for n in ("kind", "requestHash", "deltaJson", "valueJson", "tree")),
+        usage,
+    ]
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return digest.hexdigest() == row.get("hash")
