@@ -25,6 +25,24 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ignoring:
+    """What snapshots of workspaces on one base pass over."""
+
+    file: Path
+    """Ignore rules in git's form, relative to the workspace's top."""
+    defaults: Path
+    """The engine's own rules alone; they hold even for paths that a task's `files` name by wildcard."""
+    submodules: frozenset[str]
+    """Paths that stay as they are."""
+
+    def is_fixed(self, path: str) -> bool:
+        """Say whether a path is a submodule or lies in one."""
+        return bool(self.submodules) and any(
+            path == one or path.startswith(f"{one}/") for one in self.submodules
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
     """The hidden repository of one project."""
 
@@ -38,6 +56,10 @@ class Hidden:
     """User and group id that files of workspaces get. None: whoever runs the engine."""
     home: Path
     """Where the person's global ignore file is looked for."""
+    known_rules: dict[str, Ignoring] = field(
+        default_factory=dict[str, Ignoring], compare=False, repr=False
+    )
+    """What is ignored on which tree, as far as it was asked; it changes only when a run pins rules anew."""
     trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
     """Commit or tree that was looked up → its tree."""
 

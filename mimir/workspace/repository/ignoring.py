@@ -6,36 +6,17 @@ It is a file that git is given by name, kept per tree; beside it stand the tree'
 import asyncio
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.repository import rules
 from mimir.workspace.repository.commits import tree_of
-from mimir.workspace.repository.hidden import Hidden, put
+from mimir.workspace.repository.hidden import Hidden, Ignoring, put
 from mimir.workspace.repository.project import global_rules
 from mimir.workspace.repository.trees import LINK, SUBMODULE, blobs, entries
 
 _PERSONS = "person.exclude"
 _DEFAULTS = "defaults.exclude"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ignoring:
-    """What snapshots of workspaces on one base pass over."""
-
-    file: Path
-    """Ignore rules in git's form, relative to the workspace's top."""
-    defaults: Path
-    """The engine's own rules alone; they hold even for paths that a task's `files` name by wildcard."""
-    submodules: frozenset[str]
-    """Paths that stay as they are."""
-
-    def is_fixed(self, path: str) -> bool:
-        """Say whether a path is a submodule or lies in one."""
-        return bool(self.submodules) and any(
-            path == one or path.startswith(f"{one}/") for one in self.submodules
-        )
 
 
 async def persons_rules(hidden: Hidden) -> list[str]:
@@ -49,11 +30,19 @@ async def pin_persons_rules(hidden: Hidden) -> list[str]:
     found = await persons_rules(hidden)
     text = "\n".join(found) + "\n"
     await asyncio.to_thread(put, hidden.room / "rules" / _PERSONS, os.fsencode(text))
+    hidden.known_rules.clear()
     return found
 
 
 async def ignoring(hidden: Hidden, base: str) -> Ignoring:
     """Return what is ignored in a workspace that comes from `base`, a commit or tree."""
+    known = hidden.known_rules.get(base)
+    if known is None:
+        known = hidden.known_rules[base] = await _ignoring(hidden, base)
+    return known
+
+
+async def _ignoring(hidden: Hidden, base: str) -> Ignoring:
     tree = await tree_of(hidden, base)
     room = hidden.room / "rules"
     pinned = await asyncio.to_thread(_read, room / _PERSONS)

@@ -16,8 +16,8 @@ from pathlib import Path
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.clearing import remove
-from mimir.workspace.repository.hidden import Hidden
-from mimir.workspace.repository.ignoring import Ignoring, ignoring
+from mimir.workspace.repository.hidden import Hidden, Ignoring
+from mimir.workspace.repository.ignoring import ignoring
 from mimir.workspace.repository.trees import leads_out
 
 _ROUNDS = 20
