@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,6 +21,8 @@ from tests.support.clock import FrozenClock
 from tests.support.graph_model import GraphModel
 from tests.support.stores import KINDS
 
+NO_SHRINKING = (Phase.explicit, Phase.generate)
+"""It takes minutes over a real store."""
 IDS = st.sampled_from(["a", "b", "c", "e's 🧊"])
 LABELS = st.sampled_from(["Task", "Memory"])
 TYPES = st.sampled_from(["DEPENDS_ON", "HAS_TASK"])
@@ -203,7 +205,7 @@ def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
     machine = type("Machine", (StoreMachine,), {"kind": kind})
 
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=50, stateful_step_count=15, deadline=None)
+        machine, settings=settings(max_examples=50, stateful_step_count=15, phases=NO_SHRINKING)
     )
 
 
@@ -213,7 +215,7 @@ def test_any_question_is_answered_as_by_the_simplest_graph(kind, tmp_path):
         store = KINDS[kind](tmp_path, FrozenClock())
         runner.run(store.init())
 
-        @settings(max_examples=150)
+        @settings(max_examples=150, phases=NO_SHRINKING)
         @given(st.lists(UPSERTS, min_size=3, max_size=8), QUESTIONS)
         def answers(steps, questions):
             model = GraphModel()
