@@ -1,0 +1,223 @@
+"""`mimir demo`, as a person starts it: what it shows, what it leaves behind, and what a kill costs it."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.event import Event, EventKind
+from tests.support import invariants
+from tests.support.facts import Facts, gather
+from tests.support.projects import git
+
+MIMIR = Path(sys.executable).with_name("mimir")
+TASKS = ("task-0", *(f"task-1.{n}" for n in range(1, 7)))
+CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A demo that was played."""
+
+    exit_code: int
+    said: str
+    project: Path
+    facts: Facts
+
+    def of(self, kind: EventKind, task: str = "") -> list[Event]:
+        """Return the events of a kind, of one task if one is named."""
+        return [e for e in self.facts.events if e.kind is kind and task in ("", e.task)]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The project's own files at the end: path → text."""
+        names = git(self.project, "ls-files").splitlines()
+        return {name: (self.project / name).read_text(encoding="utf-8") for name in names}
+
+
+def mimir(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MIMIR, *words],
+        cwd=where,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def play(where: Path, *words: str) -> Shown:
+    project = where / "a project of its own"
+    done = mimir(where, "demo", "--directory", str(project), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    run = re.search(r"^run +(\S+)$", done.stdout, re.MULTILINE)
+    assert run is not None, done.stdout
+    facts = asyncio.run(gather(project, run[1]))
+    return Shown(exit_code=done.returncode, said=done.stdout, project=project, facts=facts)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """One performance, looked at from several sides."""
+    return play(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """One performance with a kill in it."""
+    return play(tmp_path_factory.mktemp("crash"), "--crash")
+
+
+def test_a_request_becomes_a_verified_result(shown: Shown):
+    assert shown.facts.statuses == dict.fromkeys(TASKS, "completed")
+    assert shown.of(EventKind.RUN_FINISHED)[-1].data["outcome"] == "completed"
+    assert "completed: 7 of 7 tasks completed in 9 attempts" in shown.said
+    assert re.search(r"^verify +\d\d records recomputed: every one is", shown.said, re.MULTILINE)
+    assert invariants.broken(shown.facts) == []
+
+
+def test_it_says_what_is_played_and_what_is_real(shown: Shown):
+    opening = " ".join(shown.said.splitlines()[:3])
+    assert "words of the models come from a play" in opening
+    assert "real path: store, tools, sandbox, git, checks, verdicts, seals" in opening
+
+
+def test_an_attempt_that_failed_its_check_succeeds_because_of_the_failure_report(shown: Shown):
+    [retried] = shown.of(EventKind.TASK_RETRIED, "task-1.1")
+    assert retried.data["reason"] == "check_failed"
+    assert len(shown.facts.attempts("task-1.1")) == 2
+    second = shown.facts.attempts("task-1.1")[1]
+    brief = json.dumps(json.loads(str(second["startJson"]))["brief"])
+    assert "invalid literal for int() with base 10: '-'" in brief
+    assert "attempt 1 failed its check: ValueError: invalid literal for int()" in shown.said
+
+
+def test_a_claim_that_all_tests_pass_is_caught(shown: Shown):
+    first = shown.facts.attempts("task-1.4")[0]
+    work = json.loads(str(first["workJson"]))
+    assert "all tests pass" in work["answer"]
+    assert work["unsupported"] == ['[call:1] "2 passed": call 1 did not say this']
+    judging = shown.of(EventKind.JUDGING_STARTED, "task-1.4")[0]
+    assert judging.data["checks"] == {"tests": "failed"}
+    assert shown.of(EventKind.VERDICT_GIVEN, "task-1.4")[0].data["passed"] is False
+    assert "engine ran: python -m pytest -q tests/test_markdown.py -> exit 1" in shown.said
+    assert 'claimed "markdown is written and all tests pass.' in shown.said
+
+
+def test_a_tripped_breaker_still_delivers(shown: Shown):
+    [trip] = shown.of(EventKind.BREAKER_TRIPPED)
+    assert (trip.task, trip.data["toolCalls"]) == ("task-1.5", 6)
+    ran = [e for e in shown.of(EventKind.TOOL_CALLED, "task-1.5") if e.data["role"] == "worker"]
+    assert len(ran) == 6
+    assert len(shown.facts.attempts("task-1.5")) == 1
+    assert "its breaker tripped: 6 of 6 tool calls used; what it had made by then passed" in (
+        shown.said
+    )
+
+
+def test_two_edits_of_one_file_are_merged_and_judged_again(shown: Shown):
+    done = {e.task: e.data for e in shown.of(EventKind.TASK_COMPLETED)}
+    assert done["task-1.2"]["changed"] == done["task-1.3"]["changed"] == ["tally/stats.py"]
+    later = list(done)[max(list(done).index("task-1.2"), list(done).index("task-1.3"))]
+    assert done[later]["merged"] is True
+    lanes = {str(call["role"]) for call in shown.facts.nodes["Call"] if call["task"] == later}
+    assert any(role.startswith("qc.merged-") for role in lanes)
+    stats = shown.files["tally/stats.py"]
+    assert "def percentile(" in stats
+    assert "def busiest(" in stats
+    assert "tally/stats.py at the same time: merged, checked and judged again" in shown.said
+
+
+def test_tasks_run_at_the_same_time(shown: Shown):
+    first = [e.seq for e in shown.of(EventKind.ATTEMPT_STARTED) if e.task.startswith("task-1.")]
+    ended = [e.seq for e in shown.of(EventKind.TASK_COMPLETED) if e.task.startswith("task-1.")]
+    assert sum(seq < ended[0] for seq in first) >= 4
+
+
+def test_the_result_is_in_the_files_and_does_what_was_asked_for(shown: Shown):
+    assert git(shown.project, "log", "--format=%s") == "tally 0.1"
+    changed = git(shown.project, "diff", "--name-only").splitlines()
+    assert changed == [
+        "CHANGELOG.md",
+        "README.md",
+        *(f"tally/{name}.py" for name in ("__main__", "records", "report", "stats")),
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-m", "tally", "access.log", "--top", "1"],
+        cwd=shown.project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = ran.stdout.split("\n\n")
+    assert [line.split() for line in told[0].splitlines()[1:]] == [
+        ["requests", "12"],
+        ["errors", "1"],
+        ["broken", "lines", "0"],
+        ["mean", "ms", "101"],
+        ["p95", "ms", "310"],
+    ]
+    assert told[1].split() == ["path", "requests", "/", "4"]
+
+
+def test_what_it_names_is_there(shown: Shown):
+    for name in ("plan", "report", "store"):
+        named = re.search(rf"^{name} +(?:sqlite:)?(.+)$", shown.said, re.MULTILINE)
+        assert named is not None
+        assert Path(named[1]).is_file()
+        assert Path(named[1]).is_relative_to(shown.project)
+
+
+def test_the_commands_that_it_names_work_without_a_key(shown: Shown):
+    seal = re.search(r"^seal +([0-9a-f]{64})$", shown.said, re.MULTILINE)
+    assert seal is not None
+    verified = mimir(shown.project, "verify", "--seal", seal[1])
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    report = mimir(shown.project, "report")
+    assert report.returncode == 0, report.stderr
+    assert "Markdown tables" in report.stdout
+    status = json.loads(mimir(shown.project, "status", "--json").stdout)
+    assert status["outcome"] == "completed"
+    plan = re.search(r"^plan +(.+)$", shown.said, re.MULTILINE)
+    assert plan is not None
+    checked = json.loads(mimir(shown.project, "check", plan[1], "--json").stdout)
+    assert checked["findings"] == []
+
+
+def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path):
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    refused = mimir(tmp_path, "demo", "--directory", ".")
+    assert refused.returncode == 2
+    assert "there is something in ." in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_kill_in_the_middle_of_two_tasks_loses_nothing_and_repeats_nothing(
+    killed: Shown, shown: Shown
+):
+    struck = re.search(r"SIGKILL +to process (\d+), in the middle of (.+)$", killed.said, re.M)
+    assert struck is not None
+    assert len(struck[2].split(", ")) >= 2
+    assert len({event.task for event in killed.of(EventKind.LEASE_TAKEN)}) >= 2
+    answered = [
+        (e.task, e.attempt, e.data["role"], e.data["seq"])
+        for e in killed.facts.events
+        if e.kind in CALLS
+    ]
+    assert len(set(answered)) == len(answered)
+    assert not killed.of(EventKind.LANE_CUT)
+    assert "not one of them twice" in " ".join(killed.said.split())
+    assert invariants.broken(killed.facts) == []
+
+
+def test_a_run_that_was_killed_ends_like_one_that_was_not(killed: Shown, shown: Shown):
+    assert killed.files == shown.files
+    assert killed.facts.statuses == shown.facts.statuses
+    for task in TASKS:
+        assert len(killed.facts.attempts(task)) == len(shown.facts.attempts(task))
