@@ -178,8 +178,10 @@ def _in_fences(source: Source) -> GivenPlan | None:
 
 def _in_prose(source: Source) -> GivenPlan | None:
     """Return the JSON plan that stands between other text, without a fence."""
-    opens = [n for n, line in enumerate(source.lines) if line.lstrip()[:1] in ("{", "[")]
-    closes = [n for n, line in enumerate(source.lines) if line.rstrip()[-1:] in ("}", "]")]
+    inside = {n for b in source.blocks.values() if b.kind == "tag" for n in range(b.start, b.end)}
+    free = [(n, line) for n, line in enumerate(source.lines) if n not in inside]
+    opens = [n for n, line in free if line.lstrip()[:1] in ("{", "[")]
+    closes = [n for n, line in free if line.rstrip()[-1:] in ("}", "]")]
     if not opens or not closes or closes[-1] < opens[0]:
         return None
     text = "\n".join(source.raw[opens[0] : closes[-1] + 1])

@@ -26,6 +26,10 @@ CODES: dict[str, tuple[Severity, str]] = {
     ),
     "label-misspelt": ("error", "a field whose label is nearly one that the reader knows"),
     "label-in-prompt": ("error", "dependencies or criteria that stand inside an unmarked prompt"),
+    "field-second": (
+        "warning",
+        "a text beside the one that is meant, such as a description beside the prompt; kept as notes",
+    ),
     "field-repeated": ("error", "a field is given twice in one task, with different values"),
     "value-unreadable": ("error", "a number, duration, list or choice that cannot be read"),
     "task-in-fence": ("warning", "a task inside a code fence was not read"),

@@ -228,6 +228,8 @@ class Found:
     counts_attempts: bool = False
     aside: str = ""
     """The text in parentheses, as words."""
+    rank: int = 0
+    """How far the name stands behind the field's own label: of two names for one text, the lower one is meant."""
 
 
 _ASIDE = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
@@ -258,7 +260,10 @@ def find(label: str) -> Found | None:
     if name not in _KNOWN:
         return None
     field, attempts = _KNOWN[name]
-    return Found(field=field, for_all=for_all, counts_attempts=attempts, aside=asides)
+    rank = [words(one) for one in (field.label, *field.synonyms, *field.counts_attempts)].index(
+        name
+    )
+    return Found(field=field, for_all=for_all, counts_attempts=attempts, aside=asides, rank=rank)
 
 
 @lru_cache(maxsize=4096)

@@ -50,7 +50,7 @@ def _reasoning(text: str) -> str:
     lines = text.split("\n")
     marks = any(sign in text for sign in ("```", "~~~", "<", "\r"))
     plain = not marks and text == text.strip() and not any(map(is_task_start, lines))
-    plain = plain and not any(heading_of(line) for line in lines)
+    plain = plain and not any(heading_of(line) or line.lstrip()[:1] in ("{", "[") for line in lines)
     return text if plain else _block("reasoning", text)
 
 

@@ -505,4 +505,13 @@ BROKEN = (
         at=(47, 1),
         severity="warning",
     ),
+    Broken(
+        name="description beside the prompt",
+        old="**Prompt:**\n" + PROMPT_1,
+        new="**Description:** Some work.\n**Prompt:**\n" + PROMPT_1,
+        code="field-second",
+        at=(31, 18),
+        says=("Description", "line 32"),
+        severity="warning",
+    ),
 )

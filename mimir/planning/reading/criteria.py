@@ -27,6 +27,7 @@ _CRITICAL = re.compile(
 )
 _SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
 _NAMED_ID = re.compile(rf"(?:\*\*|`)?({ID})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
+_LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
 _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$", re.IGNORECASE)
 
 
@@ -55,7 +56,7 @@ def parse(text: str, place: Place, named: Collection[str] = ()) -> CriterionText
         one = _take_mark(one, named)
         if one is before:
             break
-    return _take_last_points(one)
+    return _take_last_mark(_take_last_mark(one))
 
 
 def _take_mark(one: CriterionText, named: Collection[str]) -> CriterionText:
@@ -74,16 +75,24 @@ def _take_mark(one: CriterionText, named: Collection[str]) -> CriterionText:
     return one
 
 
-def _take_last_points(one: CriterionText) -> CriterionText:
-    if one.points is not None or not one.text.endswith((")", "]")):
+def _take_last_mark(one: CriterionText) -> CriterionText:
+    """Take points or the mark from the end of the text, if none stood at its front."""
+    if not one.text.endswith((")", "]")):
         return one
-    match = _LAST_POINTS.search(one.text[-60:])
-    if match is None:
-        return one
-    rest = one.text[: len(one.text) - len(match[0])].rstrip(" –—-")
-    return replace(
-        one, points=Fraction(match[1]), critical=one.critical or bool(match[2]), text=rest
-    )
+    critical = _LAST_CRITICAL.search(one.text[-60:])
+    if critical and not one.critical:
+        return replace(one, critical=True, text=_cut(one.text, critical[0]))
+    points = _LAST_POINTS.search(one.text[-60:])
+    if points and one.points is None:
+        both = one.critical or bool(points[2])
+        return replace(
+            one, points=Fraction(points[1]), critical=both, text=_cut(one.text, points[0])
+        )
+    return one
+
+
+def _cut(text: str, end: str) -> str:
+    return text[: len(text) - len(end)].rstrip(" –—-")
 
 
 def from_lines(

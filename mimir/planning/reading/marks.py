@@ -219,13 +219,17 @@ def heading_label(heading: Heading) -> Label | None:
     return None
 
 
-_LEAD = r"(?:\d+[.)]\s+)?(?:(?:phase|step|stage)\s+\d+\s*[:.–—-]+\s*)?"
+_LEAD = r"[\[(]?(?:\d+[.)]\s+)?(?:(?:phase|step|stage)\s+\d+\s*[:.–—-]+\s*)?"
 _TASK_ID = re.compile(rf"{_LEAD}task\s+id\b\s*[:#=–—-]?\s*(.*)$", re.IGNORECASE)
 _TASK_TOKEN = re.compile(rf"{_LEAD}(task[-_]{ID})(.*)$", re.IGNORECASE)
 _TASK_NUMBER = re.compile(rf"{_LEAD}task\s*#?\s*({_NUMBERS})(?![\w])(.*)$", re.IGNORECASE)
 _RANGE = re.compile(r"\s*[-–—]\s*\d|\.\d|-\w")
-_AFTER_ID = re.compile(r"\s*(?:$|[:–—(\[|]|-\s)")
-_SEPARATORS = " \t:.)|-–—"
+_AFTER_ID = re.compile(r"\s*(?:$|[:–—()\[\]|]|-\s)")
+
+
+def _title(rest: str) -> str:
+    """Return what stands behind an id and its separator."""
+    return rest.lstrip(" \t:.)]|-–—").rstrip(" \t:")
 
 
 @lru_cache(maxsize=1024)
@@ -237,10 +241,10 @@ def task_head(text: str) -> TaskHead | None:
             return _explicit_head(explicit[1])
         token = _TASK_TOKEN.match(text)
         if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
-            return TaskHead(folded_task(token[1]), token[2].strip(_SEPARATORS), True)
+            return TaskHead(folded_task(token[1]), _title(token[2]), True)
         number = _TASK_NUMBER.match(text)
         if number and not _RANGE.match(number[2]):
-            return TaskHead(f"task-{number[1]}", number[2].strip(_SEPARATORS), True)
+            return TaskHead(f"task-{number[1]}", _title(number[2]), True)
     return _weak_head(text)
 
 
@@ -249,14 +253,14 @@ def _explicit_head(rest: str) -> TaskHead | None:
         return None
     match = re.match(rf"`?({ID})`?(.*)$", rest)
     if match and _AFTER_ID.match(match[2]):
-        return TaskHead(folded_task(match[1]), match[2].strip(_SEPARATORS), True)
+        return TaskHead(folded_task(match[1]), _title(match[2]), True)
     again = task_head(rest) if rest[:4].casefold() == "task" else None
     return again if again and again.strong else TaskHead("", rest.strip(), True)
 
 
 _WEAK_NUMBER = re.compile(r"(\d+(?:\.\d+)+)[.:)]?\s+(.+)$")
 _WEAK_SLUG = re.compile(
-    rf"(?:task[:\s]+)?`?([a-z0-9]{ID[2:]})`?\s*(?:$|[:–—]\s*(.*)$|-\s+(.*)$)", re.IGNORECASE
+    rf"(task[:\s]+)?`?([a-z0-9]{ID[2:]})`?\s*(?:$|[:–—]\s*(.*)$|-\s+(.*)$)", re.IGNORECASE
 )
 
 
@@ -265,8 +269,8 @@ def _weak_head(text: str) -> TaskHead | None:
     if number:
         return TaskHead(f"task-{number[1]}", number[2].strip(), False)
     slug = _WEAK_SLUG.match(text)
-    if slug and slug[1] == slug[1].casefold():
-        return TaskHead(slug[1], (slug[2] or slug[3] or "").strip(), False)
+    if slug and (slug[1] or slug[2] == slug[2].casefold()):
+        return TaskHead(slug[2], (slug[3] or slug[4] or "").strip(), False)
     return None
 
 

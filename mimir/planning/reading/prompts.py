@@ -27,18 +27,19 @@ class Prompt:
 class PromptReader:
     """Reads the prompts of one task."""
 
-    def __init__(self, outline: Outline, draft: Draft, shape: marks.Shape) -> None:
+    def __init__(self, outline: Outline, draft: Draft, label: Label) -> None:
         """Look from a prompt's label.
 
         Args:
             outline: Of the whole document.
             draft: The task so far; fields that it has are not expected again.
-            shape: Of the prompt's label.
+            label: The prompt's.
         """
+        self._rank = label.found.rank if label.found is not None else 0
         self._outline = outline
         self._source = outline.source
         self._draft = draft
-        self._shapes = {*draft.shapes, shape}
+        self._shapes = {*draft.shapes, label.shape}
         self._given: set[Key] = {one.key for one in draft.fields if one.key is not None}
         self._field_ahead = -1
         """A line that is known to begin a field."""
@@ -150,8 +151,10 @@ class PromptReader:
         if label.found.for_all:
             return True
         key = label.found.field.key
-        if label.shape not in self._shapes or key in ("prompt", "id") or key in self._given:
+        if label.shape not in self._shapes or key == "id" or key in self._given:
             return False
+        if key == "prompt" and label.found.rank >= self._rank:
+            return False  # "Instructions" within a "Prompt" are text; "Prompt" behind a "Description" is not
         return heading is None or heading.level > self._draft.level
 
     def _is_foreign(self, level: int) -> bool:

@@ -14,8 +14,11 @@ from mimir.planning.diagnostics import START, Finding, Place, Places, finding, q
 from mimir.planning.labels import BY_KEY, Key
 from mimir.planning.reading import checks, criteria, values
 from mimir.planning.reading.criteria import CriterionText
-from mimir.planning.reading.references import References, id_of
+from mimir.planning.reading.references import References, id_of, is_id
 from mimir.planning.reading.values import Raw
+
+_NAMED_BY_RANK = frozenset({"title", "worker_role", "prompt", "qc_role"})
+"""Texts of which planners write two, a description beside the prompt: the field's own label is meant."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +42,8 @@ class Given:
 
 def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
     """Settle a task's id: the "Task ID" field, else the heading's."""
+    if not is_id(given.heading_id):
+        given.heading_id = ""
     if raw is None:
         given.id = given.heading_id
         if not given.id:
@@ -126,21 +131,31 @@ class _TaskReader:
         )
 
     def _one(self, key: Key) -> Raw | None:
-        """Return a field that is given once; a second, different one is a finding."""
+        """Return a field that is given once. A second, different one is a finding; a text under a lesser name becomes notes."""
         raws = self._given.of(key)
-        for raw in raws[1:]:
-            if raw.text.strip() != raws[0].text.strip():
-                self._found.append(
-                    finding(
-                        "field-repeated",
-                        f"{raw.name} is given twice, with different values.",
-                        raw.place,
-                        suggestion=f"Keep one of them; the first stands on line {raws[0].place.line}.",
-                    )
-                )
-        if raws:
-            self._places.put(self._number, key, raws[0].place)
-        return raws[0] if raws else None
+        if not raws:
+            return None
+        one = min(raws, key=lambda raw: raw.found.rank) if key in _NAMED_BY_RANK else raws[0]
+        self._places.put(self._number, key, one.place)
+        for raw in raws:
+            if raw.text.strip() != one.text.strip():
+                self._second(raw, one)
+        return one
+
+    def _second(self, raw: Raw, one: Raw) -> None:
+        lesser = raw.key in _NAMED_BY_RANK and raw.found.rank > one.found.rank
+        if lesser:
+            self._given.notes.append(f"{raw.name}: {raw.text.strip()}")
+        self._found.append(
+            finding(
+                "field-second" if lesser else "field-repeated",
+                f"{raw.name} is given beside {one.name}; its text is kept as notes, which no agent sees."
+                if lesser
+                else f"{raw.name} is given twice, with different values.",
+                raw.place,
+                suggestion=f"Keep one of them; the other stands on line {one.place.line}.",
+            )
+        )
 
     def _prompt(self) -> str:
         raw = self._one("prompt")

@@ -157,7 +157,7 @@ class _Walker:
     def _on_unlabelled_prompt(self, block: Block) -> int:
         assert self.task is not None
         label = Label("Prompt", "", 1, 1, ("block", 0))
-        prompt = PromptReader(self.outline, self.task, label.shape).read_block(block)
+        prompt = PromptReader(self.outline, self.task, label).read_block(block)
         one = FieldText.of(block.start, label)
         one.text = prompt.text
         self.task.fields.append(one)
@@ -199,7 +199,7 @@ class _Walker:
         if found.for_all:
             return self._on_for_all(index, label)
         if found.field.key == "id":
-            return self._on_id(index, label)
+            return self._on_id(index, label) if self._is_id(label) else 0
         if self.task is None or heading.level <= self.task.level:
             return 0
         # In a task that writes its labels otherwise: one more field, or a section behind the last task?
@@ -287,11 +287,24 @@ class _Walker:
             if claimed is not None and self._claims(claimed, label):
                 task.lines.append(claimed)
                 self.document.notes.pop(claimed, None)
+            self._take_title_before(index, task)
         self.pending = None
         task.id = self.field = FieldText.of(index, label)
         task.shapes.add(label.shape)
         self.ruled = False
         return index + 1
+
+    def _take_title_before(self, index: int, task: Draft) -> None:
+        """Give the task a "Title" that stands right before its id, and was taken for the plan's."""
+        title = self.document.plan.get("title")
+        if title is not None and self.outline.next_text(title.index + 1) == index:
+            del self.document.plan["title"]
+            title.lines = []
+            task.fields.append(title)
+
+    def _is_id(self, label: Label) -> bool:
+        """True unless the label says "ID" alone in a document that says "Task ID"."""
+        return is_task_id(label) or not self.has_task_id
 
     def _claims(self, heading: int, label: Label) -> bool:
         """True if a heading right before the "Task ID" label begins with that id."""
@@ -312,7 +325,7 @@ class _Walker:
         if found.for_all:
             return self._on_for_all(index, label)
         if found.field.key == "id":
-            return self._on_id(index, label) if is_task_id(label) or not self.has_task_id else 0
+            return self._on_id(index, label) if self._is_id(label) else 0
         if self.task is None:
             return self._on_plan_label(index, label)
         if self.ruled and self.task.has(found.field.key):
@@ -351,7 +364,7 @@ class _Walker:
             task.shapes.add(label.shape)
             task.fields.append(one)
             return index + 1
-        prompt = PromptReader(self.outline, task, label.shape).read(index, label)
+        prompt = PromptReader(self.outline, task, label).read(index, label)
         task.shapes.add(label.shape)
         task.fields.append(one)
         one.text, one.unmarked = prompt.text, prompt.unmarked
