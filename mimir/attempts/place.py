@@ -33,12 +33,17 @@ class Place:
     async def restore(self, tree: str) -> None:
         """Fill the directory with a recorded tree; "" is the attempt's start."""
         desk = self._desk
-        await desk.history.fill(tree or desk.start.tree, desk.where, self._index)
+        await desk.history.fill(
+            tree or desk.start.tree, desk.where, self._index, base=desk.start.base_tree
+        )
 
     async def snapshot(self) -> str:
         """Take the tree as it is now; nested repositories are removed first and noted."""
         desk = self._desk
-        taken = await desk.history.snapshot(desk.where, self._index, files=desk.task.files)
+        # A recorded tree may hold a worker's own `.gitignore`: what is ignored is said by the base.
+        taken = await desk.history.snapshot(
+            desk.where, self._index, files=desk.task.files, base=desk.start.base_tree
+        )
         self._notes += [
             f"The nested repository {path!r} was removed; it would have vanished."
             for path in taken.nested

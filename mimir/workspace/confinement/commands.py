@@ -27,8 +27,9 @@ def confined(
 ) -> Command:
     """Compose a command in a sandbox; prepares the workspace for it. Blocking."""
     layout = mounts.lay_out(wanted, as_root=recipe == "root")
-    if recipe == "root":
-        give_all(wanted.workspace, (mounts.USER, mounts.USER))
+    # In a user namespace root's command is root outside; without one it is nobody.
+    owner = mounts.USER if recipe == "root" else os.geteuid()
+    give_all(wanted.workspace, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
     return Command(
         sandbox=str(program),

@@ -72,7 +72,7 @@ def engine_binds() -> tuple[Bind, ...]:
     binds = [*python_binds(Path(sys.base_prefix)), *python_binds(interpreter().parent.parent)]
     if sys.prefix != sys.base_prefix:
         binds += [bind for name in _PARTS_OF_ENVIRONMENT for bind in whole(Path(sys.prefix) / name)]
-    return binds
+    return tuple(binds)
 
 
 def engine_path() -> list[str]:
@@ -115,9 +115,8 @@ def whole(path: Path) -> list[Bind]:
 def system_parts() -> tuple[str, ...]:
     """Return the parts of the system outside /usr that exist here."""
     found = [part for part in SYSTEM_PARTS if Path(part).exists()]
-    return found + sorted(
-        str(p) for pattern in _SYSTEM_PATTERNS for p in Path("/etc").glob(pattern)
-    )
+    more = sorted(str(p) for pattern in _SYSTEM_PATTERNS for p in Path("/etc").glob(pattern))
+    return (*found, *more)
 
 
 def is_system(path: Path) -> bool:

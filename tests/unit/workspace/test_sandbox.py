@@ -11,6 +11,7 @@ import pytest
 from mimir.errors import SandboxError, ToolError, WorkspaceError
 from mimir.workspace import clearing
 from mimir.workspace.confinement import memory, process
+from mimir.workspace.confinement.commands import Recipe
 from mimir.workspace.sandbox import Limits, Ran, Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running
 
@@ -496,6 +497,22 @@ async def test_second_program_is_tried_if_the_first_cannot(
     assert (
         await make_sandbox(programs=both).run(["true"], workspace=workspace, seconds=20)
     ).exit_code == 0
+
+
+@pytest.mark.parametrize("recipe", ["user", "root"] if os.geteuid() == 0 else ["user"])
+async def test_each_way_to_a_sandbox_can_use_any_workspace(
+    make_sandbox: MakeSandbox, sandbox: Sandbox, workspace: Path, recipe: Recipe
+) -> None:
+    await sandbox.probe()
+    assert sandbox._way is not None
+    one = make_sandbox()
+    await one.probe()
+    one._way = sandbox._way[0], recipe
+    if os.geteuid() == 0:
+        os.chown(workspace, 65534, 65534)
+    (workspace / "given").write_text("x")
+    ran = await sh(one, workspace, "id -u; echo y >> given; echo z > new; cat given new")
+    assert ran.output == "65534\nxy\nz\n"
 
 
 async def test_sandbox_that_breaks_in_mid_run_is_no_failed_command(
