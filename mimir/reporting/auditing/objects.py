@@ -64,7 +64,7 @@ async def problems(books: Books, history: History) -> list[str]:
 
 def _wrong(one: _Named, tree: str) -> str:
     if not tree:
-        return f"{one.owner}: the {'tree' if one.is_tree else 'commit'} {one.id[:12]} that it names is not in the history"
+        return f"{one.owner}: the {'tree' if one.is_tree else 'commit'} {one.id[:12]} that it names is missing or was changed"
     if tree != one.tree:
         return f"{one.owner}: commit {one.id[:12]} does not hold the tree {one.tree[:12]} that was sealed"
     return ""

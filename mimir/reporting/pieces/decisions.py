@@ -22,7 +22,7 @@ MOST_CLAIM = 200
 
 _CLAIM = re.compile(
     r"\b(pass(es|ed|ing)?|green|succe(ed|eds|eded|ss|ssful|ssfully)|works?|working|fixed|done|"
-    r"complete[sd]?|implemented|verified)\b",
+    r"complete[sd]?|correct(ly)?|implemented|ready|verified)\b",
     re.IGNORECASE,
 )
 _DENIAL = re.compile(r"\b(not|no|fail\w*|cannot|unable|without|red)\b|n't\b", re.IGNORECASE)

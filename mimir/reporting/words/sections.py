@@ -1,5 +1,6 @@
 """The sections of the report in markdown, each from its part of the summary; an empty one is left out. Pure."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from mimir.domain.failure import QCFailureReport
@@ -228,7 +229,7 @@ def _check(one: CheckLine) -> Iterable[str]:
     traits += ["flaky"] if one.flaky else []
     traits += ["self-authored"] if one.self_authored else []
     yield f"check {one_line(one.check)}: {one.state} ({', '.join(traits)})"
-    yield f"  $ {one_line(' '.join(one.command))}"
+    yield f"  $ {one_line(shlex.join(one.command))}"
     yield from (f"  {_run(run)}" for run in one.runs)
 
 

@@ -340,7 +340,7 @@ async def test_object_that_is_gone_is_named_by_its_record(done):
     done.history.trees_there.discard(small_run.object_id(f"tree merge {ONE}"))
     found = await problems(done)
     assert found[0].startswith(f"{ONE}#00004: the tree ")
-    assert found[0].endswith("that it names is not in the history")
+    assert found[0].endswith("that it names is missing or was changed")
 
 
 async def test_commit_that_holds_another_tree_is_named(done):
