@@ -7,8 +7,9 @@ from typing import Literal, Protocol
 
 from mimir.agents.breaker import Trip
 from mimir.agents.views.inputs import Related
+from mimir.attempts.record import Work
 from mimir.domain.agent import ROLES
-from mimir.domain.attempt import Status
+from mimir.domain.attempt import Cause, Status
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
@@ -117,6 +118,14 @@ class Mover(Protocol):
         ...
 
 
+class LastWords(Protocol):
+    """Computes what is written of a task that the machine itself ends."""
+
+    async def __call__(self, work: Work, cause: Cause, why: str, /) -> tuple[Props, Props]:
+        """Return the values of phase 9, of the task and of its attempt."""
+        ...
+
+
 class Noter(Protocol):
     """Writes values on the attempt's node under the fence, without moving the status."""
 
@@ -221,6 +230,7 @@ class Desk:
     open_lane: LaneOpener
     move: Mover
     note: Noter
+    last_words: LastWords
     records: Sequence[Record]
     """The attempt's chain so far."""
     artifacts: Sequence[str]

@@ -35,7 +35,7 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
     given = await _input(desk, course, work, work.tree)
     ruling = await qc.judge(given, _services(desk, work.tree, "qc"), protected=work.protected)
     if isinstance(ruling, qc.Unavailable):
-        return await _unavailable(desk, course, ruling)
+        return await _unavailable(desk, course, work, ruling)
     judgement = ruling.judgement
     to = Status.QC_PASSED if judgement.passed else Status.QC_FAILED
     now = stamp(desk.clock.now())
@@ -82,15 +82,19 @@ async def judge_merged(
     return ruling.judgement
 
 
-async def _unavailable(desk: Desk, course: Course, ruling: qc.Unavailable) -> tuple[Status, Course]:
+async def _unavailable(
+    desk: Desk, course: Course, work: Work, ruling: qc.Unavailable
+) -> tuple[Status, Course]:
+    cause = Cause.QC_UNAVAILABLE
+    task, attempt = await desk.last_words(work, cause, ruling.why)
     await desk.move(
         Status.FAILED,
         EventKind.TASK_FAILED,
-        task={"cause": Cause.QC_UNAVAILABLE.value, "qcFeedback": ruling.why},
-        attempt={"endCause": Cause.QC_UNAVAILABLE.value, "issues": [ruling.why], "judged": False},
-        data={"cause": Cause.QC_UNAVAILABLE.value, "issues": [ruling.why]},
+        task={**task, "qcFeedback": ruling.why},
+        attempt=attempt,
+        data={"cause": cause.value, "issues": [ruling.why]},
     )
-    return Status.FAILED, replace(course, failure=Cause.QC_UNAVAILABLE)
+    return Status.FAILED, replace(course, failure=cause)
 
 
 def _services(desk: Desk, tree: str, lane: str) -> qc.Services:

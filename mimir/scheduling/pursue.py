@@ -1,7 +1,7 @@
 """Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
@@ -9,7 +9,7 @@ from mimir.agents.breaker import Trip
 from mimir.attempts import machine
 from mimir.attempts.desk import Desk, Models, Props, RoleChoice, ToolMaker
 from mimir.attempts.nodes import nodes
-from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Course
+from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Course, Work
 from mimir.domain.attempt import Cause, Status
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
@@ -130,6 +130,7 @@ class Pursuit:
             open_lane=partial(self._lane, held),
             move=self._mover(held),
             note=partial(self._note, held),
+            last_words=partial(self._last_words, held),
             records=held.records,
             artifacts=artifacts,
             redact=self._tools.redact,
@@ -189,15 +190,23 @@ class Pursuit:
                 data={"reason": end.cause.value, "issues": list(end.issues)[:20]},
             )
             return
-        report = settle.report(held.task, attempts, (claim.attempt, end), follows.cause)
+        task, attempt = _failed(held, attempts, end, standing, follows.cause)
         await move(
             Status.FAILED,
             EventKind.TASK_FAILED,
-            task=settle.failure_values(pack(asdict(report)), end, standing, report.timeline)
-            | {"cause": follows.cause.value},
-            attempt=settle.attempt_values(end),
+            task=task,
+            attempt=attempt,
             data={"cause": follows.cause.value, "issues": list(end.issues)[:20]},
         )
+
+    async def _last_words(
+        self, held: Held, work: Work, cause: Cause, why: str
+    ) -> tuple[Props, Props]:
+        crew, claim = self._crew, held.claim
+        attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
+        end = settle.ended(Course(work=work, failure=cause), work.base_tree)
+        end = replace(end, issues=(why,))
+        return _failed(held, attempts, end, settle.standing(held.task, held.row, None, end), cause)
 
     async def _died(self, held: Held) -> None:
         end = settle.Ended(
@@ -208,6 +217,19 @@ class Pursuit:
             judged=False,
         )
         await self._again(held, end)
+
+
+def _failed(
+    held: Held,
+    attempts: Sequence[Row],
+    end: settle.Ended,
+    standing: retry.Standing,
+    cause: Cause,
+) -> tuple[Props, Props]:
+    """Return the values of phase 9: of the task with its failure report, and of the attempt that ended it."""
+    report = settle.report(held.task, attempts, (held.claim.attempt, end), cause)
+    values = settle.failure_values(pack(asdict(report)), end, standing, report.timeline)
+    return values | {"cause": cause.value}, settle.attempt_values(end)
 
 
 def _course(row: Row) -> Course:
