@@ -1,0 +1,262 @@
+"""A run's budget of calls and tokens: never over, whoever calls at once, whatever dies; no second book."""
+
+import asyncio
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from mimir.domain.lane import Outcome
+from mimir.domain.usage import Usage
+from mimir.errors import Paused
+from mimir.store import claims, runs
+from mimir.store.journal import Lane
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+from tests.support.running import new_run, plan, start, task
+
+TASKS = ("a", "b", "c")
+
+
+async def lane_of(store, name, run="r1"):
+    return await Lane.open(store, run=run, task=name, attempt=1, role="worker", fence=1)
+
+
+async def ask(lane, n, *, reserve, used=None, fails=False):
+    async def work():
+        await asyncio.sleep(0)
+        if fails:
+            raise ConnectionError
+        return Outcome(value={}, usage=None if used is None else Usage(output_tokens=used))
+
+    return await lane.call("model", {"n": n}, {}, work, effectful=True, reserve=reserve)
+
+
+async def book(store, run="r1"):
+    row = await store.read(lambda r: r.get("Run", run))
+    return row["callsUsed"], row["tokensUsed"], row["tokensReserved"]
+
+
+@pytest.fixture
+async def limited(store):
+    async def make(**limits):
+        await start(store, *(task(t) for t in TASKS), **limits)
+        await store.write(lambda ops: claims.claim(ops, "r1", "w", lease_seconds=300, limit=3))
+        return await lane_of(store, "a")
+
+    return make
+
+
+async def test_last_call_of_the_budget_is_made_and_the_next_pauses(store, limited):
+    lane = await limited(max_calls=2)
+    await ask(lane, 0, reserve=0)
+    await ask(lane, 1, reserve=0)
+
+    with pytest.raises(Paused) as caught:
+        await ask(lane, 2, reserve=0)
+
+    assert (caught.value.reason, caught.value.exit_code) == ("budget", 75)
+    assert "2 model calls" in str(caught.value)
+    assert "--max-calls" in caught.value.next_step
+    assert await book(store) == (2, 0, 0)
+    assert len(await store.read(lambda r: r.find("Call", {}))) == 2
+
+
+@pytest.mark.parametrize(("reserve", "made"), [(60, True), (61, False)])
+async def test_reservation_must_fit_in_what_is_left(store, limited, reserve, made):
+    lane = await limited(max_tokens=100)
+    await ask(lane, 0, reserve=70, used=40)
+
+    if made:
+        await ask(lane, 1, reserve=reserve, used=10)
+    else:
+        with pytest.raises(Paused, match="tokens"):
+            await ask(lane, 1, reserve=reserve, used=10)
+
+    assert await book(store) == ((2, 50, 0) if made else (1, 40, 0))
+
+
+async def test_missing_usage_is_charged_at_its_reservation(store, limited):
+    lane = await limited(max_tokens=100)
+    await ask(lane, 0, reserve=70)
+
+    assert await book(store) == (1, 70, 0)
+
+
+async def test_usage_above_its_reservation_is_charged_whole(store, limited):
+    lane = await limited(max_tokens=100)
+    await ask(lane, 0, reserve=10, used=90)
+
+    with pytest.raises(Paused):
+        await ask(lane, 1, reserve=11)
+    assert await book(store) == (1, 90, 0)
+
+
+async def test_open_call_holds_its_reservation_against_all_lanes(store, limited):
+    lane = await limited(max_tokens=100)
+    with pytest.raises(ConnectionError):
+        await ask(lane, 0, reserve=80, fails=True)
+    assert await book(store) == (1, 0, 80)
+
+    with pytest.raises(Paused):
+        await ask(await lane_of(store, "b"), 0, reserve=30)
+    await ask(await lane_of(store, "c"), 0, reserve=20, used=1)
+    await ask(await lane_of(store, "a"), 0, reserve=80, used=5)
+
+    assert await book(store) == (2, 6, 0)
+
+
+async def test_call_that_is_made_again_is_counted_once_and_never_refused(store, limited):
+    lane = await limited(max_calls=1, max_tokens=50)
+    for _ in range(3):
+        with pytest.raises(ConnectionError):
+            await ask(lane, 0, reserve=50, fails=True)
+        lane = await lane_of(store, "a")
+
+    await ask(lane, 0, reserve=50, used=7)
+
+    assert await book(store) == (1, 7, 0)
+
+
+async def test_call_that_is_made_again_with_more_reserves_the_difference(store, limited):
+    lane = await limited(max_tokens=100)
+    with pytest.raises(ConnectionError):
+        await ask(lane, 0, reserve=40, fails=True)
+
+    with pytest.raises(Paused):
+        await ask(await lane_of(store, "a"), 0, reserve=101)
+    with pytest.raises(ConnectionError):
+        await ask(await lane_of(store, "a"), 0, reserve=100, fails=True)
+    assert await book(store) == (1, 0, 100)
+    await ask(await lane_of(store, "a"), 0, reserve=10, used=5)
+
+    assert await book(store) == (1, 5, 0)
+
+
+async def test_refused_call_keeps_the_reads_that_wait(store, limited):
+    lane = await limited(max_calls=0)
+
+    async def read():
+        return Outcome(value={"read": True})
+
+    await lane.call("tool", {}, {}, read, effectful=False)
+    with pytest.raises(Paused):
+        await ask(lane, 1, reserve=0)
+    await lane.flush()
+
+    assert [r["kind"] for r in await store.read(lambda r: r.find("Call", {}))] == ["tool"]
+
+
+async def test_tool_calls_cost_no_budget(store, limited):
+    lane = await limited(max_calls=0, max_tokens=0)
+
+    async def act():
+        return Outcome(value={}, tree="t")
+
+    await lane.call("tool", {}, {}, act, effectful=True, reserve=1000)
+
+    assert await book(store) == (0, 0, 0)
+
+
+async def test_raised_limit_goes_on_where_it_paused(store, limited):
+    lane = await limited(max_calls=1)
+    await ask(lane, 0, reserve=0)
+    with pytest.raises(Paused):
+        await ask(lane, 1, reserve=0)
+
+    await store.write(lambda ops: ops.patch("Run", "r1", {"maxCalls": 2}))
+    again = await lane_of(store, "a")
+    await ask(again, 0, reserve=0)
+    await ask(again, 1, reserve=0)
+
+    assert (again.replayed, await book(store)) == (1, (2, 0, 0))
+
+
+CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "reserve": st.integers(0, 40),
+            "share": st.none() | st.integers(0, 100),  # per cent of the reservation that is used
+            "fails": st.sampled_from([False, False, False, True]),
+        }
+    ),
+    max_size=8,
+)
+ROUNDS = st.lists(st.fixed_dictionaries(dict.fromkeys(TASKS, CALLS)), min_size=1, max_size=3)
+
+
+class Book:
+    """Plays rounds of concurrent lanes; after each round the process is another one."""
+
+    def __init__(self, store, run, max_calls, max_tokens):
+        self.store, self.run = store, run
+        self.limits = max_calls, max_tokens
+        self.begun = set()
+        self.paused = 0
+
+    async def play(self, rounds):
+        made = new_run(
+            plan(*(task(t) for t in TASKS)), id=self.run, max_calls=self.limits[0], max_tokens=self.limits[1]
+        )  # fmt: skip
+
+        def begin(ops):
+            runs.create(ops, made)
+            claims.release(ops, self.run, [(t, 0.0) for t in TASKS])
+            claims.claim(ops, self.run, "w", lease_seconds=300, limit=3)
+
+        await self.store.write(begin)
+        for round in rounds:
+            await asyncio.gather(*(self.lane(name, wanted) for name, wanted in round.items()))
+            await self.check()
+
+    async def lane(self, name, wanted):
+        lane = await lane_of(self.store, name, self.run)
+        for n, call in enumerate(wanted):
+            used = None if call["share"] is None else call["reserve"] * call["share"] // 100
+            try:
+                await ask(lane, n, reserve=call["reserve"], used=used, fails=call["fails"])
+            except ConnectionError:
+                return
+            except Paused:
+                self.paused += 1
+                return
+            finally:
+                await self.check()
+
+    async def check(self):
+        (calls, used, reserved), rows = await self.store.read(
+            lambda r: (self.book(r), r.find("Call", {"runId": self.run, "kind": "model"}))
+        )
+        max_calls, max_tokens = self.limits
+        assert calls <= max_calls
+        assert used + reserved <= max_tokens
+        open_rows = [r for r in rows if not r["done"]]
+        assert reserved == sum(r["reserved"] for r in open_rows)
+        assert calls == len(rows)
+        assert used == sum(r.get("outputTokens", r["reserved"]) for r in rows if r["done"])
+
+    def book(self, reads):
+        row = reads.get("Run", self.run)
+        return row["callsUsed"], row["tokensUsed"], row["tokensReserved"]
+
+
+def test_no_history_of_concurrent_calls_goes_over_the_budget(tmp_path):
+    with asyncio.Runner() as runner:
+        store = SqliteStore(tmp_path / "mimir.db", FrozenClock())
+        runner.run(store.init())
+        count, paused = iter(range(1_000_000)), []
+
+        @settings(
+            max_examples=50, phases=(Phase.explicit, Phase.generate)
+        )  # shrinking takes minutes
+        @given(ROUNDS, st.integers(0, 12), st.integers(0, 250))
+        def holds(rounds, max_calls, max_tokens):
+            book = Book(store, f"run-{next(count)}", max_calls, max_tokens)
+            runner.run(book.play(rounds))
+            paused.append(book.paused)
+
+        holds()
+        runner.run(store.close())
+
+    assert any(paused)
+    assert not all(paused)
