@@ -1,10 +1,9 @@
 """How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
 from mimir.agents.roles.library import Kind
 from mimir.attempts.deliverable import HIDDEN
@@ -17,14 +16,13 @@ from mimir.domain.plan import Plan
 from mimir.domain.run import Limits
 from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator.parts import Parts
+from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store import fields, leases, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
 from mimir.store.schema import Label, pack, unpack
-
-T = TypeVar("T")
 
 
 async def create(
@@ -203,14 +201,3 @@ async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str,
 def _read_preambles(text: str) -> dict[tuple[str, str], Preamble]:
     rows = cast("list[list[str]]", unpack(text))
     return {(kind, role): Preamble(text=said, hash=hash) for kind, role, said, hash in rows}
-
-
-async def together(jobs: Sequence[Coroutine[object, object, T]]) -> list[T]:
-    """Await all; the first exception is raised as it is, when all the others have ended."""
-    tasks = [asyncio.ensure_future(job) for job in jobs]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,9 +7,12 @@ it first failed is named.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check, Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,32 +69,28 @@ async def pass_through(
     accepted: Sequence[Accepted], line: Sequence[Merge], tree: str, run_check: RunCheck
 ) -> Passage:
     """Run every check of every completed task on `tree`; for a red one, find the merge that made it so."""
-    checks = [(one, check) for one in accepted for check in one.task.checks]
-    runs: list[tuple[str, CheckRun]] = []
+    wanted = [(one, check) for one in accepted for check in one.task.checks]
+    seen = await together([run_check(a.task, c, tree, a.answer) for a, c in wanted])
     red: list[Red] = []
-    for (one, check), seen in zip(checks, await _all(checks, tree, run_check), strict=True):
-        runs.extend((one.task.id, run) for run in seen)
-        if seen[-1].green or not counts(one, check):
-            continue
-        merge = await _first_red(one, check, line, run_check)
-        red.append(Red(task=one.task.id, check=check.id, merge=merge, run=seen[-1]))
-    return Passage(runs=tuple(runs), red=tuple(red))
+    for (one, check), runs in zip(wanted, seen, strict=True):
+        if not runs[-1].green and counts(one, check):
+            merge = await _first_red(one, check, line, run_check)
+            red.append(Red(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
+    named = [
+        (one.task.id, run) for (one, _), runs in zip(wanted, seen, strict=True) for run in runs
+    ]
+    return Passage(runs=tuple(named), red=tuple(red))
 
 
-async def _all(
-    checks: Sequence[tuple[Accepted, Check]], tree: str, run_check: RunCheck
-) -> Sequence[Sequence[CheckRun]]:
-    """Run checks as many at once as the sandbox has places for; what they showed, in their order."""
+async def together(jobs: Sequence[Awaitable[T]]) -> list[T]:
+    """Await all; the first exception is raised as it is, when all the others have ended."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
-        async with asyncio.TaskGroup() as group:
-            jobs = [group.create_task(_one(one, check, tree, run_check)) for one, check in checks]
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [job.result() for job in jobs]
-
-
-async def _one(one: Accepted, check: Check, tree: str, run_check: RunCheck) -> Sequence[CheckRun]:
-    return await run_check(one.task, check, tree, one.answer)
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _first_red(

@@ -14,7 +14,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.verdict import Judgement
-from mimir.scheduling.gate import Accepted, RunCheck, counts
+from mimir.scheduling.gate import Accepted, RunCheck, counts, together
 from mimir.workspace.git import History
 
 OPTIMISTIC_TRIES = 2
@@ -132,17 +132,15 @@ async def _prove(
 ) -> tuple[tuple[tuple[str, CheckRun], ...], tuple[str, ...]]:
     """Run the checks that a merge could have broken; return all runs, and what is red in words."""
     touched = [a for a in line.completed if _touches(work.changed, a)]
-    runs: list[tuple[str, CheckRun]] = []
-    red: list[str] = []
-    for one in (accepted, *touched):
-        for check in one.task.checks:
-            seen = await use.run_check(one.task, check, tree, one.answer)
-            runs.extend((one.task.id, run) for run in seen)
-            if not seen[-1].green and counts(one, check):
-                red.append(
-                    f"Merged with the work of others, check {check.id!r} of {one.task.id} fails: "
-                    f"{seen[-1].output_tail[-2000:]}"
-                )
+    wanted = [(one, check) for one in (accepted, *touched) for check in one.task.checks]
+    seen = await together([use.run_check(a.task, c, tree, a.answer) for a, c in wanted])
+    runs = [(one.task.id, run) for (one, _), ran in zip(wanted, seen, strict=True) for run in ran]
+    red = [
+        f"Merged with the work of others, check {check.id!r} of {one.task.id} fails: "
+        f"{ran[-1].output_tail[-2000:]}"
+        for (one, check), ran in zip(wanted, seen, strict=True)
+        if not ran[-1].green and counts(one, check)
+    ]
     return tuple(runs), tuple(red)
 
 
