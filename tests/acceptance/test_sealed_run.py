@@ -1,0 +1,171 @@
+"""A real run, sealed: it verifies as it is, its report can be written again, and whatever is changed in it is named."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.run import Limits
+from tests.support.journey import (
+    PLAN_PATH,
+    Curtain,
+    Journey,
+    Part,
+    holds,
+    opened,
+    plan,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+    wrote,
+)
+from tests.support.projects import git
+
+LINES = "".join(f"line {n}\n" for n in range(12))
+TASKS = (
+    step("first", checks=(holds("both.txt", "line of first"),)),
+    step("second", checks=(holds("both.txt", "line of second"),)),
+    step("third", "first", max_retries=1),
+    step("bad"),
+    step("never", "bad"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Travelled:
+    """Where a run was made, and what it came to."""
+
+    project: Path
+    parts: tuple[Part, ...]
+    journey: Journey
+
+    @property
+    def run(self) -> str:
+        return self.journey.ending.run
+
+    async def problems(self, seal: str = "", run: str = "") -> tuple[str, ...]:
+        async with opened(self.project, self.parts) as mimir:
+            found = await mimir.verify(run or self.run, seal)
+        assert found.ok is (found.problems == ())
+        return found.problems
+
+    def change(self, statement: str, *values: str) -> None:
+        """Change the store behind mimir's back."""
+        path = self.project / ".mimir" / "mimir.db"
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            assert connection.execute(statement, values).rowcount > 0
+
+
+def edit(task: str, line: int) -> Part:
+    text = LINES.replace(f"line {line}\n", f"line of {task}\n")
+    return worker(task, writes("both.txt", text), f"{task} has its line.")
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Travelled:
+    """A run with a merge, a retry, a failure and a blocked task."""
+    project = start(tmp_path_factory.mktemp("sealed"), {"README.md": "Hi\n", "both.txt": LINES})
+    parts = (
+        edit("first", 1),
+        edit("second", 10),
+        worker("third", writes("third.txt", "wrong\n"), "All tests pass.", attempt=1),
+        wrote("third", attempt=2),
+        worker("bad", writes("bad.txt", "no\n"), "It is bad."),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        Curtain(patch).hold("second", until="first")
+        journey = asyncio.run(travel(project, plan(*TASKS), parts, workers=4))
+    return Travelled(project=project, parts=parts, journey=journey)
+
+
+@pytest.fixture
+def sealed(once: Travelled, tmp_path: Path) -> Travelled:
+    """A copy that may be changed."""
+    project = tmp_path / "project"
+    shutil.copytree(once.project, project, symlinks=True)
+    return Travelled(project=project, parts=once.parts, journey=once.journey)
+
+
+async def test_untouched_run_verifies_with_the_seal_of_its_report(once: Travelled):
+    seal = once.journey.ending.seal
+    assert once.journey.statuses == {
+        "first": "completed", "second": "completed", "third": "completed", "bad": "failed", "never": "blocked",
+    }  # fmt: skip
+    assert f"- Seal: `{seal}`" in once.journey.report
+    assert await once.problems(seal) == ()
+    assert await once.problems("0" * 64) != ()
+
+
+async def test_report_is_written_again_byte_for_byte(once: Travelled):
+    async with opened(once.project, once.parts) as mimir:
+        _, text = await mimir.report(once.run)
+    assert text == once.journey.report
+    assert str(once.project) not in text
+    assert str(once.project) not in json.dumps(once.journey.report_json)
+
+
+async def test_report_tells_of_the_claim_that_did_not_hold(once: Travelled):
+    claims = [d for d in once.journey.report_json["decisions"] if d["kind"] == "claim"]
+    assert [(d["task"], d["attempt"]) for d in claims] == [("third", 1)]
+    assert claims[0]["detail"][0] == "All tests pass."
+
+
+async def test_run_that_took_tasks_over_verifies_too(sealed: Travelled):
+    kept = plan(*(task for task in TASKS if task.id in ("first", "second", "third")))
+    async with opened(sealed.project, sealed.parts) as mimir:
+        new = await mimir.create_run(kept, PLAN_PATH, only=(), limits=Limits(), from_run=sealed.run)
+        ending = await mimir.drive(new, workers=2, apply="never", limits=Limits(), resumed=False)
+    assert ending.exit_code == 0
+    assert await sealed.problems(ending.seal, new) == ()
+
+
+async def test_each_changed_byte_of_the_store_is_named_by_its_record(sealed: Travelled):
+    path = sealed.project / ".mimir" / "mimir.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT key, id, props FROM nodes WHERE label = 'Evidence'"
+        ).fetchall()
+    assert len(rows) > 20
+    for number, (key, id, props) in enumerate(rows):
+        at = (number * 37) % len(props)
+        other = "0" if props[at] != "0" else "1"
+        sealed.change(
+            f"UPDATE nodes SET props = ? WHERE key = {key}", props[:at] + other + props[at + 1 :]
+        )
+        found = await sealed.problems()
+        assert any(problem.startswith(f"{id}: ") for problem in found), (id, at, found)
+        sealed.change(f"UPDATE nodes SET props = ? WHERE key = {key}", props)
+    assert await sealed.problems() == ()
+
+
+async def test_each_changed_object_of_the_result_is_found(sealed: Travelled):
+    history = sealed.project / ".mimir" / "work" / "history.git"
+    said = git(sealed.project, "rev-list", "--objects", f"mimir/{sealed.run}")
+    ids = [line.split(" ")[0] for line in said.splitlines()]
+    places = [(id, history / "objects" / id[:2] / id[2:]) for id in ids]
+    own = [(id, file) for id, file in places if file.is_file()]
+    assert len(own) > 8
+    for id, file in own:
+        whole = file.read_bytes()
+        file.chmod(0o644)
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        found = await sealed.problems()
+        assert any(id[:12] in problem for problem in found), (id, found)
+        assert all(problem.startswith(sealed.run) for problem in found)
+        file.write_bytes(whole)
+    assert await sealed.problems() == ()
+
+
+async def test_changed_answer_is_named(sealed: Travelled):
+    id = f"{sealed.run}/first/1/answer"
+    sealed.change(
+        "UPDATE nodes SET props = replace(props, 'has its line', 'has no line') WHERE id = ?", id
+    )
+    assert [p for p in await sealed.problems() if p.startswith(f"{id}: it was changed")]
