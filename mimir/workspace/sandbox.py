@@ -18,7 +18,7 @@ from typing import Literal
 from mimir.domain.clock import Clock
 from mimir.errors import SandboxError, WorkspaceError
 from mimir.workspace.clearing import remove
-from mimir.workspace.confinement import absence, commands, diagnosis, memory, mounts, process
+from mimir.workspace.confinement import absence, commands, diagnosis, groups, mounts, process
 from mimir.workspace.confinement.commands import Recipe
 from mimir.workspace.confinement.output import Output
 from mimir.workspace.confinement.process import Command, Ended, Limits, Stop
@@ -233,7 +233,7 @@ class Sandbox:
         if not programs:
             wrong = diagnosis.of_missing_program()
             return Report(ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix)
-        memory.sweep()
+        groups.sweep()
         recipes: tuple[Recipe, ...] = ("root", "user") if os.geteuid() == 0 else ("user",)
         said: list[str] = []
         for program in programs:

@@ -14,7 +14,8 @@ Recipe = Literal["user", "root"]
 """How bubblewrap gets its rights: by a user namespace, or because root runs it."""
 
 _MANY = 8
-"""Root's sandboxes run as one user, whose processes are counted together: each is watched by itself, this is the wall."""
+"""Root's sandboxes run as one user, whose processes are counted together: each has its own limit (see `groups`) and is
+watched, this is the wall behind both."""
 
 
 def confined(

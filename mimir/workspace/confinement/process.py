@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mimir.workspace.confinement import memory, watch
+from mimir.workspace.confinement import groups, watch
 from mimir.workspace.confinement.descriptors import Descriptors
 from mimir.workspace.confinement.output import Output
 
@@ -100,7 +100,7 @@ async def run(
         OSError: The program could not be started at all.
     """
     descriptors = Descriptors()
-    group = memory.make(limits.memory_bytes) if command.sandbox else None
+    group = groups.make(limits.memory_bytes, limits.processes) if command.sandbox else None
     try:
         process = await _start(command, descriptors, waits=group is not None)
         one = _Running(
@@ -178,7 +178,7 @@ class _Running:
         self,
         process: asyncio.subprocess.Process,
         descriptors: Descriptors,
-        group: memory.Group | None,
+        group: groups.Group | None,
         limits: Limits,
         *,
         is_sandboxed: bool,
@@ -260,8 +260,7 @@ class _Running:
             return None
         self._descriptors.hold_first(first)
         if self._group is not None:
-            with contextlib.suppress(OSError):
-                self._group.take(first)
+            self._group.take(first)
         self._descriptors.let_go()
         return first
 

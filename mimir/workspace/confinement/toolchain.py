@@ -93,16 +93,24 @@ def python_binds(prefix: Path) -> list[Bind]:
     """
     binds: list[Bind] = []
     for top in dict.fromkeys((prefix, Path(os.path.realpath(prefix)))):
-        if not is_system(top) and any(top.glob("lib*/python3*/os.py")):
+        if not is_system(top) and _is_installation(top):
             for name in _PARTS_OF_PYTHON:
-                binds += whole(top / name) if (top / name).is_dir() else []
+                binds += whole(top / name)
     return binds
+
+
+def _is_installation(prefix: Path) -> bool:
+    """Say whether a Python is installed there that this user can read."""
+    try:
+        return any(prefix.glob("lib*/python3*/os.py"))
+    except OSError:
+        return False
 
 
 def whole(path: Path) -> list[Bind]:
     """Return a path bound where it is, and where its links lead; nothing if the system has it anyway."""
     real = Path(os.path.realpath(path))
-    if not real.exists():
+    if not os.path.exists(real):  # noqa: PTH110  Path.exists raises where a directory above is closed
         return []
     return [
         Bind(source=real, target=str(place))
@@ -131,7 +139,7 @@ def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for name in dict.fromkeys((*DEPENDENCIES, *share)):
         real = Path(os.path.realpath(project / name))
-        if real.is_dir():
+        if os.path.isdir(real):  # noqa: PTH112  as above
             found.append((name.strip("/"), real))
     return found
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.confinement import absence, diagnosis, memory
+from mimir.workspace.confinement import absence, diagnosis, groups
 from mimir.workspace.confinement.output import Output
 
 
@@ -71,25 +71,42 @@ def test_absence_is_read_from_how_a_command_ended(
 def test_control_group_of_a_killed_engine_is_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_places", lambda: [(tmp_path, False)])
+    monkeypatch.setattr(groups, "_places", lambda: [(tmp_path, ("memory",))])
     (tmp_path / "mimir-1-1").mkdir()
     (tmp_path / "theirs").mkdir()
-    memory.sweep()
+    groups.sweep()
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
-def test_group_gets_its_limit_and_tells_when_it_ran_out(
+def test_group_gets_its_limits_and_tells_when_memory_ran_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_places", lambda: [(tmp_path / "closed", True), (tmp_path, False)])
-    group = memory.make(1000)
+    places = [(tmp_path / "closed/no", ("memory",)), (tmp_path, ("memory", "pids"))]
+    monkeypatch.setattr(groups, "_places", lambda: places)
+    group = groups.make(1000, 20)
     assert group is not None
-    assert (group.path / "memory.max").read_text() == "1000"
+    (path,) = group.paths
+    assert (path / "memory.max").read_text() == "1000"
+    assert (path / "pids.max").read_text() == "20"
+    group.take(77)
+    assert (path / "cgroup.procs").read_text() == "77"
     assert not group.ran_out()
-    (group.path / "memory.events").write_text("low 0\noom_kill 2\n")
+    (path / "memory.events").write_text("low 0\noom_kill 2\n")
     assert group.ran_out()
-    monkeypatch.setattr(memory, "_places", list)
-    assert memory.make(1000) is None
+
+
+def test_limits_of_two_hierarchies_make_one_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [(tmp_path / "m", ("memory",)), (tmp_path / "p", ("pids",))]
+    for place, _ in places:
+        place.mkdir()
+    monkeypatch.setattr(groups, "_places", lambda: places)
+    group = groups.make(1000, 20)
+    assert group is not None
+    assert [path.parent.name for path in group.paths] == ["m", "p"]
+    monkeypatch.setattr(groups, "_places", list)
+    assert groups.make(1000, 20) is None
 
 
 def test_output_is_whole_until_it_is_too_long() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mimir.errors import SandboxError, ToolError, WorkspaceError
 from mimir.workspace import clearing
-from mimir.workspace.confinement import memory, process
+from mimir.workspace.confinement import groups, process
 from mimir.workspace.confinement.commands import Recipe
 from mimir.workspace.sandbox import Limits, Ran, Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running
@@ -262,7 +262,12 @@ async def test_no_descriptor_is_left_open(sandbox: Sandbox, workspace: Path) -> 
 # Limits.
 
 
-async def test_fork_bomb_is_stopped(make_sandbox: MakeSandbox, workspace: Path) -> None:
+@pytest.mark.parametrize("has_group", [True, False])
+async def test_fork_bomb_is_stopped(
+    make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
+) -> None:
+    if not has_group:
+        monkeypatch.setattr(groups, "make", lambda *limits: None)
     sandbox = make_sandbox(limits=Limits(processes=40))
     program = """
 import os, sys, time
@@ -285,7 +290,7 @@ async def test_memory_is_limited_for_all_processes_together(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
 ) -> None:
     if not has_group:
-        monkeypatch.setattr(memory, "make", lambda limit: None)
+        monkeypatch.setattr(groups, "make", lambda *limits: None)
     sandbox = make_sandbox(limits=Limits(memory_bytes=120_000_000))
     program = """
 import os, time

@@ -1,0 +1,122 @@
+"""Limits on a command as a whole, where this user may make control groups: its memory, and how many processes it has.
+
+A limit on address space would do the first for small programs and kill a JVM, which reserves far more than it uses. The
+limit on processes that `prlimit` knows counts all that one user runs: as root, every sandbox runs as the same one.
+"""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+_PREFIX = "mimir-"
+_CONTROLLERS = ("memory", "pids")
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The control groups of one command: one for each limit, or one for all (second version)."""
+
+    paths: tuple[Path, ...]
+
+    def take(self, process: int) -> None:
+        """Put a process in; what it starts from now on is in too."""
+        for path in self.paths:
+            with contextlib.suppress(OSError):
+                (path / "cgroup.procs").write_text(str(process))
+
+    def ran_out(self) -> bool:
+        """Say whether a process was killed because memory ran out."""
+        for path in self.paths:
+            for name in ("memory.events", "memory.oom_control"):
+                if _count(path / name, "oom_kill"):
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Remove it; its processes must have ended."""
+        for path in self.paths:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def make(memory_bytes: int, processes: int) -> Group | None:
+    """Make a group with these limits, as far as this user may; None: not at all."""
+    name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    limits = {"memory": memory_bytes, "pids": processes}
+    made: list[Path] = []
+    for place, controllers in _places():
+        path = place / name
+        wanted = {one: limits.pop(one) for one in controllers if one in limits}
+        if not wanted:
+            continue
+        try:
+            path.mkdir()
+            made.append(path)
+            for controller, limit in wanted.items():
+                _limit(path, controller, limit)
+        except OSError:
+            limits |= wanted
+    return Group(paths=tuple(made)) if made else None
+
+
+def sweep() -> None:
+    """Remove groups that killed engines left; one in use cannot be removed."""
+    for place, _ in _places():
+        for path in place.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def _limit(path: Path, controller: str, limit: int) -> None:
+    first = path / "memory.limit_in_bytes"
+    if controller == "pids":
+        (path / "pids.max").write_text(str(limit))
+    elif first.exists():
+        first.write_text(str(limit))
+    else:
+        (path / "memory.max").write_text(str(limit))
+        with contextlib.suppress(OSError):
+            (path / "memory.swap.max").write_text("0")
+            (path / "memory.oom.group").write_text("1")
+
+
+def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield directories in which groups might be made, best first, and what they can limit."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, named, path = line.split(":", 2)
+        controllers = tuple(one for one in _CONTROLLERS if one in named.split(","))
+        if controllers:
+            yield _ROOT / named / path.strip("/"), controllers
+        elif not named:
+            own = _ROOT / path.strip("/")
+            for place in dict.fromkeys((own, own.parent)):
+                if place.is_relative_to(_ROOT):
+                    yield place, _given(place)
+
+
+def _given(place: Path) -> tuple[str, ...]:
+    """Return what a directory of the second version lets its groups limit."""
+    try:
+        words = (place / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return ()
+    return tuple(one for one in _CONTROLLERS if one in words)
+
+
+def _count(file: Path, name: str) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        for line in file.read_text().splitlines():
+            word, _, count = line.partition(" ")
+            if word == name:
+                return int(count)
+    return 0
