@@ -67,9 +67,7 @@ def search_nodes(
     for label in wanted:
         if label not in SEARCHED:
             continue
-        # More than wanted: other projects and proposals are in the same index.
-        hits = [id for id, _ in reads.search(label, text, limit * 5 + 50)]
-        found += _shown_nodes(reads, view, hits)
+        found += _hits(reads, view, label, text, max(0, limit))
     return found[: max(0, limit)]
 
 
@@ -320,6 +318,17 @@ def _memory(
         "id": id, "name": name[:200], "text": text[:MAX_TEXT], "kind": kind, "state": state, "projectId": project,
         "createdAt": made,
     }  # fmt: skip
+
+
+def _hits(reads: Reads, view: View, label: str, text: str, limit: int) -> list[Node]:
+    """Look deeper until enough may be seen: other projects and proposals stand in the same index."""
+    size = limit + 50
+    while True:
+        hits = [id for id, _ in reads.search(label, text, size)]
+        nodes = _shown_nodes(reads, view, hits)
+        if len(nodes) >= limit or len(hits) < size:
+            return nodes
+        size *= 4
 
 
 def _put(

@@ -112,6 +112,7 @@ async def test_call_that_is_made_again_is_counted_once_and_never_refused(store, 
         with pytest.raises(ConnectionError):
             await ask(lane, 0, reserve=50, fails=True)
         lane = await lane_of(store, "a")
+    await store.write(lambda ops: ops.patch("Run", "r1", {"maxCalls": 0, "maxTokens": 0}))
 
     await ask(lane, 0, reserve=50, used=7)
 

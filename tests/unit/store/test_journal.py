@@ -630,6 +630,7 @@ async def test_record_behind_a_failed_call_is_cut_when_that_call_is_made(store, 
         await ask(first, world, "m1")
     world.crash_in = None
     await ask(first, world, "m2")
+    assert [done for *_, done in await recorded(store)] == [True, False, True]
 
     lane = await opened(store)
     for name in ("m0", "m1", "m2"):
