@@ -142,7 +142,7 @@ def _raw(found: Found, key: str, node: Node, plan: GivenPlan) -> Raw | None:
         return Raw(found=found, name=key, place=node.place, text=_prose(node), node=node)
     if name in _LISTS or name == "dependencies":
         items = _items(found, key, node)
-        if items is not None or node.is_scalar:
+        if items is not None or node.kind in ("text", "number"):
             return Raw(found=found, name=key, place=node.place, text=_prose(node), items=items)
     elif name in ("prompt", "tool_execution") and node.kind == "list":
         if all(item.kind == "text" for item in node.items):

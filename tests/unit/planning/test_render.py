@@ -8,7 +8,7 @@ from mimir.planning.render import render
 from tests.support.plans import plans
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(plans())
 def test_a_rendered_plan_is_read_back_as_it_was(plan: Plan):
     assert chain.parse(render(plan)).plan == plan
