@@ -6,7 +6,7 @@ Everything is the real thing but the model's words: store, git, sandbox, checks 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -122,6 +122,11 @@ class Journey:
     """The shape of `status --json`."""
 
     @property
+    def said(self) -> str:
+        """The report without line breaks: it is wrapped where its lines are full."""
+        return " ".join(self.report.split())
+
+    @property
     def statuses(self) -> Mapping[str, str]:
         """Task → its status."""
         return self.facts.statuses
@@ -212,6 +217,3 @@ class Curtain:
 
     def _event(self, task: str) -> asyncio.Event:
         return self._ended.setdefault(task, asyncio.Event())
-
-
-Hook = Callable[[pytest.MonkeyPatch], None]
