@@ -8,7 +8,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -22,6 +23,7 @@ _CONTROL = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, invisible tags
 )
 _SPACE = re.compile(r"\s+")
+_SHOW_CURSOR = b"\x1b[?25h\n"
 WIDE = 200
 """Columns of lines that go to a pipe."""
 SAID_CHARS = 400
@@ -53,6 +55,7 @@ class Console:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self.out = out
         self.err = err
+        self._is_cursor_hidden = False
 
     @classmethod
     def of_process(cls) -> "Console":
@@ -113,6 +116,22 @@ class Console:
         if not answer.endswith("\n"):
             self.err.write("\n")
         return answer.strip().lower() in ("y", "yes")
+
+    @contextmanager
+    def hidden_cursor(self) -> Generator[None]:
+        """Remember while the block runs that something is drawn there, without a cursor."""
+        self._is_cursor_hidden = True
+        try:
+            yield
+        finally:
+            self._is_cursor_hidden = False
+
+    def leave(self) -> None:
+        """Leave the terminal in order, from anywhere: past all that is buffered, before the process ends at once."""
+        with suppress(OSError, ValueError):
+            if self._is_cursor_hidden:
+                os.write(self.out.fileno(), _SHOW_CURSOR)
+            os.write(self.err.fileno(), b"interrupted\n")
 
     @staticmethod
     def _write(stream: TextIO, line: str) -> None:

@@ -117,16 +117,20 @@ def main() -> None:
     """Run the command line of this process."""
     code = run(sys.argv[1:])
     if code:
-        _hush(code)
+        _leave(code)
     sys.exit(code)
 
 
-def _hush(code: int) -> None:
-    """Keep the interpreter from writing once more, at its end, into a pipe that nobody reads, and saying so."""
-    from mimir.cli.failures import NOBODY_READS
+def _leave(code: int) -> None:
+    """See to it that the interpreter's own end neither says more nor takes long."""
+    from mimir.cli.failures import INTERRUPTED, NOBODY_READS
 
-    if code == NOBODY_READS:
+    if code == NOBODY_READS:  # it would write once more, into the closed pipe, and say so
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if (
+        code == INTERRUPTED
+    ):  # all is written; tidying up heavy libraries takes longer than a person waits
+        os._exit(code)
 
 
 def _invoke(arguments: list[str]) -> int:

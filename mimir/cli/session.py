@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ROOM = ".mimir"
+PLAY = "play:"
+"""How the name of a scripted model begins."""
+
 Store = Annotated[
     str,
     typer.Option("--store", metavar="URI", help="Where runs are kept; default: .mimir/mimir.db."),
@@ -42,8 +46,6 @@ class Session:
         self.console = console
         self.store = store
         self.json = json
-        self.mend_terminal: Callable[[], object] = lambda: None
-        """Called before the process ends at once: a live picture hides the cursor."""
 
     def load(self, flags: Mapping[str, object] | None = None) -> "Loaded":
         """Read the settings, flags on top; what a person should know of them is said at once.
@@ -60,11 +62,39 @@ class Session:
             self.console.note(f"warning: {warning}")
         return loaded
 
+    def require_model(self, loaded: "Loaded") -> None:
+        """Refuse what would ask a model that nobody can ask, before the heavy libraries are loaded to find out.
+
+        Raises:
+            ConfigurationError: The key is missing.
+        """
+        from mimir.domain.agent import ROLES
+        from mimir.llm.config import EndpointConfig, split_provider
+
+        settings = loaded.settings
+        names = {settings.role(role).model or settings.llm.model for role in ROLES}
+        if any(split_provider(name)[0] or name.startswith(PLAY) for name in names):
+            return
+        llm = settings.llm
+        EndpointConfig(
+            base_url=llm.base_url, api_key=settings.api_key, headers=llm.headers
+        ).require_key()
+
     @asynccontextmanager
     async def open(self, loaded: "Loaded", *, create: bool = True) -> AsyncGenerator["Mimir"]:
-        """Open the project; `create=False` refuses where nothing was ever made."""
-        from mimir.cli.facade import app
+        """Open the project; `create=False` makes nothing.
 
+        Raises:
+            UsageError: Nothing was ever made here.
+        """
+        from mimir.cli.facade import app
+        from mimir.errors import UsageError
+
+        if not create and not (self.project / ROOM).is_dir():
+            raise UsageError(
+                f"mimir was not used in this directory yet: there is no {ROOM} here.",
+                next_step='Start with: mimir chain "what you want"',
+            )
         async with AsyncExitStack() as stack:
             with self.waiting("Opening the project", loaded):
                 mimir = await stack.enter_async_context(
@@ -88,7 +118,7 @@ class Session:
         """
         from mimir.cli.stopping import Stop
 
-        return Stop(lambda: self.mend_terminal()).run(job)
+        return Stop(self.console.leave).run(job)
 
 
 def command(body: Callable[..., int]) -> Callable[..., int]:

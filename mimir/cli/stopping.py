@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from mimir.cli.failures import INTERRUPTED
 
-GRACE_SECONDS = 1.6
+GRACE_SECONDS = 1.5
 """From the first signal to the end of the process, if what is under way does not come to rest by itself."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -25,15 +25,15 @@ class Stop:
     """Turns the process's signals into the cancellation of one job."""
 
     def __init__(
-        self, mend: Callable[[], object], leave: Callable[[int], object] = os._exit
+        self, tidy: Callable[[], object], leave: Callable[[int], object] = os._exit
     ) -> None:
         """Make one.
 
         Args:
-            mend: Called before the process ends at once; puts the terminal in order.
+            tidy: Called before the process ends at once; leaves the terminal in order.
             leave: Ends the process at once, with this exit code.
         """
-        self._mend = mend
+        self._tidy = tidy
         self._leave = leave
         self._count = 0
         self._cancel: Callable[[], object] | None = None
@@ -82,5 +82,5 @@ class Stop:
             self._cancel()
 
     def _end(self) -> None:
-        self._mend()
+        self._tidy()
         self._leave(INTERRUPTED)

@@ -19,8 +19,9 @@ MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A directory with one plan."""
+    """A directory with one plan, where mimir was used before."""
     (tmp_path / "plan.md").write_text(PLAN, encoding="utf-8")
+    (tmp_path / ".mimir").mkdir()
     return tmp_path
 
 

@@ -21,8 +21,9 @@ def command(mimir: str, *arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return this process's environment with the tests' modules in reach."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **more}
+    """Return this process's environment with the tests' modules in reach, and a model that can be asked."""
+    own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    return {**os.environ, **own, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", **more}
 
 
 def piped(

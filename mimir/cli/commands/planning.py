@@ -47,6 +47,7 @@ def chain(
         model=model or "",
     )
     loaded = session.load({"llm.model": model})
+    session.require_model(loaded)
 
     async def job() -> "Planned":
         async with session.open(loaded) as mimir:

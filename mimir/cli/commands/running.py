@@ -81,7 +81,9 @@ def execute(
         running.must_be_agreed(session, order)
         free = planning.free_output(session.project, output)
         wanted = planning.Wanted(request=named.request, ecko=ecko, output=free, model=model or "")
-        return session.run(running.run_request(session, session.load(flags), wanted, order))
+        loaded = session.load(flags)
+        session.require_model(loaded)
+        return session.run(running.run_request(session, loaded, wanted, order))
     if ecko or output is not None:
         raise UsageError("--ecko and --output go with a request; what was given is a plan.")
     checked = planning.read(session, named.plan)
@@ -91,6 +93,7 @@ def execute(
     running.must_know(tasks, checked.plan)
     running.must_be_agreed(session, order)
     loaded = session.load(flags)
+    session.require_model(loaded)
     return session.run(running.run_plan(session, loaded, checked.plan, checked.name, order))
 
 

@@ -20,7 +20,6 @@ from mimir.domain.event import Event
 FRAMES_PER_SECOND = 4
 PATIENCE_SECONDS = 0.4
 """What takes no longer is not announced."""
-SHOW_CURSOR = "\x1b[?25h"
 
 
 class View(Protocol):
@@ -102,7 +101,7 @@ class LiveView:
             now=board.now + (self._now() - at),
             elapsed=elapsed,
         )
-        if self._is_stopping:
+        if self._is_stopping and not board.outcome:
             lines.append(Line(text="Stopping; once more ends at once."[:width], style="bold"))
         return lines
 
@@ -138,14 +137,17 @@ def drawn(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generat
             *(Text(line.text, style=line.style, no_wrap=True, overflow="crop") for line in lines)
         )
 
-    with Live(
-        console=screen,
-        get_renderable=picture,
-        refresh_per_second=FRAMES_PER_SECOND,
-        transient=not keep,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        vertical_overflow="crop",
+    with (
+        console.hidden_cursor(),
+        Live(
+            console=screen,
+            get_renderable=picture,
+            refresh_per_second=FRAMES_PER_SECOND,
+            transient=not keep,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        ),
     ):
         yield
 

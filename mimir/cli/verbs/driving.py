@@ -1,6 +1,7 @@
 """Drives a run before the person's eyes, and says at the end what it came to, where everything is and what to do next."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -11,7 +12,6 @@ from mimir.cli.arguments import shown
 from mimir.cli.live import board as boards
 from mimir.cli.live.board import Board
 from mimir.cli.live.view import (
-    SHOW_CURSOR,
     JsonView,
     LineView,
     LiveView,
@@ -27,6 +27,10 @@ from mimir.domain.run import Apply, Ending, Limits
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir
     from mimir.settings import Loaded
+
+
+CRITERIA = ("executed", "judged", "unverified", "failed")
+"""What a criterion may come to, in the order in which it is told."""
 
 
 async def drive(
@@ -87,7 +91,6 @@ def _view(
     if not can_draw(console):
         return LineView(console), nullcontext()
     live = LiveView(console, board)
-    session.mend_terminal = lambda: console.out.write(SHOW_CURSOR) and console.out.flush()
     return live, drawn(console, live.frame, color=loaded.color, keep=True)
 
 
@@ -123,17 +126,19 @@ def said(ending: Ending) -> str:
 
 
 def counted(status: Mapping[str, object]) -> str:
-    """Return how many tasks and criteria ended how, in a line."""
+    """Return how many tasks and criteria ended how, in a line; nothing of a run without tasks."""
     tasks = boards.items(status.get("tasks"))
-    done = sum(1 for task in tasks if task.get("status") == "completed")
-    sums = dict.fromkeys(("executed", "judged", "unverified", "failed"), 0)
+    if not tasks:
+        return ""
+    states = Counter(boards.text(task.get("status")) for task in tasks)
+    parts = [f"{states.pop('completed', 0)} of {len(tasks)} tasks completed"]
+    parts += [f"{count} {state}" for state, count in states.items() if count]
+    sums: Counter[str] = Counter()
     for task in tasks:
         criteria = boards.members(task.get("criteria"))
-        for name in sums:
-            count = criteria.get(name)
-            sums[name] += count if isinstance(count, int) else 0
-    proof = ", ".join(f"{count} {name}" for name, count in sums.items() if count)
-    return f"{done} of {len(tasks)} tasks completed{f'; criteria: {proof}' if proof else ''}"
+        sums.update({name: int(boards.number(criteria.get(name)) or 0) for name in CRITERIA})
+    proof = ", ".join(f"{sums[name]} {name}" for name in CRITERIA if sums[name])
+    return f"{', '.join(parts)}{f'; criteria: {proof}' if proof else ''}"
 
 
 def places(ending: Ending, store_uri: str) -> list[str]:
@@ -160,14 +165,17 @@ def store_place(uri: str, project: Path) -> str:
 def next_steps(ending: Ending) -> list[str]:
     """Return one or two things to do next."""
     run = ending.run
-    if ending.outcome in (RunStatus.PAUSED, RunStatus.RUNNING):
-        step = ending.next_step or f"mimir resume {run}"
-        return [f"next: {step}"]
-    steps = [f"mimir report {run}"]
-    if ending.conflicts or (ending.next_step and ending.outcome is RunStatus.COMPLETED):
-        steps.append(ending.next_step or f"mimir apply {run}")
-    elif ending.outcome is RunStatus.COMPLETED:
-        steps.append(f"mimir verify {run}")
-    elif ending.outcome is RunStatus.FAILED and ending.plan_path:
-        steps.append(f"mimir execute {ending.plan_path} --from {run}")
+    if ending.next_step:
+        return [f"next: {ending.next_step}"]
+    match ending.outcome:
+        case RunStatus.PAUSED | RunStatus.RUNNING:
+            steps = [f"mimir resume {run}"]
+        case RunStatus.COMPLETED if ending.conflicts:
+            steps = [f"mimir report {run}", f"mimir apply {run}"]
+        case RunStatus.COMPLETED:
+            steps = [f"mimir report {run}", f"mimir verify {run}"]
+        case RunStatus.FAILED if ending.plan_path:
+            steps = [f"mimir report {run}", f"mimir execute {ending.plan_path} --from {run}"]
+        case _:
+            steps = [f"mimir report {run}"]
     return [f"next: {step}" for step in steps]

@@ -1,5 +1,6 @@
 """Plans: made of a request, read from a file, and what is wrong with them said."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +49,20 @@ class Checked:
 
 
 async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wanted) -> "Planned":
-    """Let a request be planned, with a clock on a terminal."""
-    with session.waiting("Planning", loaded):
-        return await mimir.plan(
-            wanted.request, ecko=wanted.ecko, output=wanted.output, model=wanted.model
-        )
+    """Let a request be planned, with a clock on a terminal.
+
+    Raises:
+        asyncio.CancelledError: Interrupted; what to do next was said.
+    """
+    try:
+        with session.waiting("Planning", loaded):
+            return await mimir.plan(
+                wanted.request, ecko=wanted.ecko, output=wanted.output, model=wanted.model
+            )
+    except asyncio.CancelledError:
+        session.console.note("interrupted: the planning is paused; what was answered is kept.")
+        session.console.note("next: mimir resume")
+        raise
 
 
 def tell(session: Session, planned: "Planned") -> None:

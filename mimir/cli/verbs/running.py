@@ -60,6 +60,8 @@ async def run_request(session: Session, loaded: "Loaded", wanted: Wanted, order:
 
 async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, order: Order) -> int:
     """Run a checked plan; the exit code."""
+    if not session.json:
+        session.console.say(f"{path}: {len(plan.tasks)} tasks")
     async with session.open(loaded) as mimir:
         return await _run(session, mimir, loaded, plan, path, order)
 

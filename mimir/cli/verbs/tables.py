@@ -102,7 +102,7 @@ def _facts(shape: Mapping[str, object]) -> list[str]:
     facts = (
         ("title", text(shape.get("title"))),
         ("plan", text(shape.get("plan"))),
-        ("reason", text(shape.get("reason"))),
+        ("why", text(shape.get("message")) or text(shape.get("reason"))),
         ("used", ", ".join(part for part in used if part)),
     )
     return [f"{name}: {clean_line(value)}" for name, value in facts if value]
@@ -123,7 +123,8 @@ def _task(task: Mapping[str, object], column: int, glyphs: Glyphs) -> str:
         f"{task.get('attempts') or 0!s:>3}",
         f"{score:>5}",
         f"{used:>7}",
-        _criteria(task),
+        f"{_criteria(task):<8}",
+        _note(task),
     ]
     return "  ".join(parts).rstrip()
 
@@ -133,6 +134,12 @@ def _criteria(task: Mapping[str, object]) -> str:
     counts = members(task.get("criteria"))
     named = [(counts.get(name), letter) for name, letter in zip(_CRITERIA, _LETTERS, strict=True)]
     return " ".join(f"{count}{letter}" for count, letter in named if count)
+
+
+def _note(task: Mapping[str, object]) -> str:
+    """Return why it is not completed, in a few words."""
+    blocker, cause = text(task.get("blocked_by")), text(task.get("cause"))
+    return clean_line(f"waited for {blocker}" if blocker else cause)
 
 
 def _has_criteria(task: Mapping[str, object]) -> bool:

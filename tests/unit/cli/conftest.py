@@ -11,7 +11,9 @@ from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, module
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own directory with the plan `limiter`, entered."""
+    """An own directory with the plan `limiter` where mimir was used before, entered; a model can be asked."""
+    (tmp_path / ".mimir").mkdir()
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     folder = tmp_path / "chains" / "limiter"
     folder.mkdir(parents=True)
     (folder / "chain-output.md").write_text(PLAN, encoding="utf-8")

@@ -77,7 +77,6 @@ def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimi
 def test_alone_mimir_says_where_one_is_in_twelve_lines(
     mimir: Mimir, fake: FakeMimir, project: Path
 ):
-    (project / ".mimir").mkdir()
     (project / ".mimir" / "mimir.db").touch()
     said = mimir()
     assert said.code == 0
@@ -103,7 +102,6 @@ def test_in_an_empty_directory_it_opens_nothing_and_names_the_keyless_way(
 def test_a_store_that_cannot_be_read_does_not_stand_in_the_way(
     mimir: Mimir, fake: FakeMimir, project: Path
 ):
-    (project / ".mimir").mkdir()
     (project / ".mimir" / "mimir.db").touch()
     fake.raises = {"open": ConfigurationError("a newer schema")}
     said = mimir()

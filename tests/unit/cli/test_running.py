@@ -82,6 +82,7 @@ def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir,
     ]
     assert fake.calls("drive") == [(RUN, 4, "auto", Limits(), False)]
     assert said.out.splitlines() == [
+        "chains/limiter/chain-output.md: 2 tasks",
         "   0:00  run           RunCreated: Limiter (2 tasks)",
         "completed",
         "1 of 1 tasks completed; criteria: 2 executed, 1 judged",

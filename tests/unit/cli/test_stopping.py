@@ -14,13 +14,13 @@ class Noted:
 
     def __init__(self) -> None:
         self.codes: list[int] = []
-        self.mended = 0
+        self.times_tidied = 0
 
     def leave(self, code: int) -> None:
         self.codes.append(code)
 
-    def mend(self) -> None:
-        self.mended += 1
+    def tidy(self) -> None:
+        self.times_tidied += 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -37,13 +37,13 @@ def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(number: sign
 
     before = signal.getsignal(number)
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.mend, noted.leave).run(work())
+        Stop(noted.tidy, noted.leave).run(work())
     assert rested == ["paused"]
     assert noted.codes == []
     assert signal.getsignal(number) == before
 
 
-def test_the_second_signal_ends_at_once_and_mends_the_terminal():
+def test_the_second_signal_ends_at_once_and_leaves_the_terminal_in_order():
     noted = Noted()
 
     async def work() -> None:
@@ -52,9 +52,9 @@ def test_the_second_signal_ends_at_once_and_mends_the_terminal():
         await asyncio.Event().wait()
 
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.mend, noted.leave).run(work())
+        Stop(noted.tidy, noted.leave).run(work())
     assert noted.codes == [130]
-    assert noted.mended == 1
+    assert noted.times_tidied == 1
 
 
 def test_a_signal_while_the_loop_is_busy_is_heard():
@@ -67,7 +67,7 @@ def test_a_signal_while_the_loop_is_busy_is_heard():
         steps.append("never reached")
 
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.mend, noted.leave).run(work())
+        Stop(noted.tidy, noted.leave).run(work())
     assert steps == ["busy until here"]
 
 

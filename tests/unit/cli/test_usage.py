@@ -94,3 +94,39 @@ def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir,
 def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
     (project / "mimir.toml").write_text("wrkers = 3\n")
     assert mimir("status").code == 78
+
+
+@pytest.mark.parametrize(
+    "arguments", [["chain", "Add a limiter"], ["execute", "--yes"], ["execute", "Add it", "--yes"]]
+)
+def test_without_a_key_what_is_missing_is_said_at_once_with_the_keyless_way(
+    arguments: list[str], mimir: Mimir, fake: FakeMimir, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    said = mimir(*arguments)
+    assert said.code == 78
+    assert len(said.err.splitlines()) <= 3
+    assert "OPENAI_API_KEY" in said.err
+    assert "mimir demo" in said.err
+    assert fake.opened == []
+
+
+@pytest.mark.parametrize("model", ["play:walk.yaml", "anthropic:claude"])
+def test_a_model_that_needs_no_key_of_openai_is_not_refused(
+    model: str, mimir: Mimir, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert mimir("chain", "Add a limiter", "--model", model).code == 0
+
+
+@pytest.mark.parametrize("name", ["status", "report", "verify", "resume", "apply"])
+def test_where_mimir_was_never_used_nothing_is_opened_and_nothing_made(
+    name: str, mimir: Mimir, fake: FakeMimir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    said = mimir(name)
+    assert said.code == 2
+    assert "mimir chain" in said.err
+    assert fake.opened == []
+    assert list((tmp_path / "empty").iterdir()) == []
