@@ -1,0 +1,231 @@
+"""The breaker, from the plan's estimate to the verdict: exactly so many calls, and then the closing answer is asked for and judged."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from mimir.agents import ledger
+from mimir.domain.event import EventKind
+from tests.support import invariants
+from tests.support.journey import (
+    FAIL,
+    Journey,
+    Turn,
+    calls,
+    check,
+    plan,
+    qc,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+)
+
+APPEND = calls("run", command="echo a >> a.txt")
+CLOSING: Mapping[str, object] = {"closing": {"text": "I was stopped; what is there is there."}}
+
+
+async def go(
+    tmp_path: Path, turns: Sequence[Turn], *more: Mapping[str, object], **fields: object
+) -> Journey:
+    said = worker("a", *turns, **CLOSING)
+    task = step("a", **{"checks": (check("grep", "-q", "^a$", "a.txt"),), **fields})
+    journey = await travel(start(tmp_path), plan(task), [said, *more])
+    assert invariants.broken(journey.facts) == []
+    return journey
+
+
+def tripped(journey: Journey) -> list[object]:
+    return [event.data["kind"] for event in journey.facts.told(EventKind.BREAKER_TRIPPED)]
+
+
+def asked(journey: Journey, *, role: str = "worker") -> str:
+    """Return all that a lane's model was told."""
+    return "\n".join(str(c["deltaJson"]) for c in journey.facts.calls("a", role=role))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [{"calls": [{**APPEND, "times": 10}]}],
+        [{"calls": [APPEND], "repeat": 10}],
+        [{"calls": [{**APPEND, "times": 4}], "repeat": 3}],
+    ],
+    ids=["ten in one message", "one in ten messages", "four in three messages"],
+)
+async def test_an_estimate_of_four_lets_six_calls_through(turns: list[Turn], tmp_path: Path):
+    journey = await go(tmp_path, turns, estimated_tool_calls=4)
+
+    assert journey.facts.files["a.txt"] == "a\n" * 6
+    assert len(journey.facts.tool_calls("a")) == 6
+    assert len(journey.facts.told(EventKind.TOOL_CALLED)) == 6
+    assert tripped(journey) == ["tool_calls"]
+    assert journey.facts.work("a").answer == CLOSING["closing"]["text"]
+    assert "6 of 6 tool calls used" in journey.facts.work("a").tripped
+    # A trip is no failure: the answer was judged, and the deliverable is right.
+    assert journey.statuses == {"a": "completed"}
+    assert journey.ending.exit_code == 0
+    [told] = journey.status["tasks"]
+    assert (told["tool_calls"], told["limit"]) == (6, 6)
+
+
+async def test_calls_for_which_there_is_no_room_are_told_so(tmp_path: Path):
+    journey = await go(tmp_path, [{"calls": [{**APPEND, "times": 10}]}], estimated_tool_calls=4)
+
+    closing = journey.facts.calls("a")[-1]
+    messages = json.loads(str(closing["deltaJson"]))["messages"]
+    results = [m for m in messages if m["role"] == "tool"]
+    assert len(results) == 10
+    refused = [m["text"] for m in results if "not run: tool budget used up" in m["text"]]
+    assert len(refused) == 4
+    assert json.loads(str(closing["deltaJson"]))["settings"]["tool_choice"] == "none"
+
+
+@pytest.mark.parametrize(("estimate", "limit"), [(None, 50), (1, 2), (3, 5)])
+async def test_the_limit_follows_from_the_estimate(
+    estimate: int | None, limit: int, tmp_path: Path
+):
+    turn = {"calls": [calls("read_file", times=60, path="README.md"), APPEND]}
+    first = writes("a.txt", "a\n")
+
+    journey = await go(tmp_path, [first, turn], estimated_tool_calls=estimate)
+
+    assert len(journey.facts.tool_calls("a")) == limit
+    assert journey.facts.files["a.txt"] == "a\n"
+    assert tripped(journey) == ["tool_calls"]
+    assert journey.statuses == {"a": "completed"}
+
+
+async def test_denied_unknown_and_invalid_calls_count(tmp_path: Path):
+    wishes = [
+        {"tool": "make_coffee", "arguments": {}},
+        {"tool": "read_file", "arguments": '{"path": '},
+        calls("write_file", path="../a.txt", content="a\n"),
+        calls("write_file", path="a.txt", content="a\n"),
+        calls("write_file", path="b.txt", content="b\n"),
+    ]
+
+    journey = await go(
+        tmp_path, [{"calls": wishes}], estimated_tool_calls=2, tools=("read_file", "write_file")
+    )
+
+    assert [row["tool"] for row in journey.facts.tool_calls("a")][1:] == ["read_file", "write_file"]
+    assert len(journey.facts.tool_calls("a")) == 3
+    assert journey.statuses == {"a": "failed"}
+
+
+async def test_work_that_is_tested_again_after_each_edit_goes_on(tmp_path: Path):
+    test = {"calls": [calls("run", command="grep -c a a.txt")]}
+    turns = [turn for n in range(4) for turn in (writes("a.txt", f"a\n{n}\n"), test)]
+
+    journey = await go(tmp_path, [*turns, "It is done."], estimated_tool_calls=20)
+
+    assert len(journey.facts.tool_calls("a")) == 8
+    assert tripped(journey) == []
+    assert ledger.REPEATED.strip() not in asked(journey)
+    assert journey.statuses == {"a": "completed"}
+
+
+@pytest.mark.parametrize(
+    "command", ["cat a.txt", "date +%H:%M:%S; cat a.txt"], ids=["plain", "with the time in it"]
+)
+async def test_the_same_command_on_the_same_tree_trips_the_third_time(command: str, tmp_path: Path):
+    again = {"calls": [calls("run", command=command)], "repeat": "forever"}
+
+    journey = await go(tmp_path, [writes("a.txt", "a\n"), again], estimated_tool_calls=20)
+
+    runs = [row for row in journey.facts.tool_calls("a") if row["tool"] == "run"]
+    assert len(runs) == 3
+    assert tripped(journey) == ["repetition"]
+    assert asked(journey).count(ledger.REPEATED.strip()) == 1  # on the second result
+    assert journey.facts.work("a").answer == CLOSING["closing"]["text"]
+    assert journey.statuses == {"a": "completed"}
+
+
+async def test_a_cycle_of_two_commands_trips(tmp_path: Path):
+    two = [{"calls": [calls("run", command=c)]} for c in ("cat a.txt", "ls")]
+
+    journey = await go(tmp_path, [writes("a.txt", "a\n"), *two * 4], estimated_tool_calls=20)
+
+    assert tripped(journey) == ["repetition"]
+    assert len(journey.facts.tool_calls("a")) == 6  # 1 + A B A B A
+
+
+async def test_equal_calls_of_one_message_are_one_repetition(tmp_path: Path):
+    thrice = {"calls": [calls("run", times=3, command="cat a.txt")]}
+
+    journey = await go(
+        tmp_path, [writes("a.txt", "a\n"), thrice, "It is done."], estimated_tool_calls=20
+    )
+
+    assert tripped(journey) == []
+
+
+async def test_a_trip_without_a_deliverable_is_judged_like_any_other(tmp_path: Path):
+    reads = {"calls": [calls("read_file", path="README.md")], "repeat": "forever"}
+
+    journey = await go(tmp_path, [reads], max_retries=0)
+
+    assert tripped(journey) == ["repetition"]
+    assert journey.statuses == {"a": "failed"}
+    assert journey.failure("a")["cause"] == "check_failed"
+    assert "I was stopped" in asked(journey, role="qc")
+
+
+async def test_calls_in_a_closing_answer_are_ignored(tmp_path: Path):
+    closing = {"closing": {"text": "One more.", "calls": [APPEND]}}
+    said = worker("a", {"calls": [{**APPEND, "times": 10}]}, **closing)
+
+    journey = await travel(start(tmp_path), plan(step("a")), [said])
+
+    assert journey.facts.files["a.txt"] == "a\n" * 6
+    assert journey.facts.work("a").answer == "One more."
+    assert journey.statuses == {"a": "completed"}
+
+
+async def test_a_closing_answer_that_does_not_come_uses_up_the_attempt(tmp_path: Path):
+    said = worker("a", {"calls": [{**APPEND, "times": 10}]}, closing={"text": " "})
+
+    journey = await travel(start(tmp_path), plan(step("a")), [said])
+
+    assert journey.statuses == {"a": "failed"}
+    assert journey.failure("a")["cause"] == "invalid_answer"
+    models = [c for c in journey.facts.calls("a") if c["kind"] == "model"]
+    assert len(models) == 3  # work, closing answer, the re-ask
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_the_retry_is_told_what_tripped(tmp_path: Path):
+    more = worker(
+        "a",
+        writes("a.txt", "a\nmore\n"),
+        "It is whole now.",
+        attempt=2,
+        when={"brief_has": "6 of 6 tool calls used"},
+    )
+    said = worker("a", {"calls": [{**APPEND, "times": 10}]}, attempt=1, **CLOSING)
+
+    journey = await travel(
+        start(tmp_path),
+        plan(step("a", max_retries=1)),
+        [said, more, qc("a", FAIL, attempt=1)],
+    )
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.facts.files["a.txt"] == "a\nmore\n"
+
+
+async def test_a_judge_has_fifty_calls(tmp_path: Path):
+    looks = {"calls": [calls("read_file", times=70, path="a.txt")]}
+    verdict = {"verdict": {"auto": "pass"}}
+    said = {**qc("a", looks), "closing": verdict}
+
+    journey = await travel(
+        start(tmp_path), plan(step("a")), [worker("a", writes("a.txt", "a\n"), "Done."), said]
+    )
+
+    assert len(journey.facts.tool_calls("a", role="qc")) == 50
+    assert journey.statuses == {"a": "completed"}
