@@ -9,14 +9,16 @@ from mimir.planning.diagnostics import Finding
 SCHEMA = 1
 
 
-def json_shape(plan: Plan, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return `{schema, title, goal, request, tasks: […], findings: […]}`; also whole when there are errors."""
+def json_shape(plan: Plan | None, findings: Sequence[Finding]) -> dict[str, object]:
+    """Return `{schema, tasks: […], findings: […]}`, the same where there are errors; roles are those in force.
+
+    Args:
+        plan: None: the file could not be read at all.
+        findings: In the order in which they are printed.
+    """
     return {
         "schema": SCHEMA,
-        "title": plan.title,
-        "goal": plan.goal,
-        "request": plan.request,
-        "tasks": [_task(task) for task in plan.tasks],
+        "tasks": [_task(task) for task in plan.tasks] if plan is not None else [],
         "findings": [finding_shape(one) for one in findings],
     }
 
@@ -39,7 +41,7 @@ def _task(task: Task) -> dict[str, object]:
         "title": task.title,
         "dependencies": list(task.dependencies),
         "worker_role": task.worker_role,
-        "qc_role": task.qc_role,
+        "qc_role": task.reviewer,
         "prompt": task.prompt,
         "criteria": [_criterion(one) for one in task.criteria],
         "checks": [_check(one) for one in task.checks],

@@ -206,7 +206,7 @@ def test_a_json_value_of_the_wrong_type_is_never_a_default(key: str, value: obje
 
 
 def test_what_check_prints_as_json_can_be_read_as_a_plan():
-    text = f"### Task 1: A\n{TASK.format('it', 'None')}**Max Retries:** 0\n**Time Limit:** 5 min\n"
+    text = f"### Task 1: A\n{TASK.format('it', 'None')}**QC Role:** Q\n**Max Retries:** 0\n**Time Limit:** 5 min\n"
     plan = chain.parse(text).plan
     again = chain.parse(json.dumps(json_shape(plan, ()))).plan
     assert again.tasks == plan.tasks
