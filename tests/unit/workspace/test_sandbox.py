@@ -20,6 +20,19 @@ async def sh(sandbox: Sandbox, workspace: Path, text: str, seconds: float = 20) 
     return await sandbox.run(["bash", "-c", text], workspace=workspace, seconds=seconds)
 
 
+RECIPES = ["user", "root"] if os.geteuid() == 0 else ["user"]
+"""Ways to a sandbox that this user has."""
+
+
+async def made_by(recipe: Recipe, make_sandbox: MakeSandbox) -> Sandbox:
+    """Return a sandbox that is built this way, whichever the probe would choose."""
+    sandbox = make_sandbox()
+    await sandbox.probe()
+    assert sandbox._way is not None
+    sandbox._way = sandbox._way[0], recipe
+    return sandbox
+
+
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
@@ -118,9 +131,11 @@ print(server.accept()[0].recv(5))
     assert ran.output == "b'hello'\n"
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
 async def test_environment_holds_nothing_of_the_engine(
-    sandbox: Sandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, recipe: Recipe
 ) -> None:
+    sandbox = await made_by(recipe, make_sandbox)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     ran = await sh(
         sandbox, workspace, "env; cat /proc/*/environ /proc/*/cmdline 2>&1 | tr '\\0' '\\n'"
@@ -504,15 +519,11 @@ async def test_second_program_is_tried_if_the_first_cannot(
     ).exit_code == 0
 
 
-@pytest.mark.parametrize("recipe", ["user", "root"] if os.geteuid() == 0 else ["user"])
+@pytest.mark.parametrize("recipe", RECIPES)
 async def test_each_way_to_a_sandbox_can_use_any_workspace(
-    make_sandbox: MakeSandbox, sandbox: Sandbox, workspace: Path, recipe: Recipe
+    make_sandbox: MakeSandbox, workspace: Path, recipe: Recipe
 ) -> None:
-    await sandbox.probe()
-    assert sandbox._way is not None
-    one = make_sandbox()
-    await one.probe()
-    one._way = sandbox._way[0], recipe
+    one = await made_by(recipe, make_sandbox)
     if os.geteuid() == 0:
         os.chown(workspace, 65534, 65534)
     (workspace / "given").write_text("x")
