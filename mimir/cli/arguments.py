@@ -235,7 +235,7 @@ def _decoded(content: bytes, name: str) -> str:
         line = before.count(b"\n") + 1
         column = len(before.rpartition(b"\n")[2].decode("utf-8")) + 1
         raise PlanError(
-            f"is not UTF-8 text: byte 0x{content[error.start]:02x}",
+            f"This is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}.",
             at=Location(file=name, line=line, column=column),
             code="file-not-utf8",
             next_step="Save it as UTF-8.",

@@ -9,14 +9,13 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
 from typer.main import get_command
 
 from mimir.cli.commands import demo, looking, planning, running
-from mimir.cli.session import Common, Debug, Json, Session, Store, command
+from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
 
 if TYPE_CHECKING:
     from mimir.cli.failures import Failure
@@ -76,7 +75,7 @@ def start(
     from mimir.cli.console import Console
 
     console = Console.of_process()
-    session = Session(project=Path.cwd(), console=console, store=store, json=as_json)
+    session = Session(project=here(), console=console, store=store, json=as_json)
     return looking.orientation(session)
 
 

@@ -121,6 +121,22 @@ class Session:
         return Stop(self.console.leave).run(job)
 
 
+def here() -> Path:
+    """Return the current directory: the project.
+
+    Raises:
+        UnavailableError: It was removed.
+    """
+    from mimir.errors import UnavailableError
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UnavailableError(
+            "The current directory was removed.", next_step="Go to a directory that is there."
+        ) from None
+
+
 def command(body: Callable[..., int]) -> Callable[..., int]:
     """Make a command of `body`, whose first parameter is the session: its options and the common ones; what it returns is the exit code."""
 
@@ -131,7 +147,7 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
 
         before = context.obj if isinstance(context.obj, Common) else Common()
         session = Session(
-            project=Path.cwd(),
+            project=here(),
             console=Console.of_process(),
             store=store or before.store,
             json=as_json or before.json,

@@ -19,7 +19,9 @@ Workers = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="TASK", help="These tasks, with all that they depend on."),
+    typer.Option(
+        "--only", metavar="TASK", help="These tasks (several: a,b), with all that they depend on."
+    ),
 ]
 From = Annotated[
     str,

@@ -1,5 +1,6 @@
 """What goes with every command: wrong usage, errors, the common options."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,14 @@ def test_where_mimir_was_never_used_nothing_is_opened_and_nothing_made(
     assert "mimir chain" in said.err
     assert fake.opened == []
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [[], ["status"]])
+def test_a_directory_that_was_removed_is_named(arguments: list[str], mimir: Mimir, project: Path):
+    (project / "gone").mkdir()
+    os.chdir(project / "gone")
+    (project / "gone").rmdir()
+    said = mimir(*arguments)
+    os.chdir(project)
+    assert said.code == 69
+    assert said.err.splitlines()[0] == "error: The current directory was removed."
