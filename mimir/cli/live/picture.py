@@ -79,8 +79,8 @@ def draw(
         lines.append(Line(text=_fit(branch + body, width), style=_style(row)))
     if left_out:
         lines.append(Line(text=_fit(glyphs.last + _counted(left_out, glyphs), width), style="dim"))
-    if board.note:
-        lines.append(Line(text=_fit(clean_line(board.note), width), style="dim"))
+    if note := clean_line(board.note):
+        lines.append(Line(text=_fit(note, width), style="dim"))
     return lines
 
 
