@@ -159,7 +159,7 @@ def test_the_result_is_in_the_files_and_does_what_was_asked_for(shown: Shown):
     assert [line.split() for line in told[0].splitlines()[1:]] == [
         ["requests", "12"],
         ["errors", "1"],
-        ["broken", "lines", "0"],
+        ["broken", "lines", "1"],
         ["mean", "ms", "101"],
         ["p95", "ms", "310"],
     ]
