@@ -16,6 +16,7 @@ from mimir.domain.evidence import Record
 from mimir.domain.lane import Outcome
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
+from mimir.domain.usage import Usage
 from mimir.domain.verdict import Judgement
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks import Checks
@@ -63,6 +64,10 @@ class OpenLane(Protocol):
 
     tree: str
     """Workspace tree after the last effect that was passed by; empty: none yet."""
+    tool_calls: int
+    """So far."""
+    usage: Usage
+    """Of its model calls so far."""
 
     async def call(
         self,
@@ -239,6 +244,8 @@ class Desk:
     qc_choice: RoleChoice
     related: tuple[Related, ...] = ()
     """Tasks within two edges in the task graph; QC sees them."""
+    is_new: bool = True
+    """False: an earlier holder has begun this attempt."""
     recorded_trip: Trip | None = None
     """What an earlier holder of this attempt recorded."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from mimir.agents.breaker import Breaker, Trip
 from mimir.agents.citations import unsupported
@@ -12,8 +12,8 @@ from mimir.attempts import deliverable
 from mimir.attempts.desk import Bench, Desk, OpenLane
 from mimir.attempts.judging import judge
 from mimir.attempts.machine import Phase
-from mimir.attempts.place import Place
-from mimir.attempts.record import OUTCOMES, WORK, Course, Rejection, Work
+from mimir.attempts.place import Made, Place
+from mimir.attempts.record import OUTCOMES, WORK, Course, Effort, Rejection, Work, phase_values
 from mimir.attempts.sealing import Bodies, sealed
 from mimir.domain.agent import ROLES
 from mimir.domain.attempt import Cause, Status
@@ -26,8 +26,6 @@ from mimir.qc.bodies import check_bodies, deliverable_body
 
 LEDGER_TEXT = 20_000
 """Characters kept of one tool result as a source of quotes."""
-OUTPUT_ON_TASK = 50_000
-"""Characters of the answer kept on Task; the whole is an artifact."""
 
 
 def nodes(desk: Desk) -> Mapping[Status, Phase]:
@@ -53,26 +51,55 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
     """Let the worker work; its answer and tree become a deliverable, or are rejected without QC."""
     started = desk.clock.monotonic()
     place = Place(desk)
-    await desk.checks.prepare(desk.task, desk.start.first_base_tree)
+    if desk.is_new:
+        await _prepare(desk)
     try:
         talk = await _converse(desk, place)
     except AnswerError as error:
-        return _rejected(course, Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),)))
+        rejection = Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
         if error.scope != "attempt":
             raise
         issue = f"The model could not answer: {error}"
         rejection = Rejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
-        return _rejected(course, rejection)
+    else:
+        return await _answered(desk, course, place, talk, started)
+    kept = await _kept(desk, place)
+    return _rejected(course, replace(rejection, tree=kept.tree), _spent(desk, place, started))
+
+
+async def _prepare(desk: Desk) -> None:
+    """Make the runs before the work that can be made, and say at once which program is not there."""
+    runs = await desk.checks.prepare(desk.task, desk.start.first_base_tree)
+    for run in runs if desk.number == 1 else ():
+        if run.missing:
+            message = (
+                f"Check {run.check!r} of {desk.task.id} cannot prove anything: "
+                f"its program is not on this machine ({' '.join(run.argv)[:200]})."
+            )
+            await desk.note(EventKind.WARNING, attempt={}, data={"message": message})
+
+
+async def _answered(
+    desk: Desk, course: Course, place: Place, talk: Conversation, started: float
+) -> tuple[Status, Course]:
+    """Make a deliverable of the answer and the workspace's last tree, or reject it."""
+    effort = Effort(
+        tool_calls=talk.tool_calls,
+        messages=talk.message_count,
+        usage=talk.usage,
+        seconds=desk.clock.monotonic() - started,
+    )
     made = await _deliver(desk, place, talk)
     if isinstance(made, Rejection):
-        return _rejected(course, made)
-    seconds = desk.clock.monotonic() - started
+        return _rejected(course, made, effort)
+    now = stamp(desk.clock.now())
+    values = phase_values(made.answer, effort) | {"workerCompletedAt": now}
     await desk.move(
         Status.WORKER_COMPLETED,
         EventKind.WORK_ANSWERED,
-        task=_phase_values(made, seconds) | {"workerCompletedAt": stamp(desk.clock.now())},
-        attempt=_phase_values(made, seconds) | {"workJson": WORK.dump_json(made).decode()},
+        task=values,
+        attempt={"workJson": WORK.dump_json(made).decode()},
         data={
             "tool_calls": made.tool_calls,
             "limit": _breaker(desk).limit,
@@ -84,8 +111,16 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
     return Status.WORKER_COMPLETED, replace(course, work=made)
 
 
-def _rejected(course: Course, rejection: Rejection) -> tuple[Status, Course]:
-    return Status.WORKER_EXECUTING, replace(course, rejection=rejection)
+def _spent(desk: Desk, place: Place, started: float) -> Effort:
+    """Return what a conversation used that came to no answer; its messages are not known."""
+    seconds = desk.clock.monotonic() - started
+    if place.lane is None:
+        return Effort(seconds=seconds)
+    return Effort(tool_calls=place.lane.tool_calls, usage=place.lane.usage, seconds=seconds)
+
+
+def _rejected(course: Course, rejection: Rejection, effort: Effort) -> tuple[Status, Course]:
+    return Status.WORKER_EXECUTING, replace(course, rejection=replace(rejection, effort=effort))
 
 
 async def _converse(desk: Desk, place: Place) -> Conversation:
@@ -162,19 +197,15 @@ async def _tripped(desk: Desk, trip: Trip) -> None:
 async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejection:
     """Turn the workspace's last tree into a commit, by the rules of `deliverable`."""
     answer = talk.answer.text
-    made = await place.deliverable()
-    refusal = deliverable.refused(
-        made.changed, tool_table_changed=made.tool_table_changed, links_out=made.links_out
-    )
+    kept = await _kept(desk, place)
+    made, refusal = kept.made, kept.refusal
     if refusal:
-        # The next attempt goes on from here, but without what was refused: its tools could not undo it.
-        tree = await desk.history.with_files(made.tree, desk.start.base_tree, refusal.paths)
         return Rejection(
-            cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=tree
+            cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=kept.tree
         )
     idle = deliverable.silent_no_op(desk.task, made.changed)
     if idle:
-        return Rejection(cause=Cause.SILENT_NO_OP, issues=(idle,), answer=answer, tree=made.tree)
+        return Rejection(cause=Cause.SILENT_NO_OP, issues=(idle,), answer=answer, tree=kept.tree)
     ledger = talk.ledger
     return Work(
         answer=answer,
@@ -195,14 +226,26 @@ async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejec
     )
 
 
-def _phase_values(work: Work, seconds: float) -> dict[str, str | int | float]:
-    return {
-        "workerOutput": work.answer[:OUTPUT_ON_TASK],
-        "workerDuration": round(seconds, 3),
-        "workerTokens": work.usage.total,
-        "workerToolCalls": work.tool_calls,
-        "workerMessageCount": work.messages,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What a worker left in its workspace."""
+
+    made: Made
+    refusal: deliverable.Refusal | None
+    tree: str
+    """What a next attempt goes on from."""
+
+
+async def _kept(desk: Desk, place: Place) -> _Kept:
+    """Look at the workspace's last tree; what is refused is taken out of it: the next attempt's tools could not undo it."""
+    made = await place.deliverable()
+    refusal = deliverable.refused(
+        made.changed, tool_table_changed=made.tool_table_changed, links_out=made.links_out
+    )
+    tree = made.tree
+    if refusal:
+        tree = await desk.history.with_files(tree, desk.start.base_tree, refusal.paths)
+    return _Kept(made=made, refusal=refusal, tree=tree)
 
 
 async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
@@ -227,12 +270,8 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
     await desk.move(
         Status.QC_EXECUTING,
         EventKind.JUDGING_STARTED,
-        task={"qcStartTime": now, "qcAttemptNumber": desk.number},
-        attempt={
-            "qcStartTime": now,
-            "qcAttemptNumber": desk.number,
-            "checksJson": OUTCOMES.dump_json(outcomes).decode(),
-        },
+        task={"checksCompletedAt": now, "qcStartTime": now, "qcAttemptNumber": desk.number},
+        attempt={"checksJson": OUTCOMES.dump_json(outcomes).decode()},
         data={"checks": {o.check: o.state for o in outcomes}},
         records=records,
     )

@@ -11,6 +11,8 @@ from mimir.domain.usage import Usage
 from mimir.domain.verdict import Judgement
 
 NO_USAGE = Usage()
+OUTPUT_ON_TASK = 50_000
+"""Characters of the answer kept on Task; the whole is an artifact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +45,29 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What a worker used of its limits."""
+
+    tool_calls: int = 0
+    messages: int = 0
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+
+
+NO_EFFORT = Effort()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
     """An attempt that was judged without QC."""
 
     cause: Cause
     issues: tuple[str, ...]
     answer: str = ""
+    """Empty: the model gave none that can be used."""
     tree: str = ""
+    """What the next attempt goes on from: the workspace as it was left, without what was refused."""
+    effort: Effort = NO_EFFORT
     smaller_context: bool = False
     """True: the retry must start with a smaller context."""
 
@@ -71,3 +89,14 @@ WORK = TypeAdapter(Work)
 REJECTION = TypeAdapter(Rejection)
 OUTCOMES = TypeAdapter(tuple[CheckOutcome, ...])
 JUDGEMENT = TypeAdapter(Judgement)
+
+
+def phase_values(answer: str, effort: Effort) -> dict[str, str | int | float]:
+    """Return the values of phase 3."""
+    return {
+        "workerOutput": answer[:OUTPUT_ON_TASK],
+        "workerDuration": round(effort.seconds, 3),
+        "workerTokens": effort.usage.total,
+        "workerToolCalls": effort.tool_calls,
+        "workerMessageCount": effort.messages,
+    }

@@ -121,7 +121,7 @@ class Checks:
             return await self._before(check, base_tree)
 
         runs = await _all(one(check) for check in task.checks)
-        return tuple(run for run in runs if run is not None)
+        return tuple(_named_right(run, task) for run in runs if run is not None)
 
     async def outcomes(
         self,

@@ -126,6 +126,7 @@ class Merging:
         return {
             "qcScore": float(judgement.score),
             "qcPassed": True,
+            "criteriaOpen": sum(c.state != "passed" for c in judgement.criteria),
             "qcFeedback": judgement.verdict.feedback,
             "verifiedAt": now,
             "totalAttempts": number,

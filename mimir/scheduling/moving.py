@@ -9,10 +9,12 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
 from mimir.domain.ids import attempt_id
 from mimir.domain.verdict import Judgement
+from mimir.scheduling import settle
 from mimir.scheduling.crew import Crew
 from mimir.store import claims, proof, runs
 from mimir.store.claims import Claim
 from mimir.store.protocol import Ops
+from mimir.store.schema import PHASES
 
 
 class Move:
@@ -47,6 +49,7 @@ class Move:
         """
         run, claim = self._crew.facts.id, self._claim
         name = attempt_id(run, claim.task, claim.attempt)
+        done = to is Status.COMPLETED
 
         def work(ops: Ops) -> bool:
             if publish and not runs.advance_head(
@@ -60,6 +63,13 @@ class Move:
             if judgement:
                 number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
                 proof.put_verdict(ops, run, claim.task, claim.attempt, number, judgement)
+            told: Props = {}
+            if judgement or done:
+                row = claims.check_fence(ops, run, claim.task, claim.fence)
+                told = settle.history_values(
+                    row, claim.attempt, judgement, now=ops.now(), is_done=done
+                )
+            values = {**(task or {}), **told}
             claims.move(
                 ops,
                 run,
@@ -67,8 +77,8 @@ class Move:
                 claim.fence,
                 to,
                 mover or _mover(to),
-                props=task or {},
-                attempt_props=attempt or {},
+                props=values,
+                attempt_props={**_copied(values), **(attempt or {})},
                 kind=kind,
                 data=data,
             )
@@ -91,6 +101,14 @@ class Publish:
 
 
 _BY_MACHINE = (Status.WORKER_COMPLETED, Status.QC_EXECUTING, Status.QC_PASSED, Status.QC_FAILED)
+
+
+_PHASES = frozenset(name for names in PHASES.values() for name in names)
+
+
+def _copied(values: Props) -> Props:
+    """Return what an attempt keeps of the values of a phase: all of them; on the task the next attempt's take their place."""
+    return {name: value for name, value in values.items() if name in _PHASES}
 
 
 def _mover(to: Status) -> Mover:

@@ -136,6 +136,7 @@ class Pursuit:
             redact=self._tools.redact,
             qc_choice=self._tools.qc_choice,
             related=related,
+            is_new=not fields.text(held.attempt_row, "startJson"),
             recorded_trip=_trip(held.attempt_row),
         )
 
@@ -181,12 +182,15 @@ class Pursuit:
         follows = retry.decide(standing)
         now = stamp(crew.clock.now())
         move = self._mover(held)
+        work = settle.work_values(end, now)
+        answer = {"answer": end.answer} if work and end.answer else None
         if follows.retry:
             await move(
                 Status.PREPARING_RETRY,
                 EventKind.TASK_RETRIED,
-                task=settle.retry_values(claim.attempt, end, standing, now),
+                task=work | settle.retry_values(claim.attempt, end, standing, now),
                 attempt=settle.attempt_values(end),
+                artifacts=answer,
                 data={"reason": end.cause.value, "issues": list(end.issues)[:20]},
             )
             return
@@ -194,8 +198,9 @@ class Pursuit:
         await move(
             Status.FAILED,
             EventKind.TASK_FAILED,
-            task=task,
+            task={**work, **task},
             attempt=attempt,
+            artifacts=answer,
             data={"cause": follows.cause.value, "issues": list(end.issues)[:20]},
         )
 

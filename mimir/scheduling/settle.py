@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
-from mimir.attempts.record import Course
+from mimir.attempts.record import Course, Effort, phase_values
 from mimir.domain.attempt import Cause
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport, TimelineEntry
@@ -16,7 +17,7 @@ from mimir.scheduling import retry
 from mimir.scheduling.integrate import Clash
 from mimir.store import fields
 from mimir.store.protocol import Row, Value
-from mimir.store.schema import pack
+from mimir.store.schema import pack, unpack
 
 ANSWER_KEPT = 50_000
 """Characters of an answer kept on its attempt; the whole is an artifact."""
@@ -44,6 +45,8 @@ class Ended:
     smaller_context: bool = False
     judged: bool = True
     """True: it uses up an attempt."""
+    effort: Effort | None = None
+    """What the worker used. None: that was written when it answered."""
 
 
 def ended(course: Course, base_tree: str) -> Ended:
@@ -57,6 +60,7 @@ def ended(course: Course, base_tree: str) -> Ended:
             tree=r.tree,
             base_tree=base_tree,
             smaller_context=r.smaller_context,
+            effort=r.effort,
         )
     work, judgement = course.work, course.judgement
     return Ended(
@@ -113,9 +117,9 @@ def standing(task: Task, row: Row, previous: Row | None, end: Ended) -> retry.St
     failures = fields.whole(row, "qcFailuresCount") + (
         1 if end.judged and end.cause is not Cause.INTEGRATION else 0
     )
-    delivered = bool(end.answer or end.tree)
+    # Without an answer there is nothing that could be the same: the model may find its words the next time.
     same = (
-        delivered
+        bool(end.answer)
         and previous is not None
         and (previous.get("tree"), previous.get("answerHash"))
         == (
@@ -159,6 +163,63 @@ def retry_values(attempt: int, end: Ended, standing: retry.Standing, now: str) -
     }
 
 
+def work_values(end: Ended, now: str) -> dict[str, Value]:
+    """Return the values of phase 3 of an attempt that was rejected as it answered, so that they are not written yet."""
+    if end.effort is None:
+        return {}
+    return {**phase_values(end.answer, end.effort), "workerCompletedAt": now}
+
+
+def history_values(
+    row: Row, attempt: int, judgement: Judgement | None, *, now: str, is_done: bool
+) -> dict[str, Value]:
+    """Return what a task's row tells of all verdicts: the history with this one, and at the end what it comes to.
+
+    Args:
+        row: The task's, before.
+        attempt: Of the verdict.
+        judgement: None: no new one.
+        now: When it was given.
+        is_done: True: the task is completed with it.
+    """
+    packed = fields.text(row, "qcVerificationHistoryJson")
+    history = list(cast("list[dict[str, object]]", unpack(packed))) if packed else []
+    values: dict[str, Value] = {}
+    if judgement:
+        history.append(_told(attempt, judgement, now))
+        values["qcVerificationHistoryJson"] = pack(history)
+    if is_done:
+        last = {entry["attempt"]: cast("float", entry["score"]) for entry in history}
+        values["qcAttemptMetricsJson"] = pack(
+            _metrics([(cast("int", n), s) for n, s in last.items()])
+        )
+        values["qcFailuresCount"] = fields.whole(row, "qcFailuresCount")
+    return values
+
+
+def _told(attempt: int, judgement: Judgement, now: str) -> dict[str, object]:
+    return {
+        "attempt": attempt,
+        "passed": judgement.passed,
+        "score": float(judgement.score),
+        "feedback": judgement.verdict.feedback,
+        "issues": list(judgement.issues),
+        "requiredFixes": list(judgement.required_fixes),
+        "at": now,
+    }
+
+
+def _metrics(scored: Sequence[tuple[int, float | None]]) -> dict[str, object]:
+    """Return what the scores of a task's attempts come to; an attempt without one was judged without QC."""
+    scores = [score for _, score in scored if score is not None]
+    return {
+        "history": [{"attempt": attempt, "score": score} for attempt, score in scored],
+        "lowestScore": min(scores, default=None),
+        "highestScore": max(scores, default=None),
+        "avgScore": sum(scores) / len(scores) if scores else None,
+    }
+
+
 def attempt_values(end: Ended) -> dict[str, Value]:
     """Return what is kept on an attempt that was not accepted."""
     return {
@@ -199,13 +260,6 @@ def failure_values(
     report_json: str, end: Ended, standing: retry.Standing, timeline: Sequence[TimelineEntry]
 ) -> dict[str, Value]:
     """Return the values of phase 9: why the task failed."""
-    scores = [e.score for e in timeline if e.score is not None]
-    metrics = {
-        "history": [{"attempt": e.attempt, "score": e.score} for e in timeline],
-        "lowestScore": min(scores, default=None),
-        "highestScore": max(scores, default=None),
-        "avgScore": sum(scores) / len(scores) if scores else None,
-    }
     return {
         "qcPassed": False,
         "qcFailureReportJson": report_json,
@@ -215,7 +269,7 @@ def failure_values(
         "qcFailuresCount": standing.judged_failures,
         "finalWorkerOutput": end.answer[:50_000],
         "improvementNeeded": True,
-        "qcAttemptMetricsJson": pack(metrics),
+        "qcAttemptMetricsJson": pack(_metrics([(e.attempt, e.score) for e in timeline])),
     }
 
 

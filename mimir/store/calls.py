@@ -200,7 +200,7 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
     """
     fresh = [d for d in done if not _stands(ops, place, d)]
     if place.fence is not None:
-        claims.gain(ops, place.run, place.task, place.fence, len(fresh))
+        _gain(ops, place, place.fence, fresh)
     if not fresh:
         return
     ops.upsert(Label.CALL, [_done_row(ops, place, d) for d in fresh])
@@ -209,6 +209,19 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
     _spend(ops, place.run, released=released, used=used)
     calls_used = fields.whole(ops.get(Label.RUN, place.run) or {}, "callsUsed")
     runs.emit_all(ops, place.run, [_event(place, d, calls_used) for d in fresh])
+
+
+def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
+    worker = place.role == "worker"
+    claims.gain(
+        ops,
+        place.run,
+        place.task,
+        fence,
+        len(fresh),
+        tokens=sum(d.charge for d in fresh if d.asked.kind == "model"),
+        tool_calls=sum(worker and d.asked.kind == "tool" for d in fresh),
+    )
 
 
 def is_cut(recorded: Mapping[int, Row], asked: Asked) -> bool:

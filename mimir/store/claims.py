@@ -137,8 +137,26 @@ def check_fence(reads: Reads, run: str, task: str, fence: int) -> Row:
     return row
 
 
-def gain(ops: Ops, run: str, task: str, fence: int, outcomes: int) -> None:
+def gain(
+    ops: Ops,
+    run: str,
+    task: str,
+    fence: int,
+    outcomes: int,
+    *,
+    tokens: int = 0,
+    tool_calls: int = 0,
+) -> None:
     """Take the task's lock under its fence, and count outcomes that were gained: what tells a death from a loop.
+
+    Args:
+        ops: The transaction.
+        run: Whose.
+        task: Id in the plan.
+        fence: Of its lease.
+        outcomes: How many.
+        tokens: What they cost.
+        tool_calls: How many of them were a worker's calls.
 
     Raises:
         LeaseLost: The fence is old.
@@ -147,8 +165,10 @@ def gain(ops: Ops, run: str, task: str, fence: int, outcomes: int) -> None:
     row = ops.patch_if(Label.TASK, id, {"fence": fence}, {})
     if row is None:
         raise _lost(task, fence)
-    if outcomes:
-        ops.patch(Label.TASK, id, {"outcomes": fields.whole(row, "outcomes") + outcomes})
+    more = {"outcomes": outcomes, "totalTokensUsed": tokens, "totalToolCalls": tool_calls}
+    changed: Row = {name: fields.whole(row, name) + n for name, n in more.items() if n}
+    if changed:
+        ops.patch(Label.TASK, id, changed)
 
 
 def release(ops: Ops, run: str, ready: Sequence[tuple[str, float]]) -> int:
@@ -193,15 +213,19 @@ def cancel(ops: Ops, run: str) -> list[str]:
 
 def _candidates(ops: Ops, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
     """Return what may be claimed now: what nobody holds, and what a dead or late holder left."""
-    now = ops.now()
-    free = ops.find(
-        Label.TASK, {"runId": run, "claimState": _FREE}, order=("-priority", "id"), limit=limit
-    )
-    held = ops.find(Label.TASK, {"runId": run, "claimState": _HELD})
-    left = [
-        r for r in held if fields.text(r, "expiresAt") <= now or fields.text(r, "lockedBy") in dead
+    where: Where = {"runId": run, "claimState": _HELD}
+    kinds: list[Where] = [
+        {"runId": run, "claimState": _FREE},
+        {**where, "expiresAt": ("<=", ops.now())},
     ]
-    ranked = sorted([*free, *left], key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
+    if dead:
+        kinds.append({**where, "lockedBy": ("in", sorted(dead))})
+    found = {
+        str(row["id"]): row
+        for kind in kinds
+        for row in ops.find(Label.TASK, kind, order=("-priority", "id"), limit=limit)
+    }
+    ranked = sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
     return ranked[:limit]
 
 

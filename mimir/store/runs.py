@@ -273,6 +273,7 @@ def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
         "timeLimitMinutes": task.time_limit_minutes, "maxRetries": task.max_retries, "model": task.model,
         "parallelGroup": task.parallel_group, "attemptNumber": 0, "isRetry": False, "released": False,
         "priority": 0.0, "fence": 0, "version": 0, "outcomes": 0, "outcomesAtDeath": 0, "deaths": 0,
+        "qcFailuresCount": 0, "totalTokensUsed": 0, "totalToolCalls": 0,
     }  # fmt: skip
 
 
