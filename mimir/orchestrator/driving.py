@@ -6,7 +6,7 @@ It may be repeated after a crash: what was done is in the store, and is not done
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
 from mimir.domain.attempt import RUN_ENDED, RunStatus
@@ -162,14 +162,12 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
     applied = await applying.finish(parts, run, end, apply)
     await parts.store.write(partial(memory.learn_from_run, run=run))
-    await looking.write_prose(parts, run)
+    await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
+    await looking.write_prose(parts, run, end.outcome)
     path, _ = await looking.write_report(parts, run, outcome=end.outcome)
     data = {"seal": end.seal, "commit": end.commit, "report": path}
-    notices = parts.notices()
 
     def work(ops: Ops) -> None:
-        for notice in notices:
-            runs.emit(ops, run, EventKind.WARNING, data={"message": notice})
         runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         lifecycle.end(ops, run, parts.owner, end.outcome, data)
 
@@ -188,6 +186,11 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
         conflicts=applied.conflicts,
         seal=end.seal,
     )
+
+
+def _tell(ops: Ops, run: str, notices: Sequence[str]) -> None:
+    for notice in notices:
+        runs.emit(ops, run, EventKind.WARNING, data={"message": notice})
 
 
 async def _pause(parts: Parts, run: str, paused: Paused, started: float) -> Ending:

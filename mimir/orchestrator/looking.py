@@ -118,9 +118,9 @@ async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     return as_json(await _summary(parts, run, None), await _prose(parts, run))
 
 
-async def write_prose(parts: Parts, run: str) -> None:
+async def write_prose(parts: Parts, run: str, outcome: RunStatus) -> None:
     """Ask the reporters for prose and keep it; whatever goes wrong, there is none and nothing else changes."""
-    summary = await _summary(parts, run, None)
+    summary = await _summary(parts, run, outcome)
 
     async def ask(role: str, number: int) -> ChatModel:
         lane = await Lane.open(
@@ -130,7 +130,7 @@ async def write_prose(parts: Parts, run: str) -> None:
         return JournaledModel(parts.models.for_lane(role, name, parts.choices[role].model), lane)
 
     try:
-        prose = await ask_for_prose(summary, ask, parts.project)
+        prose = await ask_for_prose(summary, ask, parts.project, choices=parts.choices)
     except MimirError:
         return
     text = prose.dump()

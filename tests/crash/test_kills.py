@@ -1,0 +1,113 @@
+"""A killed run goes on where it was: the end is that of the run without kills, and next to nothing is asked twice."""
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.kills import Place, environment, repeated, standing
+from tests.support.play_server import PlayServer
+
+WALK = Path(__file__).parents[1] / "support" / "walk"
+KILLS = 5
+"""Of each of the five runs: 25 in all."""
+WORKERS = 4
+FILES = {
+    "env.txt": "ready\n",
+    "a.txt": "alpha\n",
+    "b.txt": "beta\n",
+    "c.txt": "right\n",
+    "d.txt": "delta\n",
+    **{f"f{n}.txt": f"fan{n}\n" for n in range(1, 5)},
+}
+DONE = ("completed", 1, 100.0)
+STANDING = {
+    **dict.fromkeys(("task-0", "a", "b", "d", "f1", "f2", "f3", "f4"), DONE),
+    "c": ("completed", 2, 100.0),
+    "bad": ("failed", 3, 0.0),
+    "e1": ("blocked", 0, None),
+    "e2": ("blocked", 0, None),
+}
+DIE_AT = (sys.executable, "-m", "tests.support.die_at")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "requests.jsonl"
+
+
+@pytest.fixture
+def place(tmp_path: Path, log: Path) -> Iterator[Place]:
+    project = tmp_path / "project"
+    project.mkdir()
+    plan = (WALK / "twelve.md").read_text(encoding="utf-8")
+    (project / "plan.md").write_text(plan, encoding="utf-8")
+    with PlayServer(WALK / "twelve.play.yaml", log=log) as server:
+        env = environment(server.url, tmp_path)
+        yield Place(project=project, env=env | {"PYTHONPATH": str(Path.cwd())})
+
+
+def assert_as_without_kills(place: Place) -> None:
+    status = place.status()
+    assert {t: s[:3] for t, s in standing(status).items()} == STANDING
+    assert status["status"] == "failed"
+    made = place.result(str(status["run"]))
+    made.pop("plan.md")
+    assert made == FILES
+    verified = place.run("verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_run_killed_at_random_events_ends_as_one_that_was_not(
+    place: Place, log: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    kills = 0
+    words = ["execute", "plan.md", "--yes"]
+    while kills < KILLS:
+        if not place.killed_after(chance.randint(8, 60), *words):
+            break
+        kills += 1
+        words = ["resume"]
+    last = place.run("resume")
+    assert last.returncode == 1, last.stderr
+    assert kills > 0
+    assert_as_without_kills(place)
+    assert repeated(log) <= kills * WORKERS
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_death_between_merge_and_status_merges_once(place: Place, count: int) -> None:
+    died = place.run("merge", str(count), "--", "execute", "plan.md", "--yes", program=DIE_AT)
+    assert died.returncode == 137, died.stderr
+    resumed = place.run("resume")
+    assert resumed.returncode == 1, resumed.stderr
+    assert_as_without_kills(place)
+
+
+@pytest.mark.parametrize("count", [3, 30, 77, 150])
+def test_death_around_a_commit_of_the_store_loses_nothing(
+    place: Place, log: Path, count: int
+) -> None:
+    died = place.run("commit", str(count), "--", "execute", "plan.md", "--yes", program=DIE_AT)
+    assert died.returncode == 137, died.stderr
+    words = ["resume"] if count > 3 else ["execute", "plan.md", "--yes"]
+    resumed = place.run(*words)
+    assert resumed.returncode == 1, resumed.stderr
+    assert_as_without_kills(place)
+    assert repeated(log) <= WORKERS
+
+
+def test_death_in_the_middle_of_apply_is_finished_by_resume(place: Place) -> None:
+    words = ["execute", "plan.md", "--yes", "--only", "d"]
+    died = place.run("apply", "2", "--", *words, program=DIE_AT)
+    assert died.returncode == 137, died.stderr
+    there = [name for name in FILES if (place.project / name).exists()]
+    assert len(there) == 2
+    resumed = place.run("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    for name in ("env.txt", "a.txt", "b.txt", "c.txt", "d.txt"):
+        assert (place.project / name).read_text(encoding="utf-8") == FILES[name]
