@@ -3,23 +3,30 @@
 Started as a program: `python swapper.py WORKSPACE OUTSIDE`. It says "ready" once, and the number of rounds at the end.
 """
 
+import contextlib
 import os
 import select
+import shutil
 import sys
 from pathlib import Path
 
 
 def swap_directory(workspace: Path, outside: Path) -> None:
-    """Make `sub` a link to the outside for a moment."""
-    (workspace / "sub").rename(workspace / "real")
-    (workspace / "sub").symlink_to(outside)
-    (workspace / "sub").unlink()
-    (workspace / "real").rename(workspace / "sub")
+    """Make `sub` a link to the outside for a moment; another one that was made meanwhile goes."""
+    sub, real = workspace / "sub", workspace / "real"
+    if real.exists():
+        shutil.rmtree(sub, ignore_errors=True)
+    else:
+        sub.rename(real)
+    sub.symlink_to(outside)
+    sub.unlink()
+    real.rename(sub)
 
 
 def swap_file(workspace: Path, outside: Path) -> None:
     """Make `file` a link to the outside's secret for a moment, then a pipe, then a file again."""
     link = workspace / "link"
+    link.unlink(missing_ok=True)
     link.symlink_to(outside / "secret")
     link.replace(workspace / "file")
     os.mkfifo(link)
@@ -33,12 +40,10 @@ def main(workspace: Path, outside: Path) -> None:
     print("ready", flush=True)
     rounds = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
-        rounds += 1
-        try:
-            swap_directory(workspace, outside)
-            swap_file(workspace, outside)
-        except OSError:
-            continue
+        for swap in (swap_directory, swap_file):
+            with contextlib.suppress(OSError):
+                swap(workspace, outside)
+                rounds += 1
     print(rounds, flush=True)
 
 

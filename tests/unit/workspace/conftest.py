@@ -1,6 +1,7 @@
 """Projects, histories and workspaces for the tests of this room."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mimir.workspace.confinement.commands import Recipe
 from mimir.workspace.git import Base, History
-from mimir.workspace.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.sandbox import Ran, Sandbox, SandboxConfig
 from tests.support.projects import make_project, write_files
 
 OpenHistory = Callable[[Path], Awaitable[History]]
@@ -138,3 +140,24 @@ def is_running(mark: str) -> bool:
             except OSError:
                 continue
     return False
+
+
+async def sh(sandbox: Sandbox, workspace: Path, text: str, seconds: float = 20) -> Ran:
+    return await sandbox.run(["bash", "-c", text], workspace=workspace, seconds=seconds)
+
+
+RECIPES = ["user", "root"] if os.geteuid() == 0 else ["user"]
+"""Ways to a sandbox that this user has."""
+
+
+async def made_by(recipe: Recipe, make_sandbox: MakeSandbox) -> Sandbox:
+    """Return a sandbox that is built this way, whichever the probe would choose."""
+    sandbox = make_sandbox()
+    await sandbox.probe()
+    assert sandbox._way is not None
+    sandbox._way = sandbox._way[0], recipe
+    return sandbox
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())

@@ -283,8 +283,9 @@ def _tried(act: object) -> object:
 def test_no_race_leads_out(attacked: Path) -> None:
     tree = Tree(attacked)
     outside = attacked.parent / "outside"
-    refused = done = 0
-    for number in range(TRIES):
+    caught = done = 0
+    # Go on until the attack was met often enough, however busy the machine is.
+    for number in range(50 * TRIES):
         outcome = (
             _tried(lambda: tree.write("sub/f", b"x")),
             _tried(lambda: tree.read("file", max_bytes=100)),
@@ -293,9 +294,10 @@ def test_no_race_leads_out(attacked: Path) -> None:
         )
         assert outcome[1] != b"secret"
         assert outcome[2] != b"secret"
-        refused += sum(isinstance(one, ToolError) for one in outcome)
+        caught += isinstance(outcome[0], ToolError) + isinstance(outcome[1], ToolError)
         done += outcome[0] is None
+        if number >= TRIES and caught >= 20 and done >= 20:
+            break
     assert [path.name for path in outside.iterdir()] == ["secret"]
-    # The attack took place, and did not merely stop everything.
-    assert refused > TRIES
-    assert done > 0
+    assert caught >= 20
+    assert done >= 20
