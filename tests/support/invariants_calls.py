@@ -75,9 +75,8 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
         lanes.setdefault(str(row["lane"]), []).append(row)
     for lane, rows in lanes.items():
         rows.sort(key=lambda row: row["seq"])
-        ended = facts.statuses.get(str(rows[0]["task"])) != Status.CANCELLED
         open_ones = [row["seq"] for row in rows if not row.get("done")]
-        if open_ones and ended:
+        if open_ones and not _may_stay_open(facts, rows[-1], open_ones):
             yield f"calls {open_ones} of {lane} have no outcome"
         if [row["seq"] for row in rows] != list(range(len(rows))):
             yield f"the calls of {lane} are not numbered one by one"
@@ -89,6 +88,15 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
             if not _follows(row, before):
                 yield f"call {row['seq']} of {lane} is not what was recorded"
             before = str(row.get("hash"))
+
+
+def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence[object]) -> bool:
+    """True of the last call of a cancelled task, and of a model call that the provider refused for good: its attempt ended with it."""
+    task, number = str(last["task"]), last["attempt"]
+    if facts.statuses.get(task) == Status.CANCELLED:
+        return True
+    causes = [a.get("endCause") for a in facts.attempts(task) if a["attemptNumber"] == number]
+    return open_ones == [last["seq"]] and last["kind"] == "model" and causes == ["model_error"]
 
 
 def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:

@@ -1,0 +1,224 @@
+"""What an attempt may end in besides a verdict, and what the next one then starts from."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.event import EventKind
+from mimir.domain.plan import Criterion
+from tests.support import invariants
+from tests.support.journey import (
+    FAIL,
+    README,
+    Curtain,
+    calls,
+    check,
+    holds,
+    plan,
+    qc,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+    wrote,
+)
+
+
+def shell(command: str) -> dict[str, object]:
+    return {"calls": [calls("run", command=command)]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"text": " "}, {"text": "It is only ha", "finish": "length"}, {"text": "y" * 400_000}],
+    ids=["empty", "cut off", "far too long"],
+)
+async def test_no_usable_answer_uses_up_the_attempt_and_keeps_the_work(
+    answer: dict[str, object], tmp_path: Path
+):
+    parts = [
+        worker("a", writes("a.txt", "a\n"), {**answer, "repeat": "forever"}, attempt=1),
+        worker("a", shell("cat a.txt"), "It was there already.", attempt=2),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a", max_retries=1)), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    [first, _] = journey.facts.attempts("a")
+    assert (first["endCause"], first["judged"]) == ("invalid_answer", True)
+    assert len([c for c in journey.facts.calls("a") if c["kind"] == "model"]) == 3
+    assert journey.facts.files["a.txt"] == "a\n"
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_no_usable_answer_again_and_again_uses_up_every_attempt(tmp_path: Path):
+    parts = [worker("a", {"text": " ", "repeat": "forever"})]
+
+    journey = await travel(start(tmp_path), plan(step("a", max_retries=2)), parts)
+
+    assert journey.statuses == {"a": "failed"}
+    assert journey.failure("a")["cause"] == "invalid_answer"
+    assert len(journey.facts.attempts("a")) == 3
+
+
+@pytest.mark.parametrize("fault", ["context_length", "content_filter"])
+async def test_a_refusal_of_the_model_uses_up_the_attempt_and_the_next_is_given_less(
+    fault: str, tmp_path: Path
+):
+    files = {f"{n}.md": "".join(f"line {i} of file {n}\n" for i in range(200)) for n in range(10)}
+    parts = [worker("a", {"fault": fault}, attempt=1), wrote("a", attempt=2)]
+    task = step("a", max_retries=1, context_files=tuple(files))
+
+    journey = await travel(start(tmp_path, {**README, **files}), plan(task), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    [first, second] = journey.facts.attempts("a")
+    assert (first["endCause"], first["judged"]) == ("model_error", True)
+    assert second["estimatedContextTokens"] < first["estimatedContextTokens"] / 2
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_a_call_that_was_cut_off_is_not_run(tmp_path: Path):
+    cut = {"calls": [calls("write_file", path="a.txt", content="half")], "finish": "length"}
+    parts = [worker("a", cut, writes("a.txt", "a\n"), "It is whole.")]
+
+    journey = await travel(start(tmp_path), plan(step("a")), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert len(journey.facts.tool_calls("a")) == 1
+
+
+async def test_what_lies_outside_the_declared_files_is_left_out_and_named(tmp_path: Path):
+    parts = [worker("a", writes("a.txt", "a\n"), shell("echo b > b.txt"), "Two files.")]
+
+    journey = await travel(start(tmp_path), plan(step("a", files=("a.txt",))), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.facts.files.keys() == {"README.md", "a.txt"}
+    assert journey.facts.work("a").left_out == ("b.txt",)
+    asked = str(journey.facts.calls("a", role="qc")[0]["deltaJson"])
+    assert "'b.txt' was changed outside the task's files" in asked
+    assert "b.txt" in journey.report
+
+
+async def test_a_deliverable_that_steers_the_engine_is_refused(tmp_path: Path):
+    parts = [
+        worker("a", writes("a.txt", "a\n"), shell("echo '[llm]' > mimir.toml"), "Done.", attempt=1),
+        worker(
+            "a",
+            shell("test -e a.txt && test ! -e mimir.toml && echo more > more.txt"),
+            "Without it now.",
+            attempt=2,
+            when={"brief_has": "steers mimir itself"},
+        ),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a", max_retries=1)), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    [first, _] = journey.facts.attempts("a")
+    assert (first["endCause"], first["judged"]) == ("refused_deliverable", True)
+    assert journey.facts.lanes("a") == ["worker"]
+    assert journey.facts.files.keys() == {"README.md", "a.txt", "more.txt"}
+
+
+async def test_the_whole_answer_of_a_rejected_attempt_can_be_read_by_the_next(tmp_path: Path):
+    long = "I did nothing, and here is why: " + "because of this, " * 2_000 + "and that."
+    reads = {"calls": [calls("read_artifact", id="a/1/answer", offset=34_000)]}
+    parts = [
+        worker("a", long, attempt=1),
+        worker("a", reads, writes("a.txt", "a\n"), "Done.", attempt=2),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a", max_retries=1, files=("a.txt",))), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert "and that." in str(journey.facts.tool_calls("a", 2)[0]["valueJson"])
+
+
+async def test_citations_that_no_call_holds_reach_the_judge(tmp_path: Path):
+    said = 'It works. [call:1] "1 passed" and [call:7] "3 passed", as asked.'
+    parts = [worker("a", shell("echo a > a.txt; echo 1 passed"), said)]
+
+    journey = await travel(start(tmp_path), plan(step("a")), parts)
+
+    asked = str(journey.facts.calls("a", role="qc")[0]["deltaJson"])
+    claims = asked.split("Unsupported claims")[1]
+    assert "3 passed" in claims
+    assert "1 passed" not in claims
+    assert journey.facts.judgement("a").unsupported_claims
+
+
+async def test_a_program_that_is_not_there_is_told_before_the_first_model_call(tmp_path: Path):
+    missing = check("no-such-program", "--now")
+
+    journey = await travel(start(tmp_path), plan(step("a", checks=(missing,))), [wrote("a")])
+
+    [warning] = journey.facts.told(EventKind.WARNING)
+    assert "no-such-program" in str(warning.data["message"])
+    asked = journey.facts.told(EventKind.MODEL_CALLED, task="a")
+    assert warning.seq < asked[0].seq
+    assert "no-such-program" in journey.said.split("## Warnings")[1]
+
+
+async def test_a_module_that_the_task_is_to_write_is_no_missing_program(tmp_path: Path):
+    main = writes("pkg/__main__.py", "print('it runs')\n")
+    own = check("python", "-S", "-m", "pkg")
+
+    journey = await travel(
+        start(tmp_path), plan(step("a", checks=(own,))), [worker("a", main, "Done.")]
+    )
+
+    assert journey.statuses == {"a": "completed"}
+    assert not journey.facts.told(EventKind.WARNING)
+
+
+async def test_what_the_merged_tree_leaves_open_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The attempt's own verdict was whole; the one on the merged tree is the one that counts."""
+    lines = "".join(f"line {n}\n" for n in range(12))
+    criteria = (
+        Criterion(id="c1", text="its line is there", points=Fraction(90)),
+        Criterion(id="c2", text="it reads well", points=Fraction(10)),
+    )
+    rest = {"auto": "pass", "failed": ["c2"], "score": 90}
+    parts = [
+        worker("first", writes("both.txt", lines.replace("line 1\n", "first\n")), "Done."),
+        worker("second", writes("both.txt", lines.replace("line 9\n", "second\n")), "Done."),
+        qc("second", {"verdict": rest, "repeat": "forever"}, lane="qc.merged-*"),
+    ]
+    Curtain(monkeypatch).hold("second", until="first")
+    tasks = [
+        step("first", checks=(holds("both.txt", "first"),)),
+        step("second", checks=(holds("both.txt", "second"),), criteria=criteria),
+    ]
+
+    journey = await travel(
+        start(tmp_path, {**README, "both.txt": lines}), plan(*tasks), parts, workers=4
+    )
+
+    assert journey.statuses == {"first": "completed", "second": "completed"}
+    assert (journey.ending.outcome, journey.ending.exit_code) == ("completed_with_gaps", 1)
+    assert journey.facts.tasks["second"]["qcScore"] == 90
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_a_judge_who_fails_a_required_fix_again_is_heard(tmp_path: Path):
+    """The second verdict would pass but for a fix of the first one that is still not done."""
+    first = {"auto": "fail", "requiredFixes": ["say please"]}
+    parts = [
+        worker("a", writes("a.txt", "a\none\n"), "One.", attempt=1),
+        worker("a", writes("a.txt", "a\ntwo\n"), "Two.", attempt=2),
+        qc("a", {"verdict": first, "repeat": "forever"}, attempt=1),
+        qc("a", FAIL, attempt=2),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a", max_retries=1)), parts)
+
+    assert journey.statuses == {"a": "failed"}
+    ruled = journey.facts.judgement("a", 2)
+    assert ruled.fixes_failed == (1,)
+    assert "Still not done: say please" in ruled.issues
