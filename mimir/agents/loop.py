@@ -5,16 +5,14 @@
 Decides nothing itself: `breaker` says what may run and what has tripped, `replies` what a reply is good for. Journal, retry, rights and
 quotas are wrappers around the two services and never seen here. All state follows from the answers of model and tools, so a replayed
 lane leads through the same messages, byte for byte.
+
+LangGraph and LangSmith take seconds to import: they are, with the first conversation, and most commands hold none.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict, cast
-
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langsmith import tracing_context
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from mimir.agents import breaker as rules
 from mimir.agents import ledger, replies
@@ -32,6 +30,10 @@ from mimir.errors import AnswerError, ModelError
 from mimir.llm.protocol import ChatModel
 from mimir.tools.batch import run_batch
 from mimir.tools.protocol import Toolset
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.runtime import Runtime
 
 _WHY: Mapping[str, str] = {
     "tool_calls": "The tool budget is used up.",
@@ -151,10 +153,12 @@ async def converse(
     }
     # Far above what the breaker lets through: reaching it is a bug of ours.
     steps = 4 * services.breaker.max_messages + 20
+    from langsmith import tracing_context
+
     # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
     with tracing_context(enabled=False):
         end = cast(
-            "_Talk", await _LOOP.ainvoke(start, {"recursion_limit": steps}, context=services)
+            "_Talk", await _loop().ainvoke(start, {"recursion_limit": steps}, context=services)
         )
     answer = end["answer"]
     if answer is None:  # pragma: no cover  the machine ends with an answer or an exception
@@ -171,7 +175,7 @@ async def converse(
     )
 
 
-async def _think(state: _Talk, runtime: Runtime[Services]) -> _Talk:
+async def _think(state: _Talk, runtime: "Runtime[Services]") -> _Talk:
     """Ask the model once, and put its reply where it belongs."""
     services = runtime.context
     state = await _close_if_tripped(state, services)
@@ -196,7 +200,7 @@ async def _think(state: _Talk, runtime: Runtime[Services]) -> _Talk:
     }
 
 
-async def _act(state: _Talk, runtime: Runtime[Services]) -> _Talk:
+async def _act(state: _Talk, runtime: "Runtime[Services]") -> _Talk:
     """Run what there is room for; each other call is answered that it was not run."""
     services = runtime.context
     messages = state["messages"]
@@ -287,8 +291,11 @@ async def _run(services: Services, calls: Sequence[ToolCall], *, first: int) -> 
     )
 
 
-def _compile() -> CompiledStateGraph[_Talk, Services, _Talk, _Talk]:
-    """Compile once a process (5 ms); services come with the call."""
+@cache
+def _loop() -> "CompiledStateGraph[_Talk, Services, _Talk, _Talk]":
+    """Compile once a process (5 ms, after the import); services come with the call."""
+    from langgraph.graph import END, START, StateGraph
+
     machine = StateGraph(_Talk, context_schema=Services)
     machine.add_node("think", _think)
     machine.add_node("act", _act)
@@ -296,6 +303,3 @@ def _compile() -> CompiledStateGraph[_Talk, Services, _Talk, _Talk]:
     machine.add_conditional_edges("think", _next, ["act", "think", END])
     machine.add_edge("act", "think")
     return machine.compile()
-
-
-_LOOP = _compile()

@@ -3,20 +3,20 @@
 """One try at one task: the table of moves, compiled to LangGraph once a process.
 
 Every phase inside an attempt is a node, every move of the table is an edge, and the machine may be entered at any node, so that a
-resumed attempt goes on where it was.
+resumed attempt goes on where it was. LangGraph takes seconds to import: it is, with the first attempt.
 """
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol, TypedDict, cast
-
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langsmith import tracing_context
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, TypedDict, cast
 
 from mimir.attempts.record import Course
 from mimir.domain.attempt import MOVES, NODES, Status
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.runtime import Runtime
 
 
 class State(TypedDict):
@@ -53,11 +53,11 @@ class Crew:
 
 
 class _Node(Protocol):
-    async def __call__(self, state: State, *, runtime: Runtime[Crew]) -> State: ...
+    async def __call__(self, state: State, *, runtime: "Runtime[Crew]") -> State: ...
 
 
 def _node(status: Status) -> _Node:
-    async def run(state: State, *, runtime: Runtime[Crew]) -> State:
+    async def run(state: State, *, runtime: "Runtime[Crew]") -> State:
         to, course = await runtime.context.phases[status](state["course"])
         return {"status": to, "course": course}
 
@@ -68,8 +68,11 @@ def _next(state: State) -> str:
     return state["status"].value
 
 
-def compile_machine() -> CompiledStateGraph[State, Crew, State, State]:
-    """Compile the table: nodes, edges and entries come from `MOVES` alone."""
+@cache
+def compiled() -> "CompiledStateGraph[State, Crew, State, State]":
+    """Compile the table, once a process: nodes, edges and entries come from `MOVES` alone."""
+    from langgraph.graph import END, START, StateGraph
+
     graph = StateGraph(State, context_schema=Crew)
     for status in NODES:
         graph.add_node(status.value, _node(status))
@@ -82,15 +85,14 @@ def compile_machine() -> CompiledStateGraph[State, Crew, State, State]:
     return graph.compile()
 
 
-_MACHINE = compile_machine()
-
-
 async def run(status: Status, course: Course, phases: Phases) -> tuple[Status, Course]:
     """Run an attempt, or continue it, from `status` to where scheduling takes over."""
     if status not in NODES:
         return status, course
     start: State = {"status": status, "course": course}
+    from langsmith import tracing_context
+
     # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
     with tracing_context(enabled=False):
-        end = cast("State", await _MACHINE.ainvoke(start, context=Crew(phases)))
+        end = cast("State", await compiled().ainvoke(start, context=Crew(phases)))
     return end["status"], end["course"]

@@ -58,3 +58,11 @@ def test_a_misspelt_command_is_wrong_usage_and_imports_nothing_heavy():
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert imported & (HEAVY - COERCION) == set()
+
+
+def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
+    opened = [sys.executable, "-c", "import sys, mimir.app; print(*sys.modules)"]
+    modules = subprocess.run(opened, capture_output=True, text=True, check=True).stdout.split()
+    imported = {module.partition(".")[0] for module in modules}
+    assert "mimir" in imported
+    assert imported & (HEAVY - COERCION - {"yaml"}) == set()
