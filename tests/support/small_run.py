@@ -7,7 +7,7 @@ try, merged; `task-2` fails; `task-3` waits for it and is blocked.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 
 from mimir.agents.breaker import Trip
@@ -19,59 +19,16 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
-from mimir.errors import WorkspaceError
 from mimir.qc import rule, score, seal
 from mimir.qc.bodies import check_bodies, deliverable_body, run_body, verdict_body
 from mimir.store import claims, proof, runs
 from mimir.store.protocol import GraphStore, Ops, Reads, Row
 from mimir.store.schema import pack
 from tests.support.clock import FrozenClock
+from tests.support.small_history import FakeHistory
 
 RUN = "run-1"
 FOUND = "refills at ten tokens a second"
-
-
-def object_id(name: str) -> str:
-    """Return what stands for a git object of this name."""
-    return hashlib.sha1(name.encode()).hexdigest()
-
-
-@dataclass
-class FakeHistory:
-    """Commits and trees by id; what is put into `damaged` is reported of everything that holds it."""
-
-    commits: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Commit → (tree, message)."""
-    trees_there: set[str] = field(default_factory=set)
-    damaged: dict[str, str] = field(default_factory=dict)
-    """Commit or tree → what is wrong with an object below it."""
-    looks: int = 0
-
-    def commit(self, name: str, tree: str, message: str = "") -> str:
-        id = object_id(f"commit {name}")
-        self.commits[id] = (tree, message)
-        return id
-
-    def tree(self, name: str) -> str:
-        id = object_id(f"tree {name}")
-        self.trees_there.add(id)
-        return id
-
-    async def trees(self, sources: Sequence[str]) -> list[str]:
-        return [
-            self.commits[s][0] if s in self.commits else s if s in self.trees_there else ""
-            for s in sources
-        ]
-
-    async def message(self, commit: str) -> str:
-        if commit not in self.commits:
-            raise WorkspaceError("no such commit")
-        return self.commits[commit][1]
-
-    async def verify_objects(self, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
-        self.looks += 1
-        ids = [*commits, *trees, *(self.commits[c][0] for c in commits)]
-        return sorted({self.damaged[id] for id in ids if id in self.damaged})
 
 
 def task(id: str, **given: object) -> Task:
@@ -459,70 +416,3 @@ RECEIPT = Receipt(
         Withheld(name="file:big.py", why="budget", tokens=300),
     ),
 )
-
-
-async def answered(run: SmallRun, id: str, answer: str = f"It {FOUND}.") -> None:
-    """Complete a task that changes nothing."""
-    claim = await run.claim(id)
-    work = await run.work(claim, answer)
-    await run.check(claim, work)
-    ruled = await run.judge(claim, work, (), opinion("PASS", 95, "It answers.", c1="passed"))
-    await run.complete(claim, work, ruled)
-
-
-async def retried(run: SmallRun) -> None:
-    """Let `task-1` fail its check once, with a claim that does not hold, and complete it on the second try, merged."""
-    claim = await run.claim("task-1")
-    await run.trip(claim)
-    work = await run.work(
-        claim, "I wrote the limiter. All tests pass.", ("limiter.py",), left_out=("notes.txt",)
-    )
-    outcomes = await run.check(claim, work, 1, 1, 1)
-    unsupported = ['[call:7] "3 passed": there was no call 7']
-    verdict = opinion("FAIL", 40, "The bucket is never refilled.", c1="failed", c2="unverified")
-    ruled = await run.judge(claim, work, outcomes, verdict, unsupported)
-    await run.retry(claim, Cause.CHECK_FAILED, ruled.issues)
-    run.clock.advance(1)
-    claim = await run.claim("task-1")
-    work = await run.work(claim, f"It {FOUND}. [call:3]", ("limiter.py",))
-    outcomes = await run.check(claim, work, 1, 0)
-    verdict = opinion("PASS", 92, "Refills, and is locked.", c1="passed", c2="passed")
-    ruled = await run.judge(claim, work, outcomes, verdict)
-    await run.complete(claim, work, ruled, merged=(0,))  # fmt: skip
-
-
-async def failed(run: SmallRun) -> None:
-    """Let `task-2` fail and block `task-3`."""
-    claim = await run.claim("task-2")
-    work = await run.work(claim, "Done.", ("middleware.py",))
-    await run.check(claim, work)
-    verdict = opinion("FAIL", 20, "No header is set.", c1="failed")
-    ruled = await run.judge(claim, work, (), verdict)
-    await run.fail(claim, Cause.QC_REJECTED, ruled.issues)
-    await run.store.write(lambda ops: claims.block(ops, run.run, "task-3", "task-2"))
-
-
-async def whole(store: GraphStore, clock: FrozenClock) -> SmallRun:
-    """Write the whole run, ended `failed`, its gate green."""
-    run = SmallRun(store, clock)
-    await run.create()
-    await answered(run, "task-0")
-    await retried(run)
-    await failed(run)
-    await run.gate(("task-1", 0))
-    await run.end(RunStatus.FAILED)
-    return run
-
-
-TWO = replace(PLAN, tasks=PLAN.tasks[:2])
-
-
-async def completed(store: GraphStore, clock: FrozenClock) -> SmallRun:
-    """Write a run of the first two tasks, ended `completed`."""
-    run = SmallRun(store, clock, plan=TWO)
-    await run.create()
-    await answered(run, "task-0")
-    await retried(run)
-    await run.gate(("task-1", 0))
-    await run.end(RunStatus.COMPLETED)
-    return run

@@ -10,7 +10,7 @@ import pytest
 
 from mimir.store.protocol import GraphStore
 from mimir.store.sqlite import SqliteStore
-from tests.support import small_run
+from tests.support import small_runs
 from tests.support.clock import FrozenClock
 from tests.support.small_run import FakeHistory, SmallRun
 from tests.support.stores import opened
@@ -28,12 +28,12 @@ async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[Sqli
 
 @pytest.fixture(scope="session")
 def whole_once(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return written(tmp_path_factory.mktemp("whole"), small_run.whole)
+    return written(tmp_path_factory.mktemp("whole"), small_runs.whole)
 
 
 @pytest.fixture(scope="session")
 def done_once(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return written(tmp_path_factory.mktemp("done"), small_run.completed)
+    return written(tmp_path_factory.mktemp("done"), small_runs.completed)
 
 
 @pytest.fixture

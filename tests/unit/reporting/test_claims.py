@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.domain.attempt import RunStatus
-from tests.support import small_run
+from tests.support import small_history, small_run, small_runs
 from tests.support.doctoring import doctored, in_json, patch, problems
 from tests.support.small_run import RUN, SmallRun
 
@@ -17,8 +17,8 @@ CLAIMS = {
     "files": patch("Task", f"{RUN}/task-1", filesChanged=["limiter.py", "other.py"]),
     "counted checks": patch("Task", f"{RUN}/task-1", passedChecks=[]),
     "accepted attempt": patch("Task", f"{RUN}/task-1", acceptedAttempt=1),
-    "commit": patch("Task", f"{RUN}/task-1", integratedCommit=small_run.object_id("commit base")),
-    "merged tree": patch("Task", f"{RUN}/task-1", integratedTree=small_run.object_id("tree base")),
+    "commit": patch("Task", f"{RUN}/task-1", integratedCommit=small_history.object_id("commit base")),
+    "merged tree": patch("Task", f"{RUN}/task-1", integratedTree=small_history.object_id("tree base")),
     "status": patch("Task", f"{RUN}/task-1", status="failed"),
     "status of the attempt": patch("Attempt", ONE, status="qc_passed"),
     "exit code in the attempt": in_json(
@@ -45,7 +45,7 @@ CLAIMS = {
     "seal": patch("Run", RUN, seal="0" * 64),
     "no seal": patch("Run", RUN, seal=None),
     "outcome": patch("Run", RUN, outcome="failed"),
-    "head": patch("Run", RUN, headTree=small_run.object_id("tree base")),
+    "head": patch("Run", RUN, headTree=small_history.object_id("tree base")),
     "no final commit": patch("Run", RUN, finalCommit=None),
     "a task less": lambda ops: ops.delete("Task", [f"{RUN}/task-0"]),
     "an attempt less": lambda ops: ops.delete("Attempt", [f"{RUN}/task-1/1"]),
@@ -93,7 +93,7 @@ async def test_seal_of_a_run_that_has_none_yet_is_refused(store, frozen_clock):
 
 
 async def test_seal_in_the_final_commit_is_compared(done):
-    commit = small_run.object_id("commit final")
+    commit = small_history.object_id("commit final")
     tree, message = done.history.commits[commit]
     done.history.commits[commit] = (tree, message.replace("Mimir-Seal: ", "Mimir-Seal: 0"))
     assert await problems(done) == (f"{RUN}: the seal in commit {commit[:12]} is not the run's",)
@@ -103,10 +103,10 @@ async def test_seal_in_the_final_commit_is_compared(done):
 
 
 async def test_completed_run_with_a_red_gate_is_found(store, frozen_clock):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
-    await small_run.answered(run, "task-0")
-    await small_run.retried(run)
+    await small_runs.answered(run, "task-0")
+    await small_runs.retried(run)
     red = [{"task": "task-1", "check": "unit", "merge": "task-1"}]
     await run.gate(("task-1", 1), ("task-1", 1), red=red)
     await run.end(RunStatus.COMPLETED)
@@ -118,10 +118,10 @@ async def test_completed_run_with_a_red_gate_is_found(store, frozen_clock):
 
 
 async def test_completed_run_whose_gate_left_a_check_out_is_found(store, frozen_clock):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
-    await small_run.answered(run, "task-0")
-    await small_run.retried(run)
+    await small_runs.answered(run, "task-0")
+    await small_runs.retried(run)
     await run.gate()
     await run.end(RunStatus.COMPLETED)
 
@@ -133,7 +133,7 @@ async def test_completed_run_whose_gate_left_a_check_out_is_found(store, frozen_
 async def test_task_completed_in_spite_of_a_red_check_on_its_merged_tree_is_found(
     store, frozen_clock
 ):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
     claim = await run.claim("task-1")
     work = await run.work(claim, "x", ("limiter.py",))
@@ -148,9 +148,9 @@ async def test_task_completed_in_spite_of_a_red_check_on_its_merged_tree_is_foun
 
 
 async def test_run_called_completed_with_an_open_criterion_is_found(store, frozen_clock):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
-    await small_run.answered(run, "task-0")
+    await small_runs.answered(run, "task-0")
     claim = await run.claim("task-1")
     work = await run.work(claim, "x", ("limiter.py",))
     outcomes = await run.check(claim, work, 1, 0)

@@ -15,7 +15,7 @@ from mimir.reporting.pieces.places import without_places
 from mimir.reporting.summary import Summary, summarise
 from mimir.reporting.words.numbers import points, span
 from mimir.store import claims, runs
-from tests.support import small_run
+from tests.support import small_run, small_runs
 from tests.support.small_run import RUN, SmallRun
 
 
@@ -130,10 +130,10 @@ async def test_calls_and_tokens_of_all_agents_but_the_reporters_are_added_up(don
 
 
 async def test_red_gate_is_why_the_run_failed(store, frozen_clock):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
-    await small_run.answered(run, "task-0")
-    await small_run.retried(run)
+    await small_runs.answered(run, "task-0")
+    await small_runs.retried(run)
     await run.gate(
         ("task-1", 1), ("task-1", 1), red=[{"task": "task-1", "check": "unit", "merge": ""}]
     )

@@ -10,7 +10,7 @@ from mimir.reporting.auditing import chains
 from mimir.reporting.auditing.books import read
 from mimir.reporting.verifying import verify
 from mimir.store.protocol import Ops
-from tests.support import small_run
+from tests.support import small_history, small_run, small_runs
 from tests.support.doctoring import doctored, in_json, patch, problems, sql
 from tests.support.small_run import RUN, SmallRun
 
@@ -58,10 +58,10 @@ async def test_run_under_way_is_verified_at_each_of_its_steps(store, frozen_cloc
 
 
 async def test_gate_that_was_passed_again_after_a_crash_is_verified(store, frozen_clock):
-    run = SmallRun(store, frozen_clock, plan=small_run.TWO)
+    run = SmallRun(store, frozen_clock, plan=small_runs.TWO)
     await run.create()
-    await small_run.answered(run, "task-0")
-    await small_run.retried(run)
+    await small_runs.answered(run, "task-0")
+    await small_runs.retried(run)
     await run.gate(
         ("task-1", 1), ("task-1", 1), red=[{"task": "task-1", "check": "unit", "merge": ""}]
     )
@@ -288,7 +288,7 @@ async def test_edited_answer_of_a_run_under_way_is_named_before_it_is_sealed(sto
 
 
 async def test_damaged_object_is_named_by_the_record_that_leads_to_it(done):
-    tree = small_run.object_id(f"tree {ONE}")
+    tree = small_history.object_id(f"tree {ONE}")
     done.history.damaged[tree] = "blob 0123456789ab (limiter.py) was changed"
 
     found = await problems(done)
@@ -297,7 +297,7 @@ async def test_damaged_object_is_named_by_the_record_that_leads_to_it(done):
 
 
 async def test_damaged_object_is_named_once_though_many_records_lead_to_it(done):
-    for id in (done.base_tree, small_run.object_id(f"tree {ONE}")):
+    for id in (done.base_tree, small_history.object_id(f"tree {ONE}")):
         done.history.damaged[id] = "blob 0123456789ab (old.py) was changed"
 
     assert await problems(done) == (
@@ -306,14 +306,14 @@ async def test_damaged_object_is_named_once_though_many_records_lead_to_it(done)
 
 
 async def test_object_that_is_gone_is_named_by_its_record(done):
-    done.history.trees_there.discard(small_run.object_id(f"tree merge {ONE}"))
+    done.history.trees_there.discard(small_history.object_id(f"tree merge {ONE}"))
     found = await problems(done)
     assert found[0].startswith(f"{ONE}#00004: the tree ")
     assert found[0].endswith("that it names is missing or was changed")
 
 
 async def test_commit_that_holds_another_tree_is_named(done):
-    commit = small_run.object_id(f"commit {ONE}")
+    commit = small_history.object_id(f"commit {ONE}")
     done.history.commits[commit] = (done.base_tree, "")
 
     (found,) = await problems(done)

@@ -1,0 +1,27 @@
+"""Every row of the table of checks, end to end over trees; and which files each run sees."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimir.qc.checks import Checks
+from mimir.qc.execution import Execution
+from tests.support.checks_bench import Bench, like_pytest
+from tests.support.trees import (
+    FakeHistory,
+    FakeRan,
+    FakeSandbox,
+    Seen,
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Bench]:
+    def make(program: Callable[[Seen], FakeRan] = like_pytest, **more: object) -> Bench:
+        history, sandbox = FakeHistory(), FakeSandbox(program)
+        room = tmp_path / "checks"
+        execution = Execution(history=history, sandbox=sandbox, room=room, **more)
+        return Bench(history, sandbox, Checks(history, execution), room)
+
+    return make
