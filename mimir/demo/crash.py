@@ -22,6 +22,14 @@ from mimir.store.runs import fold
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 AT_ONCE = 2
 """So many tasks must be under way, and their workers have acted."""
+DOING: Mapping[Status, str] = {
+    Status.WORKER_EXECUTING: "at work",
+    Status.WORKER_COMPLETED: "its checks running",
+    Status.QC_EXECUTING: "being judged",
+    Status.QC_PASSED: "being merged",
+    Status.QC_FAILED: "rejected",
+}
+"""What a kill can hit a task in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,7 @@ async def work_until_killed(project: Path, run: str, teller: Teller) -> int:
             child.kill()
         await child.wait()
     events += await teller.catch_up(run)
-    tasks = ", ".join(f"{task} ({status.value})" for task, status in under_way(events).items())
+    tasks = ", ".join(f"{task} ({DOING[status]})" for task, status in under_way(events).items())
     teller.say("SIGKILL", f"to process {child.pid}, in the middle of {tasks}")
     teller.say("", f"{_calls(events).total()} calls of models and tools were answered by then")
     teller.say("resume", "in this process")

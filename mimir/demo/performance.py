@@ -1,7 +1,9 @@
 """The acts of the demo: a request becomes a plan, the plan becomes work, and the end is verified before the person's eyes."""
 
+import asyncio
 import shlex
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from mimir import app
@@ -9,11 +11,11 @@ from mimir.demo import stage
 from mimir.demo.crash import toll, work_until_killed
 from mimir.demo.moments import counted, moments
 from mimir.demo.teller import Screen, Teller
+from mimir.domain.attempt import RunStatus
 from mimir.domain.run import Ending, Limits
 from mimir.errors import PlanError
 from mimir.orchestrator.verbs import Mimir
 
-PAUSED = 75
 REQUEST = (
     "Release 0.2 of tally: count broken lines instead of failing on them, tell the 95th percentile "
     "and the busiest paths, print markdown tables. The tests of the release are written."
@@ -34,7 +36,12 @@ async def perform(screen: Screen, *, crash: bool, directory: Path | None) -> int
         teller = Teller(screen, mimir)
         run = await _plan(mimir, teller)
         killed_at = await work_until_killed(project, run, teller) if crash else 0
-        ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
+        try:
+            ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
+        except asyncio.CancelledError:
+            screen.say("Interrupted; the run is paused, and no finished work is lost.")
+            _list(screen, _go_on(project, run))
+            raise
         await _look_back(screen, mimir, run, killed_at)
         return await _close(screen, mimir, project, ending)
 
@@ -87,16 +94,23 @@ async def _close(screen: Screen, mimir: Mimir, project: Path, ending: Ending) ->
         if problem:
             screen.say(f"  {problem}")
     screen.say()
-    for line in _next(project, ending):
-        screen.say(line)
+    paused = ending.outcome is RunStatus.PAUSED
+    _list(screen, _go_on(project, ending.run) if paused else _try_next(project))
     return ending.exit_code or (0 if verified.ok else 1)
 
 
-def _next(project: Path, ending: Ending) -> tuple[str, ...]:
-    if ending.exit_code == PAUSED:
-        # The play is no setting of the person's: without it a model would be asked for.
-        on = f"  mimir resume {ending.run} --model play:{stage.PLAY}"
-        return ("Go on with:", f"  cd {shlex.quote(str(project))}", on)
+def _list(screen: Screen, lines: Sequence[str]) -> None:
+    for line in lines:
+        screen.say(line)
+
+
+def _go_on(project: Path, run: str) -> tuple[str, ...]:
+    # The play is no setting of the person's: without it a model would be asked for.
+    again = shlex.join(("mimir", "resume", run, "--model", f"play:{stage.PLAY}"))
+    return ("Go on with:", f"  cd {shlex.quote(str(project))}", f"  {again}")
+
+
+def _try_next(project: Path) -> tuple[str, ...]:
     return (
         "Try next:",
         f"  cd {shlex.quote(str(project))}",
