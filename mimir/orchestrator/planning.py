@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from mimir.agents.breaker import Breaker
 from mimir.agents.context import get_task_context
@@ -18,9 +19,10 @@ from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.attempt import RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.message import CallContext
+from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.errors import Paused
+from mimir.llm import codec
 from mimir.llm.journaled import JournaledModel
 from mimir.orchestrator.parts import Parts
 from mimir.planning import ecko
@@ -34,6 +36,7 @@ from mimir.store import fields, memory, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Row
 from mimir.store.runs import NewRun
+from mimir.store.schema import Label, pack, unpack
 from mimir.tools.none import NO_TOOLS
 from mimir.tools.protocol import Toolset
 from mimir.workspace.paths import Tree
@@ -163,7 +166,7 @@ class _Planning:
         parts = self._parts
         lane = await self._lane("pm")
         known = frozenset(await parts.history.paths(base, None))
-        context = get_task_context("pm", await self._input(request, specification, base))
+        brief = await self._brief(request, specification, base)
         where = parts.work_room / self._run / "pm"
         desk = Desk(
             services=self._services("pm", lane, parts.planner_tools(where, lane)),
@@ -171,9 +174,22 @@ class _Planning:
             exists=lambda path: path in known,
             on_proposal=self._proposed,
         )
-        proposal = await propose(request, context.messages, desk)
+        proposal = await propose(request, brief, desk)
         await lane.flush()
         return proposal
+
+    async def _brief(self, request: str, specification: str, base: str) -> tuple[Message, ...]:
+        """Return the PM's brief: as stored, or made now and stored; the memory may have changed meanwhile."""
+        id = f"{self._run}#brief"
+        kept = await self._parts.store.read(lambda reads: reads.get(Label.ARTIFACT, id))
+        if kept:
+            rows = cast("list[object]", unpack(fields.text(kept, "text")))
+            return tuple(codec.read_message(row) for row in rows)
+        brief = get_task_context("pm", await self._input(request, specification, base)).messages
+        text = pack([codec.message_json(message) for message in brief])
+        row = {"id": id, "name": "brief", "runId": self._run, "kind": "brief", "text": text}
+        await self._parts.store.write(lambda ops: ops.upsert(Label.ARTIFACT, [row]))
+        return brief
 
     async def _input(self, request: str, specification: str, base: str) -> PMInput:
         parts = self._parts
