@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.attempts.desk import Props
-from mimir.domain.attempt import Mover, Status
+from mimir.domain.attempt import TERMINAL, Mover, Status
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
 from mimir.domain.ids import attempt_id
@@ -78,7 +78,7 @@ class Move:
                 to,
                 mover or _mover(to),
                 props=values,
-                attempt_props={**_copied(values), **(attempt or {})},
+                attempt_props={**_copied(values, to), **(attempt or {})},
                 kind=kind,
                 data=data,
             )
@@ -104,11 +104,16 @@ _BY_MACHINE = (Status.WORKER_COMPLETED, Status.QC_EXECUTING, Status.QC_PASSED, S
 
 
 _PHASES = frozenset(name for names in PHASES.values() for name in names)
+_VERDICT = frozenset(PHASES[6])
 
 
-def _copied(values: Props) -> Props:
-    """Return what an attempt keeps of the values of a phase: all of them; on the task the next attempt's take their place."""
-    return {name: value for name, value in values.items() if name in _PHASES}
+def _copied(values: Props, to: Status) -> Props:
+    """Return what an attempt keeps of the values of a phase: on the task the next attempt's take their place.
+
+    What QC said of it stays as it was sealed, whatever became of the task afterwards.
+    """
+    own = _PHASES - _VERDICT if to in TERMINAL else _PHASES
+    return {name: value for name, value in values.items() if name in own}
 
 
 def _mover(to: Status) -> Mover:

@@ -17,7 +17,7 @@ import yaml
 from mimir import app, settings
 from mimir.domain.attempt import Status
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.domain.run import Ending, Limits
+from mimir.domain.run import Apply, Ending, Limits
 from mimir.llm.scripted import ScriptedModel
 from mimir.orchestrator.verbs import Mimir
 from mimir.planning import chain
@@ -157,6 +157,7 @@ async def travel(
     parts: Sequence[Part],
     *,
     workers: int = 2,
+    apply: Apply = "never",
     limits: Limits | None = None,
     **flags: object,
 ) -> Journey:
@@ -165,13 +166,19 @@ async def travel(
         none = Limits()
         run = await mimir.create_run(made, PLAN_PATH, only=(), limits=none)
         ending = await mimir.drive(
-            run, workers=workers, apply="never", limits=limits or none, resumed=False
+            run, workers=workers, apply=apply, limits=limits or none, resumed=False
         )
         return await look(mimir, project, ending)
 
 
 async def look(mimir: Mimir, project: Path, ending: Ending) -> Journey:
-    """Gather all that a run left behind."""
+    """Gather all that a run left behind; however it ended, its seals hold.
+
+    Raises:
+        AssertionError: `mimir verify` finds something wrong with what the engine itself wrote.
+    """
+    verified = await mimir.verify(ending.run, ending.seal)
+    assert verified.ok, verified.problems
     report = project / ending.report_path
     return Journey(
         ending=ending,
