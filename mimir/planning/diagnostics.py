@@ -30,6 +30,10 @@ CODES: dict[str, tuple[Severity, str]] = {
         "warning",
         "a text beside the one that is meant, such as a description beside the prompt; kept as notes",
     ),
+    "field-outside": (
+        "error",
+        "a prompt, dependencies or criteria behind the end of a task that has none",
+    ),
     "field-repeated": ("error", "a field is given twice in one task, with different values"),
     "value-unreadable": ("error", "a number, duration, list or choice that cannot be read"),
     "task-in-fence": ("warning", "a task inside a code fence was not read"),

@@ -45,6 +45,8 @@ class Field:
     label: str
     """As rendered."""
     synonyms: tuple[str, ...] = ()
+    json_names: tuple[str, ...] = ()
+    """Read as keys in JSON only: as a bold word in a prompt they would be ambiguous."""
     counts_attempts: tuple[str, ...] = ()
     """Synonyms whose number is one more than the field's (attempts, not retries)."""
     example: str
@@ -64,7 +66,8 @@ FIELDS: tuple[Field, ...] = (
     Field(
         key="title",
         label="Title",
-        synonyms=("Task Title", "Name", "Task Name"),
+        synonyms=("Task Title",),
+        json_names=("Name",),
         example="Token bucket",
     ),
     Field(
@@ -82,7 +85,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         key="model",
         label="Recommended Model",
-        synonyms=("Model",),
+        json_names=("Model",),
         example="default",
     ),
     Field(
@@ -266,6 +269,11 @@ def find(label: str) -> Found | None:
     return Found(field=field, for_all=for_all, counts_attempts=attempts, aside=asides, rank=rank)
 
 
+def find_json_key(key: str) -> Found | None:
+    """Return what a key of a task means in JSON; None if it is not known."""
+    return find(key) or find(_JSON_KEYS.get(words(key), ""))
+
+
 @lru_cache(maxsize=4096)
 def find_plan_label(label: str) -> PlanKey | None:
     """Return what a label outside tasks means; None if it is not known."""
@@ -287,6 +295,7 @@ def _known() -> dict[str, tuple[Field, bool]]:
 
 
 _KNOWN = _known()
+_JSON_KEYS = {words(name): field.label for field in FIELDS for name in field.json_names}
 _PLAN_KNOWN: dict[str, PlanKey] = {
     words(name): key for key, names in PLAN_LABELS.items() for name in names
 }
@@ -296,8 +305,9 @@ def synonym_table() -> str:
     """Return the labels as a markdown table, for the documentation."""
     rows = ["| field | label | also read |", "|---|---|---|"]
     for field in FIELDS:
-        other = ", ".join((*field.synonyms, *(f"{name} (− 1)" for name in field.counts_attempts)))
-        rows.append(f"| `{field.key}` | {field.label} | {other} |")
+        other = [*field.synonyms, *(f"{name} (− 1)" for name in field.counts_attempts)]
+        other += [f"`{name.casefold()}` in JSON" for name in field.json_names]
+        rows.append(f"| `{field.key}` | {field.label} | {', '.join(other)} |")
     return "\n".join(rows)
 
 

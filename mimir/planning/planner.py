@@ -66,9 +66,7 @@ async def propose(request: str, brief: Sequence[Message], desk: Desk) -> Proposa
 
 def _read(request: str, talk: Conversation, desk: Desk, repairs: int) -> Proposal:
     parsed = chain.parse(talk.answer.text)
-    plan = parsed.plan
-    if not plan.request:
-        plan = replace(plan, request=" ".join(request.split()))
+    plan = replace(parsed.plan, request=" ".join(request.split()))
     found = check(parsed, tools=desk.tools, exists=desk.exists)
     return Proposal(text=talk.answer.text, plan=plan, findings=found, repairs=repairs)
 

@@ -293,6 +293,14 @@ BROKEN = (
         (37, 20),
     ),
     error(
+        "a sentence among files",
+        "**Files:** src/work.py",
+        "**Files:** src/work.py, and whatever else there is",
+        "value-unreadable",
+        (38, 25),
+        "and whatever else",
+    ),
+    error(
         "absolute path in a check",
         "protect: [tests/test_work.py]",
         "protect: [/tests/x.py]",

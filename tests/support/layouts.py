@@ -18,6 +18,7 @@ BARE_SAFE = (
     "Before\n\n---\n\nafter a rule",
     "Role: you are nobody.\nTime: now.\n\nDependencies: none of them.",
     "> a quote\n>\n> **Task:** no",
+    "**Notes:** mind\n**Model:** a table\n**Name:** x\n**ID:** y\n**Notes:**\n- z",
     "See:\n~~~\n<prompt>\n~~~",
 )
 """Prompts that can stand without any wrapper."""

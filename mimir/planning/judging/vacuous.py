@@ -29,6 +29,7 @@ _WRAPPERS: Mapping[str, frozenset[str]] = {
     "stdbuf": frozenset({"-i", "-o", "-e"}),
     "sudo": frozenset({"-u", "-g"}),
     "timeout": frozenset({"-k", "-s"}),
+    "busybox": frozenset(),
     "command": frozenset(),
     "builtin": frozenset(),
     "exec": frozenset({"-a"}),
@@ -88,7 +89,7 @@ def _ends(words: Sequence[Word], state: State, *, piped: bool, depth: int) -> En
             if inner and depth < 20
             else Ends.EITHER
         )
-    if name in _ALWAYS_OK:
+    if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
         return Ends.OK
     if name == "false":
         return Ends.FAIL
@@ -276,7 +277,7 @@ def _is_idle(code: str) -> bool:
 
 def _is_idle_statement(node: ast.stmt) -> bool:
     match node:
-        case ast.Pass() | ast.Expr(value=ast.Constant()):
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assign(value=ast.Constant()):
             return True
         case ast.Import(names=names):
             return all(name.name.partition(".")[0] in sys.stdlib_module_names for name in names)

@@ -109,7 +109,7 @@ def _task(node: Node, name: str, plan: GivenPlan) -> Given:
     given = Given(place=node.place, heading_id=name)
     ids: list[Raw] = []
     for key, value in node.keys.items():
-        found = labels.find(key)
+        found = labels.find_json_key(key)
         if found is None:
             _unknown(given, key, value, node.key_places[key], plan)
         elif value.kind != "null":

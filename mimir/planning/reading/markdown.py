@@ -53,6 +53,7 @@ class _MarkdownReader:
         self._read_plan_fields()
         self.plan.notes = self._chunks(sorted(self.document.notes))
         self._find_hidden_tasks(drafts)
+        self._find_lost_fields()
         self.plan.findings[:0] = self.source.problems
         return self.plan
 
@@ -296,6 +297,17 @@ class _MarkdownReader:
                 suggestion="Put the prompt between <prompt> and </prompt>, and the field behind it.",
             )
         )
+
+    def _find_lost_fields(self) -> None:
+        for one in self.document.lost:
+            self.plan.findings.append(
+                finding(
+                    "field-outside",
+                    f"{quoted(one.name)} stands outside any task, and the task before it has none.",
+                    self.source.place(one.index),
+                    suggestion="Put it into the task; a heading that is not below the task's ends the task.",
+                )
+            )
 
     def _find_hidden_tasks(self, drafts: Sequence[Draft]) -> None:
         """Name fences outside prompts in which a task begins that is not in the plan."""

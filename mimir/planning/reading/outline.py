@@ -163,6 +163,10 @@ class FieldText:
         """The task's field that it is."""
         return self.found.field.key if self.found else None
 
+    def has_content(self, source: Source) -> bool:
+        """True if anything but blanks stands behind or below the label."""
+        return bool(self.inline.strip()) or any(source.lines[n].strip() for n in self.lines)
+
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
@@ -204,6 +208,8 @@ class Document:
     """Text of the first heading of level 1."""
     reasoning: str | None = None
     """Text of a `<reasoning>` block."""
+    lost: list[FieldText] = field(default_factory=list[FieldText])
+    """Fields of a task behind its end, which it does not give itself."""
     notes: dict[int, None] = field(default_factory=dict[int, None])
     """Lines outside tasks that belong to nothing; an ordered set."""
 

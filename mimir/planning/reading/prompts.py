@@ -151,7 +151,7 @@ class PromptReader:
         if label.found.for_all:
             return True
         key = label.found.field.key
-        if label.shape not in self._shapes or key == "id" or key in self._given:
+        if label.shape not in self._shapes or key in ("id", "notes") or key in self._given:
             return False
         if key == "prompt" and label.found.rank >= self._rank:
             return False  # "Instructions" within a "Prompt" are text; "Prompt" behind a "Description" is not

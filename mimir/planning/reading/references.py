@@ -123,8 +123,9 @@ class References:
         if _ALL_BEFORE.fullmatch(item):
             return list(self._order)[:own]
         span = _SPAN.fullmatch(item)
-        if span is not None:
-            return self._span(span[1], span[2])
+        between = self._span(span[1], span[2]) if span is not None else None
+        if between is not None:
+            return between
         one = _ONE.fullmatch(item)
         if one is not None and not _HEDGED.search(one[2]):
             return self._one(one[1], one[2].strip())

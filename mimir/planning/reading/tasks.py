@@ -224,9 +224,24 @@ class _TaskReader:
         if raw is None:
             return ()
         items = values.names(raw, self._found)
+        if raw.items is None and values.array_of(raw.text) is None:
+            self._find_prose(raw, items)
         for n, item in enumerate(items):
             self._places.put(self._number, key, item.place, n)
         return tuple(item.text for item in items)
+
+    def _find_prose(self, raw: Raw, items: Sequence[Raw]) -> None:
+        """Name a sentence among names: most likely it was meant for the prompt."""
+        for item in items:
+            if values.is_prose(item.text):
+                self._found.append(
+                    finding(
+                        "value-unreadable",
+                        f"{raw.name}: {quoted(item.text)} is no name.",
+                        item.place,
+                        suggestion='Write names separated by commas, or a JSON list: ["a name", "b"].',
+                    )
+                )
 
     def _tools(self) -> tuple[str, ...]:
         raw = self._one("tools")

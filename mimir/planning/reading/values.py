@@ -207,6 +207,11 @@ def names(raw: Raw, found: list[Finding]) -> list[Raw]:
     ]
 
 
+def is_prose(text: str) -> bool:
+    """True for three words or more: a sentence, where a path or a name is wanted."""
+    return len(text.split()) > 2
+
+
 def without_aside(text: str) -> str:
     """Return a name without what is said of it: `` `api.py` (the API) ``."""
     text = bare(text)

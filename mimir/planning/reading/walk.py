@@ -5,8 +5,7 @@ or where other text follows a rule. In between, labels begin fields; what no fie
 is the plan's.
 """
 
-from mimir.planning import labels
-from mimir.planning.labels import Found, PlanKey
+from mimir.planning.labels import Found
 from mimir.planning.reading import marks
 from mimir.planning.reading.marks import Heading, Label, TaskHead
 from mimir.planning.reading.outline import (
@@ -16,6 +15,7 @@ from mimir.planning.reading.outline import (
     Outline,
     is_task_id,
 )
+from mimir.planning.reading.outside import Outside
 from mimir.planning.reading.prompts import PromptReader
 from mimir.planning.reading.source import Block, Source
 
@@ -41,9 +41,7 @@ class _Walker:
         """Of the last heading that is no field's."""
         self.pending: int | None = None
         """A heading's line that a task may yet claim."""
-        self.section: tuple[PlanKey, int] | None = None
-        """The plan's field whose section this is, and the level of its heading."""
-        self.plan_field: FieldText | None = None
+        self.outside = Outside(self.outline, self.document)
         self.has_task_id = any(is_task_id(label) for label in self.outline.labels.values())
 
     def run(self) -> Document:
@@ -68,7 +66,7 @@ class _Walker:
         if marks.is_rule(line):
             return self._on_rule(index)
         head = self.outline.bold_heads.get(index)
-        if head is not None and self.section is None:
+        if head is not None and self.outside.section is None:
             return self._begin(index, head)
         after = self._on_label(index, label) if label is not None else 0
         return after or self._on_text(index, line)
@@ -85,7 +83,7 @@ class _Walker:
         else:
             if not blank:
                 self._end_task()
-            self._keep_outside(index, blank)
+            self.outside.keep(index)
 
     def _keep_note(self, index: int) -> None:
         task = self.task
@@ -94,18 +92,6 @@ class _Walker:
             empty = Label("", "", 1, 1, ("bold", 0))
             task.notes.append(FieldText.of(index, empty))
         task.notes[-1].lines.append(index)
-
-    def _keep_outside(self, index: int, blank: bool) -> None:
-        if self.plan_field is not None:
-            if blank and self.section is None and self._has_content(self.plan_field):
-                self.plan_field = None
-            else:
-                self.plan_field.lines.append(index)
-                return
-        self.document.notes[index] = None
-
-    def _has_content(self, one: FieldText) -> bool:
-        return bool(one.inline.strip()) or any(self.source.lines[n].strip() for n in one.lines)
 
     def _on_text(self, index: int, line: str) -> int:
         if self.task is not None and line.strip().casefold().startswith(
@@ -119,11 +105,8 @@ class _Walker:
         if self.field is not None or self.task is not None:
             self.field = None
             self.ruled = True
-        elif self.section is not None:
-            self._keep(index)
         else:
-            self.plan_field = None
-            self.document.notes[index] = None
+            self.outside.rule(index)
         return index + 1
 
     # Blocks.
@@ -132,19 +115,14 @@ class _Walker:
         lines = range(block.start, block.end)
         if self.task is not None and block.tag.startswith("prompt") and self._may_be_prompt():
             return self._on_unlabelled_prompt(block)
-        if self.task is None and block.tag.startswith("reasoning"):
-            self._on_reasoning(block, lines)
-            return block.end
         if self.field is None and self.ruled:
             self._end_task()
+        if self.task is None and self.field is None:
+            self.outside.take(block)
+            return block.end
         if block.kind == "comment" and self.field is not None and self.task is not None:
             self._keep_note(block.start)
             self.task.notes[-1].lines.extend(lines[1:])
-            return block.end
-        if self.task is None and self.plan_field is not None:
-            self.plan_field.lines.extend(lines)
-            if self.section is None:
-                self.plan_field = None
             return block.end
         for index in lines:
             self._keep(index)
@@ -164,13 +142,6 @@ class _Walker:
         self.field = None
         return prompt.end
 
-    def _on_reasoning(self, block: Block, lines: range) -> None:
-        raw = self.source.raw[block.start + 1 : block.end - 1]
-        if self.document.reasoning is None:
-            self.document.reasoning = "\n".join(raw)
-        else:
-            self.document.notes.update(dict.fromkeys(lines))
-
     # Headings.
 
     def _on_heading(self, index: int, heading: Heading) -> int:
@@ -178,8 +149,8 @@ class _Walker:
         label = marks.heading_label(heading)
         if head is not None and head.strong:
             return self._begin_at_heading(index, heading, head)
-        if self.section is not None and heading.level > self.section[1]:
-            self._keep(index)
+        if self.outside.holds(heading):
+            self.outside.keep(index)
             return index + 1
         if label is not None:
             after = self._on_heading_label(index, heading, label)
@@ -227,27 +198,15 @@ class _Walker:
     def _end_section(self, index: int, heading: Heading) -> None:
         self._end_task()
         self.level = heading.level
-        self.section = None
-        self.plan_field = None
         self.pending = index
-        if heading.level == 1 and self.document.heading is None:
-            self.document.heading = heading.text
-            return
-        key = labels.find_plan_label(heading.text)
-        words = labels.words(heading.text)
-        if key in ("reasoning", "goal", "request") and key not in self.document.plan:
-            self._begin_plan_field(
-                index, Label(heading.text, "", heading.level + 2, 1, ("heading", 0)), key
-            )
-            self.section = (key, heading.level)
-        elif words not in (labels.words(labels.TASKS_HEADING), "notes"):
-            self.document.notes[index] = None
+        self.outside.open(index, heading)
 
     # Tasks.
 
     def _begin_at_heading(self, index: int, heading: Heading, head: TaskHead | None) -> int:
         self._end_task()
-        self.section = self.plan_field = self.pending = None
+        self.outside.close()
+        self.pending = None
         self.level = heading.level
         column = heading.level + 2
         self.task = Draft(
@@ -263,7 +222,7 @@ class _Walker:
     def _begin(self, index: int, head: TaskHead | None, *, column: int = 1) -> int:
         """Begin a task that no heading begins; any heading that is not a field's ends it."""
         self._end_task()
-        self.section = self.plan_field = None
+        self.outside.close()
         lines = [index] if head is not None else []
         self.task = Draft(
             index=index, column=column, level=self.level, by_heading=False, head=head, lines=lines
@@ -287,20 +246,14 @@ class _Walker:
             if claimed is not None and self._claims(claimed, label):
                 task.lines.append(claimed)
                 self.document.notes.pop(claimed, None)
-            self._take_title_before(index, task)
+            title = self.outside.title_before(index)
+            if title is not None:
+                task.fields.append(title)
         self.pending = None
         task.id = self.field = FieldText.of(index, label)
         task.shapes.add(label.shape)
         self.ruled = False
         return index + 1
-
-    def _take_title_before(self, index: int, task: Draft) -> None:
-        """Give the task a "Title" that stands right before its id, and was taken for the plan's."""
-        title = self.document.plan.get("title")
-        if title is not None and self.outline.next_text(title.index + 1) == index:
-            del self.document.plan["title"]
-            title.lines = []
-            task.fields.append(title)
 
     def _is_id(self, label: Label) -> bool:
         """True unless the label says "ID" alone in a document that says "Task ID"."""
@@ -318,7 +271,7 @@ class _Walker:
         found = label.found
         if label.shape[0] == "plain" and not self._speaks_plainly(label):
             return 0
-        if self.section is not None and not is_task_id(label):
+        if self.outside.section is not None and not is_task_id(label):
             return 0
         if found is None:
             return self._on_unknown(index, label)
@@ -327,7 +280,7 @@ class _Walker:
         if found.field.key == "id":
             return self._on_id(index, label) if self._is_id(label) else 0
         if self.task is None:
-            return self._on_plan_label(index, label)
+            return self._on_label_outside(index, label)
         if self.ruled and self.task.has(found.field.key):
             self._begin(index, None, column=label.column)
         elif not self._accepts(label):
@@ -352,7 +305,7 @@ class _Walker:
             return True
         if self.field.found is None or self.field.key in _BODIES:
             return False
-        return self._has_content(self.field)
+        return self.field.has_content(self.source)
 
     def _begin_field(self, index: int, label: Label, found: Found) -> int:
         task = self.task
@@ -377,22 +330,14 @@ class _Walker:
         self.document.for_all.append(self.field)
         return index + 1
 
-    def _on_plan_label(self, index: int, label: Label) -> int:
-        key = labels.find_plan_label(label.name)
-        if key in (None, "reasoning", "notes") or key in self.document.plan:
-            self.field = self.plan_field = None
-            return 0
-        self._begin_plan_field(index, label, key)
-        return index + 1
-
-    def _begin_plan_field(self, index: int, label: Label, key: PlanKey) -> None:
-        self.plan_field = FieldText.of(index, label)
-        self.document.plan[key] = self.plan_field
+    def _on_label_outside(self, index: int, label: Label) -> int:
+        self.field = None
+        return index + 1 if self.outside.begin(index, label) else 0
 
     def _on_unknown(self, index: int, label: Label) -> int:
         task = self.task
         if task is None:
-            return self._on_plan_label(index, label)
+            return self._on_label_outside(index, label)
         if self.ruled:
             self._end_task()
             return 0
@@ -411,4 +356,6 @@ class _Walker:
             return False
         after = self.outline.next_text(index + 1)
         line = self.source.lines[after].lstrip() if after < len(self.source) else ""
-        return not self._has_content(self.field) or line.startswith(("- [", "* [", "+ [", "["))
+        return not self.field.has_content(self.source) or line.startswith(
+            ("- [", "* [", "+ [", "[")
+        )

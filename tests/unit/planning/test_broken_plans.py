@@ -56,6 +56,7 @@ def test_every_code_of_a_finding_is_shown_broken_once():
         "json-shape",
         "label-in-prompt",
         "task-in-fence",
+        "field-outside",
         "files-overlap",
     }
     assert {one.code for one in BROKEN} | elsewhere == set(CODES)

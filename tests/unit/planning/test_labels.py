@@ -78,6 +78,15 @@ def test_other_labels_are_not_known(label: str):
     assert labels.find(label) is None
 
 
+def test_some_names_are_keys_in_json_only():
+    for name, key in (("name", "title"), ("model", "model"), ("workerRole", "worker_role")):
+        found = labels.find_json_key(name)
+        assert found is not None
+        assert found.field.key == key
+    assert labels.find("Name") is None
+    assert labels.find("Model") is None
+
+
 def test_a_label_for_all_tasks_says_so():
     found = labels.find("QC Agent Role for All Tasks")
     assert found is not None

@@ -110,6 +110,22 @@ def test_dependencies_in_another_form_inside_a_bare_prompt_are_named():
     assert "task-9" in parsed.plan.tasks[0].prompt
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("**Task ID:** a\n**Prompt:** x\n**Role:** R\n\n### More\n**Dependencies:** b\n", 6),
+        ("## Task 1: A\n**Role:** R\n\n## Prompt\ndo it\n", 4),
+    ],
+)
+def test_a_field_behind_the_end_of_its_task_is_named(text: str, line: int):
+    assert codes(chain.parse(text)) == [("field-outside", line)]
+
+
+def test_a_section_behind_a_task_that_has_the_field_is_no_fault():
+    text = f"### Task 1: A\n{TASK.format('it', 'None')}\n## Dependencies\ntask-1 is all.\n"
+    assert codes(chain.parse(text)) == []
+
+
 def test_a_task_in_a_fence_outside_prompts_is_named_but_not_read():
     text = f"Example:\n```markdown\n### Task 9.9: fake\n```\n**Task ID:** a\n{TASK.format('it', 'None')}"
     parsed = chain.parse(text)

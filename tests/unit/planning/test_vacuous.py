@@ -88,6 +88,10 @@ IDLE: tuple[Run, ...] = (
     ("python", "-B", "-c", "'nothing'"),
     ("node", "-e", "process.exit(0)"),
     ("perl", "-e", "1"),
+    "ruff check --exit-zero .",
+    "busybox true",
+    ("python", "-c", "x = 1"),
+    ("python", "-c", ""),
 )
 
 REAL: tuple[Run, ...] = (
