@@ -437,8 +437,7 @@ def test_no_model_gets_more_calls_or_messages_than_it_is_granted(
         finish, n, text = next(turns)
         return says(text, *(another() for _ in range(n)), finish=finish)  # type: ignore[arg-type]
 
-    tools = FakeTools()
-    model = FakeModel(answer)
+    tools, model = FakeTools(), FakeModel(answer)
     try:
         talk = asyncio.run(converse(BRIEF, services(model, tools, Breaker(limit=limit))))
     except AnswerError:
