@@ -46,7 +46,7 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
         task=values,
         attempt=values
         | {
-            "judgementJson": JUDGEMENT.dump_json(judgement).decode(),
+            "judgementJson": JUDGEMENT.write(judgement),
             "qcReceiptJson": pack(ruling.receipt.as_json()),
             "qcTokens": ruling.usage.total,
         },

@@ -99,7 +99,7 @@ async def _answered(
         Status.WORKER_COMPLETED,
         EventKind.WORK_ANSWERED,
         task=values,
-        attempt={"workJson": WORK.dump_json(made).decode()},
+        attempt={"workJson": WORK.write(made)},
         data={
             "tool_calls": made.tool_calls,
             "limit": _breaker(desk).limit,
@@ -271,7 +271,7 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
         Status.QC_EXECUTING,
         EventKind.JUDGING_STARTED,
         task={"checksCompletedAt": now, "qcStartTime": now, "qcAttemptNumber": desk.number},
-        attempt={"checksJson": OUTCOMES.dump_json(outcomes).decode()},
+        attempt={"checksJson": OUTCOMES.write(outcomes)},
         data={"checks": {o.check: o.state for o in outcomes}},
         records=records,
     )

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
 from mimir.agents.breaker import Trip
+from mimir.attempts.stored import Stored
 from mimir.domain.attempt import Cause
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.usage import Usage
@@ -84,11 +83,10 @@ class Course:
     """Set when the machine itself ended the task (`qc_unavailable`)."""
 
 
-TRIP = TypeAdapter(Trip)
-WORK = TypeAdapter(Work)
-REJECTION = TypeAdapter(Rejection)
-OUTCOMES = TypeAdapter(tuple[CheckOutcome, ...])
-JUDGEMENT = TypeAdapter(Judgement)
+TRIP = Stored(Trip)
+WORK = Stored(Work)
+OUTCOMES = Stored(tuple[CheckOutcome, ...])
+JUDGEMENT = Stored(Judgement)
 
 
 def phase_values(answer: str, effort: Effort) -> dict[str, str | int | float]:

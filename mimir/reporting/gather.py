@@ -4,10 +4,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
-
 from mimir.agents.receipt import Receipt
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
+from mimir.attempts.stored import Stored
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import Record
@@ -17,7 +16,7 @@ from mimir.errors import StoreError
 from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData, WorkData
 from mimir.store import fields, runs
 from mimir.store.protocol import Reads, Row
-from mimir.store.schema import Label
+from mimir.store.schema import Label, unpack
 
 T = TypeVar("T")
 
@@ -161,15 +160,15 @@ def _work(work: Work) -> WorkData:
     )
 
 
-def _read(adapter: TypeAdapter[T], row: Row, name: str) -> T | None:
+def _read(stored: Stored[T], row: Row, name: str) -> T | None:
     text = fields.text(row, name)
     if not text:
         return None
     try:
-        return adapter.validate_json(text)
-    except ValidationError as error:
+        return stored.read(text)
+    except StoreError as error:
         raise StoreError(
-            f"Property {name!r} of {row.get('id')!r} cannot be read: {error.error_count()} problem(s).",
+            f"Property {name!r} of {row.get('id')!r} cannot be read: {error}",
             next_step="See what was changed: mimir verify",
         ) from None
 
@@ -185,7 +184,7 @@ def _maybe_number(row: Row, name: str) -> float | None:
 def _texts(row: Row, name: str) -> list[str]:
     """Read a JSON list of texts; empty if it is not there."""
     text = fields.text(row, name)
-    return [str(item) for item in _LIST.validate_json(text)] if text else []
+    return [str(item) for item in cast("list[object]", unpack(text))] if text else []
 
 
 def _evidence(rows: Iterable[Row]) -> Mapping[str, tuple[Record, ...]]:
@@ -206,6 +205,3 @@ def _artifact(row: Row) -> ArtifactData:
 
 def _is_reporters(event: Event) -> bool:
     return event.data.get("role") in REPORTERS
-
-
-_LIST = TypeAdapter(list[str])

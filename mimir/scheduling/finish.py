@@ -134,7 +134,7 @@ async def _keep_failed(crew: Crew, history: History, tasks: Sequence[Row]) -> No
         name = attempt_id(run, task, number)
         attempt = await crew.store.read(partial(_attempt, name=name))
         text = fields.text(attempt, "workJson")
-        commit = WORK.validate_json(text).commit if text else ""
+        commit = WORK.read(text).commit if text else ""
         if commit:
             await history.keep(f"{run}-{task}-{number}", commit)
 

@@ -25,7 +25,7 @@ class Accepted:
     passed: frozenset[str]
     """Ids of its checks that were counted as passed."""
     changed: frozenset[str] = frozenset()
-    """Paths that its deliverable changed."""
+    """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.verdict import Judgement
 from mimir.scheduling.gate import Accepted, RunCheck, counts, together
+from mimir.store.schema import well_formed
 from mimir.workspace.git import History
 
 OPTIMISTIC_TRIES = 2
@@ -146,12 +147,12 @@ async def _prove(
 
 def _touches(changed: Sequence[str], other: Accepted) -> bool:
     """True if a completed task has a stake in one of these files: it declares it, changed it, or one of its checks reads it."""
-    stakes = (
-        *other.task.files,
-        *other.changed,
-        *(g for c in other.task.checks for g in c.tests or ()),
+    stakes = (*other.task.files, *(g for c in other.task.checks for g in c.tests or ()))
+    return any(
+        # As the store keeps names; one may look like a glob that does not match itself.
+        well_formed(path) in other.changed or matches(path, stakes)
+        for path in changed
     )
-    return any(matches(path, stakes) for path in changed)
 
 
 async def _judge_both(

@@ -97,7 +97,7 @@ class Merging:
             EventKind.TASK_COMPLETED,
             task=values,
             attempt={
-                "judgementJson": JUDGEMENT.dump_json(final).decode(),
+                "judgementJson": JUDGEMENT.write(final),
                 "integratedCommit": merged.commit or None,
             },
             data={

@@ -6,8 +6,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Literal
 
-from pydantic import TypeAdapter
-
 from mimir.agents.context import Context, get_task_context
 from mimir.agents.views.inputs import (
     Budgets,
@@ -20,6 +18,7 @@ from mimir.agents.views.inputs import (
 )
 from mimir.attempts.desk import RoleChoice, RunFacts, Start
 from mimir.attempts.record import OUTCOMES
+from mimir.attempts.stored import Stored
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, task_id
@@ -32,7 +31,7 @@ from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
 from mimir.workspace.git import History
 
-START = TypeAdapter(Start)
+START = Stored(Start)
 MOST_FILES = 10
 CONTEXT_BYTES = 200_000
 """A context file larger than this is only named."""
@@ -66,7 +65,7 @@ class Preparer:
         """
         stored = fields.text(attempt_row, "startJson")
         if stored:
-            return START.validate_json(stored)
+            return START.read(stored)
         start, context = await self._make(task, claim)
         await self._keep(claim, start, context)
         return start
@@ -149,7 +148,7 @@ class Preparer:
         run = self._crew.facts.id
         now = stamp(self._crew.clock.now())
         values = {
-            "startJson": START.dump_json(start).decode(),
+            "startJson": START.write(start),
             "receiptJson": pack(context.receipt.as_json()),
             "preambleHash": start.preamble_hash,
             "estimatedContextTokens": context.receipt.given_tokens,
@@ -238,7 +237,7 @@ def answer_id(task: str, attempt: int) -> str:
 
 
 def _earlier(row: Row) -> Earlier:
-    outcomes = OUTCOMES.validate_json(fields.text(row, "checksJson") or "[]")
+    outcomes = OUTCOMES.read(fields.text(row, "checksJson") or "[]")
     score = row.get("score")
     number = fields.whole(row, "attemptNumber")
     return Earlier(

@@ -240,14 +240,14 @@ def _failed(
 def _course(row: Row) -> Course:
     course = Course()
     if work := fields.text(row, "workJson"):
-        course = replace(course, work=WORK.validate_json(work))
+        course = replace(course, work=WORK.read(work))
     if outcomes := fields.text(row, "checksJson"):
-        course = replace(course, outcomes=OUTCOMES.validate_json(outcomes))
+        course = replace(course, outcomes=OUTCOMES.read(outcomes))
     if judgement := fields.text(row, "judgementJson"):
-        course = replace(course, judgement=JUDGEMENT.validate_json(judgement))
+        course = replace(course, judgement=JUDGEMENT.read(judgement))
     return course
 
 
 def _trip(row: Row) -> Trip | None:
     text = fields.text(row, "tripJson")
-    return TRIP.validate_json(text) if text else None
+    return TRIP.read(text) if text else None

@@ -48,12 +48,12 @@ class Source:
     @property
     def work(self) -> Work:
         """The accepted deliverable."""
-        return WORK.validate_json(fields.text(self.attempt, "workJson"))
+        return WORK.read(fields.text(self.attempt, "workJson"))
 
     @property
     def judgement(self) -> Judgement:
         """The accepted ruling."""
-        return JUDGEMENT.validate_json(fields.text(self.attempt, "judgementJson"))
+        return JUDGEMENT.read(fields.text(self.attempt, "judgementJson"))
 
 
 async def take_over(crew: Crew, history: History, checks: Checks, source_run: str) -> list[str]:

@@ -32,7 +32,9 @@ class Git:
         self.directory = directory
         self._environment = dict(os.environ)
         if objects is not None:
-            self._environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
+            # Quoted: a name may hold a colon, which parts directories.
+            text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            self._environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{text}"'
 
     def say(self, *arguments: str) -> str:
         """Return what git says."""
@@ -116,16 +118,16 @@ class Facts:
 
     def work(self, task: str, number: int = 1) -> Work:
         """Return what an attempt delivered."""
-        return WORK.validate_json(str(self.attempt(task, number)["workJson"]))
+        return WORK.read(str(self.attempt(task, number)["workJson"]))
 
     def outcomes(self, task: str, number: int = 1) -> dict[str, CheckOutcome]:
         """Return what an attempt's checks proved, by check."""
         text = str(self.attempt(task, number)["checksJson"])
-        return {one.check: one for one in OUTCOMES.validate_json(text)}
+        return {one.check: one for one in OUTCOMES.read(text)}
 
     def judgement(self, task: str, number: int = 1) -> Judgement:
         """Return the last ruling on an attempt."""
-        return JUDGEMENT.validate_json(str(self.attempt(task, number)["judgementJson"]))
+        return JUDGEMENT.read(str(self.attempt(task, number)["judgementJson"]))
 
     def records(self, chain: str) -> list[dict[str, object]]:
         """Return the sealed bodies of a chain, in order, each with its `kind`."""
@@ -218,8 +220,20 @@ def _read(reads: Reads, project: Path, run: str) -> Facts:
         nodes=nodes,
         events=runs.events(reads, run),
         plan=runs.plan_of(row),
-        git=Git(project / ".mimir" / "work" / "history.git", project / ".git" / "objects"),
+        git=Git(project / ".mimir" / "work" / "history.git", _objects(project)),
     )
+
+
+def _objects(project: Path) -> Path | None:
+    """Return where the person's git has its objects; None: there is no git."""
+    asked = subprocess.run(
+        ["git", "-C", str(project), "rev-parse", "--path-format=absolute", "--git-path", "objects"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    said = os.fsdecode(asked.stdout).removesuffix("\n")
+    return Path(said) if asked.returncode == 0 and said else None
 
 
 def _plain(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:

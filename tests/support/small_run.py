@@ -195,7 +195,7 @@ class SmallRun:
             Status.WORKER_COMPLETED,
             EventKind.WORK_ANSWERED,
             task=values,
-            attempt={**values, "workJson": WORK.dump_json(work).decode()},
+            attempt={**values, "workJson": WORK.write(work)},
             artifacts={"answer": answer},
         )
         return work
@@ -220,7 +220,7 @@ class SmallRun:
             claim,
             Status.QC_EXECUTING,
             EventKind.JUDGING_STARTED,
-            attempt={"checksJson": OUTCOMES.dump_json(outcomes).decode()},
+            attempt={"checksJson": OUTCOMES.write(outcomes)},
             bodies=bodies,
         )
         return outcomes
@@ -258,7 +258,7 @@ class SmallRun:
             task=values,
             attempt={
                 **values,
-                "judgementJson": JUDGEMENT.dump_json(ruled).decode(),
+                "judgementJson": JUDGEMENT.write(ruled),
                 "qcReceiptJson": pack(receipt.as_json()),
             },
             bodies=[("verdict", verdict_body(ruled, work.tree, work.answer))],
@@ -278,7 +278,7 @@ class SmallRun:
             runs_made = [ran(code, "merged", tree, again=n > 0) for n, code in enumerate(merged)]
             bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
         sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
-        checks = OUTCOMES.validate_json(sealed["checksJson"])
+        checks = OUTCOMES.read(sealed["checksJson"])
         await self.move(
             claim,
             Status.COMPLETED,

@@ -4,9 +4,8 @@ from collections.abc import Generator, Iterator
 from fractions import Fraction
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, WORK, Work
+from mimir.attempts.stored import Stored
 from mimir.domain.verdict import Judgement
 from mimir.errors import StoreError
 from mimir.qc.bodies import check_bodies, deliverable_body, verdict_body
@@ -132,13 +131,13 @@ def _answer(row: Row, chain: Chain, work: Work | None, answer: Row | None) -> It
             yield f"{row['id']}: property {name!r} is not the answer that stands in {id}"
 
 
-def _read(adapter: TypeAdapter[T], row: Row, name: str) -> Generator[str, None, T | None]:
+def _read(stored: Stored[T], row: Row, name: str) -> Generator[str, None, T | None]:
     """Return a value of the node; None, and its problem, if it cannot be read."""
     text = row.get(name)
     if text is None:
         return None
     try:
-        return adapter.validate_json(text if isinstance(text, str) else "")
-    except ValidationError:
+        return stored.read(text if isinstance(text, str) else "")
+    except StoreError:
         yield f"{row['id']}: property {name!r} cannot be read; it was changed"
         return None

@@ -14,6 +14,7 @@ from mimir.reporting.auditing.books import Books, text
 from mimir.reporting.auditing.chains import Chain, Sealed
 from mimir.store import fields
 from mimir.store.protocol import Row
+from mimir.store.schema import well_formed
 
 _CLOSED = (RunStatus.COMPLETED, RunStatus.COMPLETED_WITH_GAPS, RunStatus.FAILED)
 """Ends that a run comes to through its final gate."""
@@ -143,7 +144,9 @@ def _shown(row: Row, delivered: Sealed, verdict: Sealed) -> Iterator[str]:
     id = str(row["id"])
     if row.get("qcScore") != score(verdict) or row.get("qcPassed") is not True:
         yield f"{id}: its score, or that it passed, is not what {verdict.id} sealed"
-    if sorted(fields.texts(row, "filesChanged")) != sorted(delivered.texts("changed")):
+    if sorted(fields.texts(row, "filesChanged")) != sorted(
+        map(well_formed, delivered.texts("changed"))
+    ):
         yield f"{id}: property 'filesChanged' is not what {delivered.id} sealed"
 
 

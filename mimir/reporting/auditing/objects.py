@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import ValidationError
-
 from mimir.attempts.record import WORK
 from mimir.domain.attempt import RUN_ENDED, RunStatus
-from mimir.errors import WorkspaceError
+from mimir.errors import StoreError, WorkspaceError
 from mimir.reporting.auditing.books import Books, text
 from mimir.store.protocol import Row
 
@@ -95,8 +93,8 @@ def _named(books: Books) -> list[_Named]:
 def _commit(row: Row) -> str:
     """Return the commit of an attempt's deliverable; empty: it has none, or it cannot be read (which is named elsewhere)."""
     try:
-        return WORK.validate_json(text(row, "workJson")).commit
-    except ValidationError:
+        return WORK.read(text(row, "workJson")).commit
+    except StoreError:
         return ""
 
 

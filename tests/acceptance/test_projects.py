@@ -1,0 +1,490 @@
+"""Projects as people have them: installed editable, red, dirty, edited meanwhile, of any shape, with any names."""
+
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.plan import Criterion
+from tests.support import invariants
+from tests.support.facts import Outside
+from tests.support.invariants import listing
+from tests.support.journey import (
+    README,
+    Part,
+    calls,
+    check,
+    holds,
+    plan,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+    wrote,
+)
+from tests.support.meanwhile import Meanwhile
+from tests.support.projects import CALCULATOR, git, make_project, write_files
+from tests.support.venvs import install_editable
+
+TASK = plan(step("a"))
+WROTE: list[Part] = [wrote("a")]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """What happens beside the run."""
+    return Meanwhile(monkeypatch)
+
+
+def shell(command: str) -> dict[str, object]:
+    return {"calls": [calls("run", command=command)]}
+
+
+# An editable install.
+
+PACKAGE = {
+    "src/tally/__init__.py": "WHOSE = 'the person'\n",
+    "src/tally/cli.py": "import tally\n\n\ndef main():\n    print(tally.WHOSE, tally.__file__)\n",
+    "tests/test_tally.py": (
+        "import unittest\n\nimport tally\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_whose(self):\n        self.assertEqual(tally.WHOSE, 'the worker')\n"
+    ),
+    ".gitignore": ".venv/\n__pycache__/\n",
+}
+THE_WORKERS = "WHOSE = 'the worker'\n"
+
+
+@pytest.mark.parametrize(
+    ("finder", "name"), [(False, "my project"), (True, "project")], ids=["path", "finder"]
+)
+async def test_checks_of_an_editable_install_import_the_workspace(
+    finder: bool, name: str, tmp_path: Path
+):
+    project = make_project(tmp_path / name, PACKAGE)
+    install_editable(project, "tally", {"tally-whose": "cli"}, finder=finder)
+    before = listing(project)
+    script = str(project / ".venv/bin/tally-whose")
+    checks = (
+        check("python", "-m", "unittest", "discover", "-s", "tests"),
+        check("bash", "-c", "tally-whose | grep 'the worker'", id="script"),
+        check("bash", "-c", f"'{script}' | grep 'the worker'", id="absolute"),
+    )
+    parts = [
+        worker(
+            "a",
+            {"calls": [calls("write_file", path="src/tally/__init__.py", content=THE_WORKERS)]},
+            {"calls": [calls("run", argv=["tally-whose"])]},
+            "It is mine now.",
+        )
+    ]
+
+    journey = await travel(project, plan(step("a", checks=checks)), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.ending.exit_code == 0
+    outcomes = journey.facts.outcomes("a")
+    assert {o.state for o in outcomes.values()} == {"passed"}
+    assert [o.before.exit_code for o in outcomes.values()] == [1, 1, 1]
+    said = str(journey.facts.tool_calls("a")[1]["valueJson"])
+    assert "the worker" in said
+    assert invariants.broken(journey.facts, Outside(before=before)) == []
+
+
+async def test_the_persons_code_may_change_under_a_check_without_a_word(
+    tmp_path: Path, meanwhile: Meanwhile
+):
+    project = make_project(tmp_path / "project", PACKAGE)
+    install_editable(project, "tally", {}, finder=True)
+    parts = [
+        worker(
+            "a",
+            writes("src/tally/__init__.py", THE_WORKERS),
+            "It is mine now.",
+        )
+    ]
+    mine = project / "src/tally/__init__.py"
+    meanwhile.before("a/1/worker", 2, lambda: mine.unlink())
+    tests = check("python", "-m", "unittest", "discover", "-s", "tests")
+
+    journey = await travel(project, plan(step("a", checks=(tests,))), parts)
+
+    assert meanwhile.done == 1
+    assert journey.statuses == {"a": "completed"}
+
+
+# Red, dirty, edited.
+
+
+async def test_a_suite_that_was_red_before_the_work_uses_up_no_attempt(tmp_path: Path):
+    red = "def test_that_nobody_mended():\n    assert 1 == 2\n"
+    project = start(tmp_path, {**CALCULATOR, "tests/test_old.py": red})
+    criteria = (
+        Criterion(id="c1", text="a.txt is right", points=Fraction(60), critical=True),
+        Criterion(id="c2", text="the suite stays green", points=Fraction(40)),
+    )
+    suite = check("python", "-m", "pytest", "-q", criteria=["c2"], kind="hold", id="suite")
+    task = step("a", criteria=criteria, checks=(holds("a.txt", "^a$"), suite), max_retries=2)
+
+    journey = await travel(project, plan(task), WROTE)
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.ending.outcome.value == "completed_with_gaps"
+    assert journey.ending.exit_code == 1
+    assert len(journey.facts.attempts("a")) == 1
+    assert journey.facts.outcomes("a")["suite"].state == "unverified"
+    assert "red before the work" in journey.said
+    assert invariants.broken(journey.facts) == []
+
+
+def make_dirty(project: Path) -> None:
+    """Leave every kind of uncommitted change."""
+    write_files(
+        project,
+        {
+            "staged.txt": "staged\n",
+            "both.txt": "staged first\n",
+            "untracked.txt": "untracked\n",
+            "deep/er/untracked.txt": "deep\n",
+        },
+    )
+    git(project, "add", "staged.txt", "both.txt")
+    write_files(project, {"both.txt": "then edited\n", "README.md": "# Edited\n"})
+    (project / "gone.txt").unlink()
+    git(project, "mv", "old name.txt", "new name.txt")
+
+
+def of_person(project: Path) -> dict[str, str]:
+    """Return what git knows of a person's work; what mimir adds for itself is left out."""
+    status = git(project, "status", "--porcelain", "-uall")
+    return {
+        "status": "\n".join(line for line in status.splitlines() if "a.txt" not in line),
+        "staged": git(project, "ls-files", "--stage"),
+        "stash": git(project, "stash", "list"),
+        "head": git(project, "rev-parse", "--symbolic-full-name", "HEAD"),
+        "log": git(project, "log", "--oneline"),
+        "branches": git(project, "branch", "--format=%(refname)", "--list", "main"),
+    }
+
+
+async def test_a_dirty_tree_is_the_base_and_stays_as_it_is(tmp_path: Path):
+    project = start(tmp_path, {**README, "gone.txt": "gone\n", "old name.txt": "name\n"})
+    (project / ".git/info/exclude").write_text(".mimir/\nchains/\ngenerated-agents/\n")
+    make_dirty(project)
+    theirs, before = of_person(project), listing(project)
+    look = (
+        "grep -q Edited README.md && grep -q 'then edited' both.txt && test ! -e gone.txt && "
+        "cat untracked.txt deep/er/untracked.txt staged.txt 'new name.txt' && test ! -e 'old name.txt'"
+    )
+    parts = [worker("a", shell(look), writes("a.txt", "a\n"), "All there.")]
+
+    journey = await travel(project, TASK, parts, apply="auto")
+
+    assert journey.ending.exit_code == 0
+    assert journey.facts.tool_calls("a")[0]["valueJson"] is not None
+    assert "exit code 0" in str(journey.facts.tool_calls("a")[0]["valueJson"])
+    assert journey.ending.applied == ("a.txt",)
+    assert (project / "a.txt").read_text() == "a\n"
+    assert of_person(project) == theirs
+    assert {k: v for k, v in listing(project).items() if k in before} == before
+    assert journey.facts.files["both.txt"] == "then edited\n"
+    assert "gone.txt" not in journey.facts.files
+
+
+@pytest.mark.parametrize("deed", ["edited", "made", "deleted", "replaced by a directory"])
+async def test_an_edit_of_a_touched_file_stops_all_of_apply(
+    deed: str, tmp_path: Path, meanwhile: Meanwhile
+):
+    project = start(tmp_path, {**README, "shared.txt": "old\n", "doomed.txt": "x\n"})
+    mine = project / ("b.txt" if deed == "made" else "shared.txt")
+
+    def act() -> None:
+        if deed != "made":
+            mine.unlink()
+        if deed == "replaced by a directory":
+            mine.mkdir()
+        elif deed != "deleted":
+            mine.write_text("the person's\n")
+
+    meanwhile.before("a/1/worker", 2, act)
+    parts = [
+        worker(
+            "a",
+            {
+                "calls": [
+                    calls("write_file", path="a.txt", content="a\n"),
+                    calls("write_file", path="b.txt", content="b\n"),
+                    calls("write_file", path="shared.txt", content="new\n"),
+                    calls("delete_file", path="doomed.txt"),
+                ]
+            },
+            "Done.",
+        )
+    ]
+
+    journey = await travel(project, TASK, parts, apply="auto")
+
+    assert meanwhile.done == 1
+    assert journey.statuses == {"a": "completed"}
+    assert journey.ending.applied == ()
+    [conflict] = journey.ending.conflicts
+    assert conflict.startswith(mine.name)
+    assert not (project / "a.txt").exists()
+    assert (project / "doomed.txt").exists()
+    if deed in ("edited", "made"):
+        assert mine.read_text() == "the person's\n"
+    assert mine.name in journey.report
+    assert [name for name in journey.facts.branches if name.startswith("mimir/")]
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_an_edit_of_an_untouched_file_is_kept_beside_the_result(
+    tmp_path: Path, meanwhile: Meanwhile
+):
+    project = start(tmp_path, {**README, "notes.txt": "old\n"})
+    meanwhile.before("a/1/worker", 2, lambda: write_files(project, {"notes.txt": "mine\n"}))
+
+    journey = await travel(project, TASK, WROTE, apply="auto")
+
+    assert meanwhile.done == 1
+    assert journey.ending.applied == ("a.txt",)
+    assert (project / "notes.txt").read_text() == "mine\n"
+    assert (project / "a.txt").read_text() == "a\n"
+
+
+# Shapes.
+
+
+def detached(where: Path) -> Path:
+    project = make_project(where)
+    write_files(project, {"README.md": "# Two\n"})
+    git(project, "commit", "--quiet", "--all", "--message", "Two")
+    git(project, "checkout", "--quiet", "--detach", "HEAD~1")
+    return project
+
+
+def unborn(where: Path) -> Path:
+    where.mkdir()
+    git(where, "init", "--quiet")
+    write_files(where, CALCULATOR)
+    return where
+
+
+def plain(where: Path) -> Path:
+    write_files(where, CALCULATOR)
+    return where
+
+
+def empty(where: Path) -> Path:
+    where.mkdir()
+    return where
+
+
+def part_of_a_repository(where: Path) -> Path:
+    top = make_project(where, {"other/README.md": "# Other\n"})
+    write_files(top / "here", CALCULATOR)
+    git(top, "add", "--all")
+    git(top, "commit", "--quiet", "--message", "Here")
+    return top / "here"
+
+
+def shallow(where: Path) -> Path:
+    source = detached(where.with_name("source"))
+    git(source, "checkout", "--quiet", "main")
+    git(where.parent, "clone", "--quiet", "--depth=1", f"file://{source}", str(where))
+    return where
+
+
+def with_submodule(where: Path) -> Path:
+    library = make_project(where.with_name("library"), {"lib.py": "X = 1\n"})
+    project = make_project(where)
+    allowed = ("-c", "protocol.file.allow=always")
+    git(project, *allowed, "submodule", "--quiet", "add", str(library), "vendor/lib")
+    git(project, "commit", "--quiet", "--message", "Library")
+    return project
+
+
+def linked_work_tree(where: Path) -> Path:
+    main = make_project(where.with_name("main"))
+    git(main, "worktree", "add", "--quiet", str(where), "-b", "beside")
+    return where
+
+
+def with_failing_hooks(where: Path) -> Path:
+    project = make_project(where)
+    for name in (
+        *("pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-checkout"),
+        *("reference-transaction", "post-index-change", "pre-receive", "update", "post-merge"),
+    ):
+        hook = project / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{where.with_name('hook-ran')}'\nexit 1\n")
+        hook.chmod(0o755)
+    return project
+
+
+def with_hostile_settings(where: Path) -> Path:
+    """A repository whose own settings would run programs, sign, or change bytes."""
+    project = make_project(where)
+    witness = where.with_name("hook-ran")
+    for name, value in {
+        "core.fsmonitor": f"touch '{witness}'",
+        "core.autocrlf": "true",
+        "commit.gpgSign": "true",
+        "gpg.program": "/bin/false",
+        "filter.evil.clean": f"touch '{witness}'",
+        "filter.evil.smudge": f"touch '{witness}'",
+        "diff.external": f"touch '{witness}'",
+        "merge.conflictStyle": "diff3",
+    }.items():
+        git(project, "config", name, value)
+    (project / ".git/info/attributes").write_text("* filter=evil diff=evil\n")
+    return project
+
+
+SHAPES: list[Callable[[Path], Path]] = [
+    detached,
+    unborn,
+    plain,
+    empty,
+    part_of_a_repository,
+    shallow,
+    with_submodule,
+    linked_work_tree,
+    with_failing_hooks,
+    with_hostile_settings,
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+async def test_a_project_of_any_shape_gets_its_result(
+    shape: Callable[[Path], Path], tmp_path: Path
+):
+    project = shape(tmp_path / "project")
+    before = listing(project)
+    refs = refs_of(project)
+    parts = [worker("a", shell("git log --oneline -1; ls"), writes("a.txt", "a\n"), "Done.")]
+
+    journey = await travel(project, TASK, parts, apply="auto")
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.ending.exit_code == 0, journey.report
+    assert (project / "a.txt").read_bytes() == b"a\n"
+    assert {k: v for k, v in listing(project).items() if k in before} == before
+    assert {k: v for k, v in refs_of(project).items() if "mimir/" not in k} == refs
+    assert not (tmp_path / "hook-ran").exists()
+    assert invariants.broken(journey.facts, Outside(before=before)) == []
+
+
+def refs_of(project: Path) -> dict[str, str]:
+    """Return the refs of a person's repository, and where it stands."""
+    if not any((place / ".git").exists() for place in (project, project.parent)):
+        return {}
+    said = git(project, "for-each-ref", "--format=%(refname) %(objectname)")
+    head = (project / ".git/HEAD").read_text() if (project / ".git").is_dir() else ""
+    return {"HEAD": head, **dict(line.split(" ") for line in said.splitlines())}
+
+
+async def test_a_person_may_collect_garbage_and_amend_during_the_run(
+    tmp_path: Path, meanwhile: Meanwhile
+):
+    project = start(tmp_path, CALCULATOR)
+    write_files(project, {"dirty.txt": "uncommitted\n"})
+
+    def act() -> None:
+        git(project, "commit", "--quiet", "--amend", "--message", "Otherwise")
+        git(project, "reflog", "expire", "--expire=now", "--all")
+        git(project, "gc", "--quiet", "--prune=now")
+
+    meanwhile.before("a/1/worker", 1, act)
+    meanwhile.before("b/1/qc", 1, act)
+    parts = [
+        worker("a", shell("git show --stat HEAD && cat dirty.txt calc.py"), *wrote("a")["turns"]),  # type: ignore[misc]
+        wrote("b"),
+    ]
+
+    journey = await travel(project, plan(step("a"), step("b", "a")), parts, apply="auto")
+
+    assert meanwhile.done == 2
+    assert journey.ending.exit_code == 0
+    assert "exit code 0" in str(journey.facts.tool_calls("a")[0]["valueJson"])
+    assert journey.ending.applied == ("a.txt", "b.txt")
+    assert invariants.broken(journey.facts) == []
+
+
+# Names.
+
+NAMES = [
+    b"with space.txt",
+    b"with\nnewline.txt",
+    b'with\ttab and "quotes".txt',
+    b"-leading-dash.txt",
+    b"latin-\xe9\xff.txt",
+    "snow ☃ man.txt".encode(),
+    b":(exclude)magic.txt",
+    b"*star?.txt",
+    b"deep \xff dir/in side.txt",
+    b"\x1b[31mred.txt",
+]
+
+
+def write_names(project: Path) -> None:
+    for number, name in enumerate(NAMES):
+        path = os.fsencode(project) + b"/" + name
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120  bytes
+        with open(path, "wb") as file:  # noqa: PTH123  bytes
+            file.write(b"%d\n" % number)
+
+
+@pytest.mark.parametrize("tracked", [True, False], ids=["tracked", "untracked"])
+async def test_names_of_any_bytes_survive(tracked: bool, tmp_path: Path):
+    project = start(tmp_path)
+    write_names(project)
+    if tracked:
+        git(project, "add", "--all")
+        git(project, "commit", "--quiet", "--message", "Names")
+    before = listing(project)
+    edit_all = 'for f in *.txt; do printf more >> "./$f"; done; ls | wc -l'
+    parts = [
+        worker(
+            "a",
+            {"calls": [calls("list_files", glob="**"), calls("grep", pattern=".")]},
+            {"calls": [calls("read_file", path="with space.txt")]},
+            shell(edit_all),
+            writes("a.txt", "a\n"),
+            shell("rm ./latin* && mv './with space.txt' \"$(printf 'moved\\377')\""),
+            "Every name was used.",
+        )
+    ]
+
+    journey = await travel(project, plan(step("a", estimated_tool_calls=10)), parts, apply="auto")
+
+    assert journey.ending.exit_code == 0, journey.report
+    there = set(os.listdir(os.fsencode(project)))  # noqa: PTH208  bytes
+    assert b"latin-\xe9\xff.txt" not in there
+    assert b"moved\xff" in there
+    assert (project / "with\nnewline.txt").read_text() == "1\nmore"
+    assert (project / "snow ☃ man.txt").read_text() == "5\nmore"
+    assert "\x1b" not in journey.report
+    del before
+    assert invariants.broken(journey.facts) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"two words", b"line\nend", b"caf\xe9", "ünï ☃".encode(), b'it\'s "$HOME" `x`', b"a:b,c"],
+    ids=["space", "newline", "latin", "unicode", "quotes", "colon"],
+)
+async def test_a_project_directory_of_any_name_is_worked_on(name: bytes, tmp_path: Path):
+    project = tmp_path / os.fsdecode(name)
+    make_project(project, CALCULATOR)
+    tests = check("python", "-m", "pytest", "-q", kind="hold", id="suite")
+    task = step("a", checks=(holds("a.txt", "^a$"), tests))
+
+    journey = await travel(project, plan(task), WROTE, apply="auto")
+
+    assert journey.ending.exit_code == 0, journey.report
+    assert (project / "a.txt").read_text() == "a\n"
+    assert invariants.broken(journey.facts) == []
