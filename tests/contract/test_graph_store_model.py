@@ -1,6 +1,7 @@
 """Any sequence of transactions leaves a store as it leaves the simplest graph there is."""
 
 import asyncio
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,8 +19,9 @@ from hypothesis.stateful import (
 
 from mimir.errors import StoreError
 from tests.support.clock import FrozenClock
+from tests.support.environment import MODEL_BOUNDS
 from tests.support.graph_model import GraphModel
-from tests.support.stores import KINDS
+from tests.support.stores import EACH_KIND, KINDS
 
 NO_SHRINKING = (Phase.explicit, Phase.generate)
 """It takes minutes over a real store."""
@@ -200,7 +202,17 @@ def _on_model(model, step):
             return model.link(type, source, target) or StoreError
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+def bounds(kind: str) -> tuple[int, int]:
+    """Return (histories, steps): a few in each `make test`, as many as are asked for in a campaign."""
+    asked = os.environ.get(MODEL_BOUNDS)
+    if asked:
+        histories, steps = asked.split("x")
+        return int(histories), int(steps)
+    return (50, 15) if kind == "sqlite" else (8, 12)
+
+
+@pytest.mark.timeout(0 if os.environ.get(MODEL_BOUNDS) else 120)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
     machine = type("Machine", (StoreMachine,), {"kind": kind})
 
@@ -209,7 +221,7 @@ def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
     )
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_any_question_is_answered_as_by_the_simplest_graph(kind, tmp_path):
     with asyncio.Runner() as runner:
         store = KINDS[kind](tmp_path, FrozenClock())

@@ -57,8 +57,6 @@ class GraphModel:
         rows.sort(key=lambda r: r["id"])
         for name in reversed(order):
             rows.sort(key=lambda r, n=name: _rank(r.get(n.lstrip("-"))), reverse=name[0] == "-")
-            if name[0] == "-":  # a reversed sort must keep ties in id order
-                rows = _ties_by_id(rows, name[1:])
         return rows[:limit]
 
     def reach(self, id, types, direction, depth) -> list[str]:
@@ -115,10 +113,3 @@ def _kind(value: object) -> str:
 
 def _rank(value: object) -> tuple[int, object]:
     return (0, 0) if value is None else (1, value)
-
-
-def _ties_by_id(rows, name):
-    groups: dict[object, list] = {}
-    for row in rows:
-        groups.setdefault(_rank(row.get(name)), []).append(row)
-    return [row for group in groups.values() for row in sorted(group, key=lambda r: r["id"])]

@@ -5,14 +5,28 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
 from mimir.domain.clock import Clock
 from mimir.store.protocol import GraphStore, Row
 from mimir.store.sqlite import SqliteStore
 
 KINDS: Mapping[str, Callable[[Path, Clock], GraphStore]] = {
+    "neo4j": lambda room, clock: _in_neo4j(room, clock),
     "sqlite": lambda room, clock: SqliteStore(room / ".mimir" / "mimir.db", clock),
 }
 """Name → a store over this room; two stores made over one room are the same store seen by two processes."""
+
+EACH_KIND = [
+    pytest.param(kind, marks=[pytest.mark.neo4j] if kind == "neo4j" else []) for kind in KINDS
+]
+"""For tests that every store must pass."""
+
+
+def _in_neo4j(room: Path, clock: Clock) -> GraphStore:
+    from tests.support.neo4j_servers import store_over  # the driver takes a third of a second
+
+    return store_over(room, clock)
 
 
 @contextlib.asynccontextmanager

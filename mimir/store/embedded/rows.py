@@ -278,8 +278,12 @@ class SqliteOps(SqliteReads):
             self._run("INSERT INTO texts(node, name, value) VALUES (?, ?, ?)", (key, name, text))
 
     def _forget(self, key: int, names: Sequence[str]) -> int:
-        sql = "DELETE FROM texts WHERE node = ? AND name IN (SELECT value FROM json_each(?))"
-        return self._run(sql, (key, json.dumps(names))).rowcount
+        """Remove those of these texts that are kept apart; how many there were."""
+        kept = self._run("SELECT name FROM texts WHERE node = ?", (key,)).fetchall()
+        gone = {cast("str", name) for (name,) in kept} & set(names)
+        for name in gone:
+            self._run("DELETE FROM texts WHERE node = ? AND name = ?", (key, name))
+        return len(gone)
 
     def _index(self, label: str, key: int, new: Mapping[str, Value]) -> None:
         """Keep the full-text index equal to the searched property."""

@@ -1,0 +1,277 @@
+"""What every store must answer: finding, counting, edges, search."""
+
+import pytest
+
+from mimir.errors import StoreError
+from mimir.store.schema import Edge, Label
+from tests.support.small_graphs import diamond, found, notes, six
+from tests.support.stores import ids, put
+
+# Finding
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, "abcdef"),
+        ({"runId": "r"}, "abcd"),
+        ({"runId": "r", "status": "pending"}, "ab"),
+        ({"runId": None}, "f"),
+        ({"status": None}, "ef"),
+        ({"text": None}, "d"),
+        ({"status": ("in", ["pending", "done", "x"])}, "abcd"),
+        ({"status": ("in", ("pending",))}, "ab"),
+        ({"status": ("in", {"done"})}, "cd"),
+        ({"status": ("in", [])}, ""),
+        ({"status": ("in", [None, "done"])}, "cdef"),
+        ({"status": ("!=", "pending")}, "cdef"),
+        ({"status": ("!=", None)}, "abcd"),
+        ({"text": ("!=", "m")}, "bcdef"),
+        ({"text": ("!=", "z" * 3000)}, "abdef"),
+        ({"text": ("!=", None)}, "abcef"),
+        ({"text": ("in", ["m", "z" * 3000, "q" * 2000])}, "ac"),
+        ({"seq": (">", 2)}, "cef"),
+        ({"seq": (">=", 2), "runId": "r"}, "bc"),
+        ({"seq": ("<", 2.5)}, "ab"),
+        ({"seq": ("in", [1, 6.0, 7])}, "af"),
+        ({"n": 5}, "ab"),
+        ({"n": 5.0}, "ab"),
+        ({"n": "5"}, "d"),
+        ({"n": True}, "e"),
+        ({"n": 1}, "f"),
+        ({"n": (">", 1)}, "abc"),
+        ({"n": ("<=", "5")}, "d"),
+        ({"n": ("in", [7, "5", True])}, "cde"),
+        ({"ok": True}, "a"),
+        ({"ok": False}, "b"),
+        ({"ok": ("!=", True)}, "bcdef"),
+        ({"ok": 1}, ""),
+        ({"tags": ["x"]}, "a"),
+        ({"tags": []}, "e"),
+        ({"tags": '["x"]'}, ""),
+        ({"text": '["x"]'}, "e"),
+        ({"tags": (">", "[")}, ""),
+        ({"text": (">", "m")}, "c"),
+        ({"text": ("<", "a")}, "ef"),
+        ({"status": True}, ""),
+        ({"seq": "1"}, ""),
+        ({"id": "a"}, "a"),
+        ({"id": ("in", ["c", "a", "zz"])}, "ac"),
+        ({"id": (">", "d")}, "ef"),
+        ({"nowhere": "x"}, ""),
+        ({"nowhere": None}, "abcdef"),
+        ({"runId": "r", "seq": (">", 0), "n": 5, "ok": False}, "b"),
+    ],
+)  # fmt: skip
+async def test_find_returns_what_matches_all_conditions(store, where, expected):
+    await six(store)
+
+    assert "".join(await ids(store, "Task", where)) == expected
+    assert sum(
+        (await store.read(lambda reads: reads.counts("Task", "status", where))).values()
+    ) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("order", "limit", "expected"),
+    [
+        ((), None, "abcdef"),
+        (("id",), 2, "ab"),
+        (("-id",), 2, "fe"),
+        (("seq",), None, "dabcef"),
+        (("-seq",), None, "fecbad"),
+        (("status", "-seq"), None, "fecdba"),
+        (("-status", "seq"), None, "abdcef"),
+        (("runId",), None, "fabcde"),
+        (("text",), None, "dfebac"),
+        (("-text",), 3, "cab"),
+        (("seq",), 0, ""),
+        (("seq",), 100, "dabcef"),
+    ],
+)  # fmt: skip
+async def test_order_puts_missing_first_and_ties_by_id(store, order, limit, expected):
+    await six(store)
+
+    assert "".join(await ids(store, "Task", {}, order=order, limit=limit)) == expected
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"a b": 1}, {"a') OR 1=1 --": 1}, {"a": ("like", "%")}, {"a": ("in", "text")}, {"a": ("<", None)},
+        {"a": ("<", True)}, {"a": (">", ["x"])}, {"a": (1, 2, 3)}, {"a": {"b": 1}}, {"a": 2**64}, {"a": ()},
+    ],
+)  # fmt: skip
+async def test_condition_that_is_none_is_refused(store, where):
+    with pytest.raises(StoreError):
+        await store.read(lambda reads: reads.find("Task", where))
+    with pytest.raises(StoreError):
+        await store.read(lambda reads: reads.find("Task", {}, order=["a') --"]))
+
+
+async def test_thousands_of_options_are_one_condition(store):
+    await put(store, "Task", *({"id": f"t{i:05d}", "status": f"s{i}"} for i in range(3000)))
+
+    many = [f"s{i}" for i in range(0, 40_000, 2)]
+
+    assert len(await ids(store, "Task", {"status": ("in", many)})) == 1500
+    everyone = [f"t{i:05d}" for i in range(3000)]
+    assert len(await store.read(lambda reads: reads.labels_of(everyone))) == 3000
+
+
+async def test_counts_are_by_the_value_as_text(store):
+    await six(store)
+
+    async def counts(by, where):
+        return await store.read(lambda reads: reads.counts("Task", by, where))
+
+    assert await counts("status", {}) == {"pending": 2, "done": 2, "": 2}
+    assert await counts("ok", {}) == {"true": 1, "false": 1, "": 4}
+    assert await counts("seq", {"runId": "r"}) == {"1": 1, "2": 1, "3": 1, "": 1}
+    assert await counts("runId", {"status": "nothing"}) == {}
+    assert await counts("text", {"id": "c"}) == {"z" * 3000: 1}
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    ("id", "types", "direction", "expected"),
+    [
+        ("d", ["DEPENDS_ON"], "out", "bc"),
+        ("a", ["DEPENDS_ON"], "in", "abc"),
+        ("b", ["DEPENDS_ON"], "both", "ad"),
+        ("b", [], "both", "adr"),
+        ("b", ["HAS_TASK"], "in", "r"),
+        ("r", ["HAS_TASK", "DEPENDS_ON"], "out", "abcd"),
+        ("x", [], "both", ""),
+        ("nobody", [], "both", ""),
+    ],
+)
+async def test_neighbours_are_one_edge_away(store, id, types, direction, expected):
+    await diamond(store)
+
+    assert (
+        "".join(await store.read(lambda reads: reads.neighbours(id, types, direction))) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("id", "types", "direction", "depth", "expected"),
+    [
+        ("d", ["DEPENDS_ON"], "out", None, "abc"),
+        ("d", ["DEPENDS_ON"], "out", 1, "bc"),
+        ("d", ["DEPENDS_ON"], "out", 0, ""),
+        ("a", ["DEPENDS_ON"], "in", None, "bcd"),
+        ("b", ["DEPENDS_ON"], "both", 2, "acd"),
+        ("b", [], "both", 2, "acdr"),
+        ("r", [], "in", None, ""),
+        ("nobody", [], "both", None, ""),
+    ],
+)
+async def test_reach_goes_breadth_first_and_ends_in_cycles(
+    store, id, types, direction, depth, expected
+):
+    await diamond(store)
+    await store.write(lambda ops: ops.link("DEPENDS_ON", [("a", "d")]) if depth is None else None)
+
+    assert (
+        "".join(await store.read(lambda reads: reads.reach(id, types, direction, depth)))
+        == expected
+    )
+
+
+async def test_reach_over_a_long_chain_is_whole(store):
+    await put(store, "Task", *({"id": f"t{i:04d}"} for i in range(1500)))
+    await store.write(
+        lambda ops: ops.link("DEPENDS_ON", [(f"t{i:04d}", f"t{i + 1:04d}") for i in range(1499)])
+    )
+
+    assert (
+        len(await store.read(lambda reads: reads.reach("t0000", ["DEPENDS_ON"], "out", None)))
+        == 1499
+    )
+
+
+async def test_edges_among_are_those_with_both_ends(store):
+    await diamond(store)
+
+    found = await store.read(lambda reads: reads.edges_among(["d", "b", "r", "nobody"]))
+
+    assert found == [("d", "DEPENDS_ON", "b"), ("r", "HAS_TASK", "b"), ("r", "HAS_TASK", "d")]
+
+
+async def test_link_is_idempotent_and_needs_both_ends(store):
+    await diamond(store)
+    before = await store.read(lambda reads: list(reads.dump()))
+
+    await store.write(lambda ops: ops.link("DEPENDS_ON", [("b", "a"), ("b", "a")]))
+    for pair in (("a", "nobody"), ("nobody", "a")):
+        with pytest.raises(StoreError, match="nobody"):
+            await store.write(lambda ops, p=pair: ops.link("DEPENDS_ON", [("c", "b"), p]))
+    with pytest.raises(StoreError, match="edge"):
+        await store.write(lambda ops: ops.link("LIKES", [("a", "b")]))
+
+    assert await store.read(lambda reads: list(reads.dump())) == before
+
+
+async def test_every_label_and_edge_of_the_schema_can_be_stored(store):
+    for label in Label:
+        await put(store, label, {"id": f"n/{label.value}", "name": label.value})
+    for edge in Edge:
+        await store.write(lambda ops, e=edge: ops.link(e, [("n/Run", "n/Task")]))
+
+    assert len(await store.read(lambda reads: reads.edges_among(["n/Run", "n/Task"]))) == len(Edge)
+
+
+# Search
+
+
+async def test_search_finds_words_best_first(store):
+    await notes(store)
+
+    hits = await store.read(lambda reads: reads.search("Memory", "lexer parser", 10))
+
+    assert [id for id, _ in hits] == ["m3", "m1"]
+    assert hits[0][1] > hits[1][1]
+    assert await found(store, "backoff") == ["m2"]
+    assert await found(store, "parser", limit=1) in (["m1"], ["m3"])
+    assert await found(store, "parser", limit=0) == []
+    assert await found(store, "quantum") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"', "'", "*", "parser*nothing(", "NOT", "AND OR NEAR", "a NEAR/2 b", "text:parser -x", "{text} : y", "^",
+        "(", ")", "parser AND (", '"parser', "col:", "\0", "\ud800", "💥", "_", "%", "`", "$x", "~~~", "x" * 100_000,
+        " ".join(f"w{i}" for i in range(20_000)), "", " \n\t",
+    ],
+)  # fmt: skip
+async def test_search_text_is_data_and_never_query_syntax(store, text):
+    await notes(store)
+
+    hits = await store.read(lambda reads: reads.search("Memory", text, 10))
+
+    assert {id for id, _ in hits} <= {"m1", "m2", "m3"}
+    if "parser" in text:
+        assert {"m1", "m3"} <= {id for id, _ in hits}
+
+
+async def test_search_follows_changes(store):
+    await notes(store)
+    await store.write(lambda ops: ops.patch("Memory", "m1", {"text": "wombat " + "long " * 500}))
+    await store.write(lambda ops: ops.delete("Memory", ["m2"]))
+    await store.write(lambda ops: ops.patch("Memory", "m3", {"text": None}))
+
+    assert await found(store, "wombat") == ["m1"]
+    assert await found(store, "parser backoff") == []
+
+    await store.write(lambda ops: ops.patch("Memory", "m3", {"state": "accepted"}))
+    await put(store, "Memory", {"id": "m3", "text": "parser again"})
+    assert await found(store, "parser") == ["m3"]
+
+
+async def test_label_without_text_cannot_be_searched(store):
+    with pytest.raises(StoreError, match="Call"):
+        await store.read(lambda reads: reads.search("Call", "x", 5))

@@ -1,0 +1,277 @@
+"""What every store must keep: all or nothing, one view, no lost update, nothing forgotten."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mimir.errors import StoreError
+from tests.support.small_graphs import diamond, found, notes, six
+from tests.support.stores import KINDS, ids, opened, put
+
+# Transactions
+
+
+async def test_work_that_raises_leaves_nothing_behind(store):
+    await put(store, "Memory", {"id": "m", "text": "wombat"})
+    await put(store, "Task", {"id": "a"}, {"id": "b"})
+    before = await store.read(lambda reads: list(reads.dump()))
+
+    def work(ops):
+        ops.upsert("Task", [{"id": "c", "text": "t" * 5000}])
+        ops.link("DEPENDS_ON", [("a", "b")])
+        ops.patch("Memory", "m", {"text": "koala"})
+        ops.patch_if("Task", "a", {}, {"x": 1})
+        ops.delete("Task", ["b"])
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await store.write(work)
+
+    assert await store.read(lambda reads: list(reads.dump())) == before
+    assert await found(store, "wombat") == ["m"]
+    assert await found(store, "koala") == []
+
+
+async def test_failing_job_takes_no_other_job_with_it(store):
+    def bad(ops):
+        ops.upsert("Task", [{"id": "bad"}])
+        raise ValueError("bad")
+
+    jobs = [
+        store.write(bad if i % 3 == 0 else lambda ops, i=i: ops.upsert("Task", [{"id": f"g{i}"}]))
+        for i in range(30)
+    ]
+    ended = await asyncio.gather(*jobs, return_exceptions=True)
+
+    assert [isinstance(e, ValueError) for e in ended] == [i % 3 == 0 for i in range(30)]
+    assert len(await ids(store, "Task", {})) == 20
+
+
+async def test_work_sees_what_it_wrote(store):
+    def work(ops):
+        ops.upsert("Task", [{"id": "a", "runId": "r"}, {"id": "b", "runId": "r"}])
+        ops.link("DEPENDS_ON", [("a", "b")])
+        ops.patch("Task", "a", {"status": "done"})
+        return (
+            ops.find("Task", {"runId": "r", "status": "done"}),
+            ops.neighbours("a", [], "out"),
+            ops.get("Task", "b"),
+        )
+
+    assert await store.write(work) == (
+        [{"id": "a", "runId": "r", "status": "done"}],
+        ["b"],
+        {"id": "b", "runId": "r"},
+    )
+
+
+async def test_write_returns_what_the_work_returned(store):
+    assert await store.write(lambda ops: 42) == 42
+    assert await store.read(lambda reads: "view") == "view"
+
+
+async def test_time_stands_still_within_a_transaction(store, frozen_clock):
+    def work(ops):
+        first = ops.now()
+        frozen_clock.advance(5)
+        return first, ops.now()
+
+    first, second = await store.write(work)
+    later = await store.read(lambda reads: reads.now())
+
+    assert first == second < later
+    assert len(first) == len(later) == len("2030-01-02T03:04:05.000000Z")
+
+
+async def test_read_is_one_view_while_others_write(store):
+    await put(store, "Task", {"id": "a", "n": 1}, {"id": "b", "n": 1})
+    reading, written = threading.Event(), threading.Event()
+
+    def slow(reads):
+        first = reads.get("Task", "a")["n"]
+        reading.set()
+        assert written.wait(20)
+        return first, reads.get("Task", "b")["n"], len(reads.find("Task", {}))
+
+    view = asyncio.ensure_future(store.read(slow))
+    await asyncio.to_thread(reading.wait, 20)
+    await put(store, "Task", {"id": "a", "n": 2}, {"id": "b", "n": 2}, {"id": "c", "n": 2})
+    after = await store.read(lambda reads: len(reads.find("Task", {})))
+    written.set()
+
+    assert await view in [(1, 1, 2), (2, 2, 3)]
+    assert after == 3
+
+
+async def test_several_reads_run_at_once(store):
+    meeting = threading.Barrier(3, timeout=20)
+
+    places = await asyncio.gather(*(store.read(lambda _: meeting.wait()) for _ in range(3)))
+
+    assert sorted(places) == [0, 1, 2]
+
+
+async def test_read_sees_the_write_that_came_before_it(store):
+    for n in range(50):
+        await put(store, "Task", {"id": "a", "n": n})
+        assert (await store.read(lambda reads: reads.get("Task", "a")))["n"] == n
+
+
+async def test_verbs_of_an_ended_transaction_are_refused(store):
+    kept = []
+    await store.write(kept.append)
+    await store.read(kept.append)
+    ops, reads = kept
+
+    for verb in (
+        lambda: ops.upsert("Task", [{"id": "x"}]),
+        lambda: reads.get("Task", "x"),
+        lambda: next(reads.dump()),
+    ):
+        with pytest.raises(StoreError, match="over"):
+            verb()
+
+
+async def test_cancelled_writer_leaves_the_transaction_to_finish(store):
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(ops):
+        started.set()
+        assert go_on.wait(20)
+        ops.upsert("Task", [{"id": "x"}])
+
+    writing = asyncio.ensure_future(store.write(slow))
+    await asyncio.to_thread(started.wait, 20)
+    waiting = asyncio.ensure_future(put(store, "Task", {"id": "y"}))
+    await asyncio.sleep(0)
+    writing.cancel()
+    waiting.cancel()
+    ended = await asyncio.gather(writing, waiting, return_exceptions=True)
+    go_on.set()
+    await store.write(lambda ops: None)
+
+    assert [type(e) for e in ended] == [asyncio.CancelledError] * 2
+    assert await ids(store, "Task", {}) == ["x", "y"]
+
+
+async def test_cancelled_writer_whose_work_fails_leaves_no_complaint(store):
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(ops):
+        started.set()
+        assert go_on.wait(20)
+        raise ValueError("nobody listens")
+
+    writing = asyncio.ensure_future(store.write(slow))
+    await asyncio.to_thread(started.wait, 20)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    go_on.set()
+
+    assert await store.write(lambda ops: 1) == 1
+
+
+# Races
+
+
+async def test_one_of_many_tasks_wins_each_compare_and_set(store):
+    await put(
+        store, "Task", *({"id": f"t{i}", "status": "pending", "version": 0} for i in range(20))
+    )
+    wins = []
+
+    async def racer(name):
+        for i in range(20):
+            won = await store.write(
+                lambda ops, i=i: ops.patch_if(
+                    "Task", f"t{i}", {"status": "pending"}, {"status": "held", "lockedBy": name}
+                )
+            )
+            if won:
+                wins.append((f"t{i}", won["lockedBy"], won["version"]))
+
+    await asyncio.gather(*(racer(f"w{n}") for n in range(8)))
+
+    rows = await store.read(lambda reads: reads.find("Task", {}))
+    assert sorted(wins) == sorted((r["id"], r["lockedBy"], 1) for r in rows)
+
+
+async def test_two_doors_to_one_store_lose_no_update(store, second):
+    await put(store, "Run", {"id": "r", "n": 0})
+
+    def add(ops):
+        while True:
+            row = ops.get("Run", "r")
+            if ops.patch_if("Run", "r", {"n": row["n"]}, {"n": row["n"] + 1}):
+                return
+
+    async with second() as other:
+        await asyncio.gather(*(door.write(add) for _ in range(40) for door in (store, other)))
+
+        assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 80
+        assert (await other.read(lambda reads: reads.get("Run", "r")))["n"] == 80
+
+
+# Life
+
+
+async def test_init_is_idempotent_and_what_was_committed_stays(store, second):
+    await put(store, "Task", {"id": "a", "text": "t" * 3000})
+    await store.init()
+
+    async with second() as again:
+        assert await ids(again, "Task", {}) == ["a"]
+    await store.close()
+    async with second() as again:
+        assert (await again.read(lambda reads: reads.get("Task", "a")))["text"] == "t" * 3000
+
+
+async def test_closed_store_says_so(store):
+    await store.close()
+    await store.close()
+
+    with pytest.raises(StoreError, match="not open"):
+        await store.write(lambda ops: None)
+    with pytest.raises(StoreError, match="not open"):
+        await store.read(lambda reads: None)
+
+
+async def test_close_finishes_what_waits(store, second):
+    jobs = [asyncio.ensure_future(put(store, "Task", {"id": f"t{i}"})) for i in range(30)]
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.gather(*jobs)
+
+    async with second() as again:
+        assert len(await ids(again, "Task", {})) == 30
+
+
+async def test_dump_holds_everything_in_a_fixed_order_and_makes_the_same_store(
+    store, tmp_path, frozen_clock, request
+):
+    await diamond(store)
+    await six(store)
+    await notes(store)
+    whole = await store.read(lambda reads: list(reads.dump()))
+
+    nodes = [entry for entry in whole if len(entry) == 2]
+    edges = [entry for entry in whole if len(entry) == 3]
+    assert whole == nodes + edges
+    assert [(label, row["id"]) for label, row in nodes] == sorted(
+        (label, row["id"]) for label, row in nodes
+    )
+    assert [(t, s, d) for s, t, d in edges] == sorted((t, s, d) for s, t, d in edges)
+
+    def load(ops):
+        for label, row in nodes:
+            ops.upsert(label, [row])
+        for source, type, target in edges:
+            ops.link(type, [(source, target)])
+
+    make = KINDS[request.node.callspec.params["store"]]
+    async with opened(make(tmp_path / "copy", frozen_clock)) as copy:
+        await copy.write(load)
+        assert await copy.read(lambda reads: list(reads.dump())) == whole
+        assert await found(copy, "lexer") == ["m3"]
