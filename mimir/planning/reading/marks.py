@@ -264,7 +264,13 @@ _WEAK_SLUG = re.compile(
 )
 
 
+_LAST_ID = re.compile(r"(.*\S)\s*[(\[]`?((?:task[-_\s])\d(?:[\w.\-]*\w)?)`?[)\]]$", re.IGNORECASE)
+
+
 def _weak_head(text: str) -> TaskHead | None:
+    last = _LAST_ID.match(text) if text.endswith((")", "]")) else None
+    if last:
+        return TaskHead(folded_task(last[2].replace(" ", "-")), last[1], False)
     number = _WEAK_NUMBER.match(text)
     if number:
         return TaskHead(f"task-{number[1]}", number[2].strip(), False)
@@ -279,15 +285,16 @@ def folded_task(id: str) -> str:
     return f"task{id[4:]}" if re.match(r"Task[-_]\d", id) else id
 
 
+_ONLY_BOLD = re.compile(r"\*\*([^*]+(?:\*[^*]+)*)\*\*\s*[:：]?\s*(?:\([^()]*\))?$")
+
+
 def pseudo_heading(line: str) -> Heading | None:
-    """Return the heading that a line of nothing but bold text stands for; its level is below all others."""
-    text = line.strip()
-    if not text.startswith("**") or len(text) > 300:
+    """Return the heading that a line of nothing but bold text stands for, also as a list item; its level is below all others."""
+    if "**" not in line or len(line) > 300:
         return None
-    inner = text[2:].rstrip(":：").removesuffix("**")
-    if "**" in inner or text.count("**") != 2:
-        return None
-    return Heading(7, clean(inner))
+    marker = _MARKER.match(line)
+    match = _ONLY_BOLD.match(line.rstrip(), marker.end() if marker else 0)
+    return Heading(7, clean(match[1].rstrip(":："))) if match else None
 
 
 def is_task_start(line: str) -> bool:
