@@ -220,7 +220,7 @@ async def open(project: Path, loaded: Loaded, *, create: bool = True) -> AsyncGe
     await store.init()
     endpoints = _endpoints(settings, clock)
     owners, owner = (
-        Owners(room / "owners"),
+        Owners(room / "work" / "owners"),
         f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
     )
     owners.live(owner)
@@ -240,6 +240,7 @@ def _prepare(room: Path, *, create: bool) -> None:
             next_step='Start with: mimir chain "what you want"',
         )
     room.mkdir(mode=0o700, exist_ok=True)
+    (room / "work").mkdir(mode=0o700, exist_ok=True)
     ignore = room / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
@@ -294,7 +295,7 @@ async def _parts(
 
         return Agentinator(
             project=project,
-            library=Library(project, room / "locks"),
+            library=Library(project, room / "work" / "locks"),
             open_model=model,
             asking=Asking(
                 model=choices["agentinator"].model,

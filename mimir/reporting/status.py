@@ -73,6 +73,7 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
         "plan": fields.text(row, "planPath"),
         "reason": fields.text(row, "pauseReason"),
         "message": fields.text(row, "pauseMessage"),
+        "apply": _apply(row),
         "seal": fields.text(row, "seal") if shown in RUN_ENDED else "",
         "started": fields.text(row, "createdAt"),
         "elapsed_seconds": _elapsed(row, shown, now),
@@ -82,6 +83,12 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
         "max_tokens": row.get("maxTokens"),
         "tasks": [_task(r, look) for r in rows],
     }
+
+
+def _apply(row: Row) -> object:
+    """Return how the result is brought into the person's files, as the run was begun with."""
+    pinned = fields.mapping(row, "settingsJson").get("run")
+    return cast("Mapping[str, object]", pinned).get("apply") if isinstance(pinned, dict) else None
 
 
 def _task(row: Row, look: _Look) -> dict[str, object]:

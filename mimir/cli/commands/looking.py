@@ -129,7 +129,7 @@ def orientation(session: Session) -> int:
     shape = {
         "schema": 1,
         "store": loaded.settings.store or STORE,
-        "model": loaded.settings.llm.model,
+        "model": _model(loaded),
         "plan": newest,
         "run": run.get("run", ""),
         "outcome": run.get("outcome") or run.get("status") or "",
@@ -143,6 +143,12 @@ def orientation(session: Session) -> int:
     for line in tables.orientation(shape, has_store=has_store):
         session.console.say(line)
     return 0
+
+
+def _model(loaded: "Loaded") -> str:
+    """Return which model would be asked; a server that was named serves what it has. Empty: none."""
+    llm = loaded.settings.llm
+    return llm.model or (f"the one at {llm.base_url}" if llm.base_url else "")
 
 
 def _latest(session: Session, loaded: "Loaded") -> "Mapping[str, object]":

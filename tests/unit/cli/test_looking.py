@@ -1,5 +1,6 @@
 """`status`, `report`, `verify`, `doctor` and `mimir` alone."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,9 @@ def test_in_an_empty_directory_it_opens_nothing_and_names_the_keyless_way(
     said = mimir()
     assert said.code == 0
     assert "mimir demo" in said.out
-    assert "MIMIR_MODEL" in said.out
+    assert f"model: the one at {os.environ['OPENAI_BASE_URL']}" in said.out
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert "MIMIR_MODEL" in mimir().out
     assert fake.opened == []
     assert list((tmp_path / "empty").iterdir()) == []
 
