@@ -248,7 +248,7 @@ def test_no_history_of_concurrent_calls_goes_over_the_budget(tmp_path):
         count, paused = iter(range(1_000_000)), []
 
         @settings(
-            max_examples=50, phases=(Phase.explicit, Phase.generate)
+            max_examples=30, phases=(Phase.explicit, Phase.generate)
         )  # shrinking takes minutes
         @given(ROUNDS, st.integers(0, 12), st.integers(0, 250))
         def holds(rounds, max_calls, max_tokens):

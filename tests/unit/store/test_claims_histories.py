@@ -187,7 +187,7 @@ def test_no_history_of_claims_breaks_a_rule(tmp_path):
         count = iter(range(1_000_000))
 
         @settings(
-            max_examples=40, phases=(Phase.explicit, Phase.generate)
+            max_examples=25, phases=(Phase.explicit, Phase.generate)
         )  # shrinking takes minutes
         @given(ACTIONS, LAST, ACTIONS)
         def holds(first, last, more):

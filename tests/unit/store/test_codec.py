@@ -23,7 +23,7 @@ def finite(value):
 
 
 @pytest.mark.parametrize("kind", [Plan, Judgement, CheckOutcome, QCFailureReport])
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_value_comes_back_from_json_as_it_was(kind, data):
     value = data.draw(st.from_type(kind).filter(finite))
