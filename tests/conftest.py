@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.clock import FrozenClock
-from tests.support.environment import isolate_this_process
+from tests.support.environment import isolate_this_process, remember_environment
 from tests.support.projects import make_project
 
-NAMED_ONLY = ("neo4j", "live")
-"""Marks of tests that need a server or a key: they run when `-m` names them, else they are not collected."""
+NAMED_ONLY = ("live",)
+"""Marks of tests that need a key: they run when `-m` names them, else they are not collected."""
 
 HOME = pytest.StashKey[Path]()
 
@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Isolate the environment before the first module of mimir is imported."""
     home = Path(tempfile.mkdtemp(prefix="mimir-tests-home-"))
     config.stash[HOME] = home
+    remember_environment()
     isolate_this_process(home)
 
 
@@ -45,7 +46,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a server or a key, unless `-m` names it."""
+    """Leave out what needs a key, unless `-m` names it."""
     wanted = str(config.getoption("-m"))
     left_out = [mark for mark in NAMED_ONLY if mark not in wanted]
     kept = [item for item in items if not any(item.get_closest_marker(mark) for mark in left_out)]

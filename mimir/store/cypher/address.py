@@ -1,0 +1,99 @@
+"""Where a Neo4j store is: a URI as a person writes it, parted into what the driver wants and what must never be shown."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from mimir.errors import ConfigurationError
+
+SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+"""`+s`: encrypted; `+ssc`: encrypted with a certificate that nobody vouches for."""
+PORT = 7687
+DEFAULT_STORE = "mimir"
+
+_STORE = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A Neo4j store."""
+
+    uri: str
+    """For the driver: scheme, host, port, routing; nothing secret."""
+    host: str
+    port: int
+    user: str = ""
+    """Empty: no authentication."""
+    password: str = field(default="", repr=False)
+    database: str = ""
+    """Empty: the user's own."""
+    store: str = DEFAULT_STORE
+    """Which of the stores in the database."""
+
+    @property
+    def shown(self) -> str:
+        """The URI without user and password."""
+        database = f"/{self.database}" if self.database else ""
+        plain, _, routing = self.uri.partition("?")
+        own = urlencode({"store": self.store}) if self.store != DEFAULT_STORE else ""
+        options = "&".join(part for part in (routing, own) if part)
+        return f"{plain}{database}{'?' if options else ''}{options}"
+
+
+def is_address(uri: str) -> bool:
+    """Tell whether a URI is one of a Neo4j server."""
+    return uri.partition("://")[0].lower() in SCHEMES and "://" in uri
+
+
+def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Address:
+    """Read a URI such as `neo4j://user:password@host:7687/database?store=name`.
+
+    Args:
+        uri: As it was written.
+        user: Where the URI names none.
+        password: Where the URI has none; empty in both: no authentication.
+        database: Where the URI names none.
+
+    Raises:
+        ConfigurationError: It is none; the message holds nothing of it that may be secret.
+    """
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port or PORT
+    except ValueError as error:
+        raise _wrong("its host or port cannot be read") from error
+    if parts.scheme.lower() not in SCHEMES or not host:
+        raise _wrong("it names no host")
+    options = dict(parse_qsl(parts.query))
+    store = options.pop("store", DEFAULT_STORE)
+    if not _STORE.fullmatch(store):
+        raise _wrong("its option `store` may hold letters, digits, dot, dash and underscore alone")
+    if options and not parts.scheme.lower().startswith("neo4j"):
+        raise _wrong(f"bolt:// knows no option {next(iter(options))!r}")
+    secret = unquote(parts.password or "") or password
+    place = f"[{host}]" if ":" in host else host
+    routing = f"?{urlencode(options)}" if options else ""
+    return Address(
+        uri=f"{parts.scheme.lower()}://{place}:{port}{routing}",
+        host=host,
+        port=port,
+        user=(unquote(parts.username or "") or user) if secret else "",
+        password=secret,
+        database=unquote(parts.path.strip("/")) or database,
+        store=store,
+    )
+
+
+def secrets_of(uri: str) -> tuple[str, ...]:
+    """Return what of a URI must never be shown: its password, as it is and as it is written."""
+    if not is_address(uri):
+        return ()
+    written = uri.partition("://")[2].partition("/")[0].rpartition("@")[0].partition(":")[2]
+    return tuple({secret for secret in (written, unquote(written)) if secret})
+
+
+def _wrong(why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The store's URI cannot be used: {why}.",
+        next_step="Write it as neo4j://HOST:7687, with the password in MIMIR_NEO4J_PASSWORD.",
+    )

@@ -1,0 +1,179 @@
+// All Cypher of the Neo4j store. A query begins with a line "// name: what it does". `<word>` is filled in by library.py with a name
+// out of a closed set or with another piece of this file; every value is a parameter.
+//
+// Every node of a store has the label `mimir` beside its own, and the store's name in `_store`: a database may hold several stores,
+// and other things. So a node is named by (_store, id), whatever its label.
+
+
+// open: Take the store's lock, which every writing transaction takes first: writers go one after another, nobody can deadlock, and
+// what a transaction reads stays so until it is over. Setting and removing locks, and leaves nothing to write.
+MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
+RETURN s.schemaVersion AS schema, s.turn AS turn, datetime.realtime() AS now
+
+// close: Count a transaction that has written, and leave its token at this process's door.
+MATCH (s:MimirStore {_store: $store}) SET s.turn = s.turn + 1
+MERGE (d:MimirDoor {_store: $store, id: $door}) SET d.token = $token, d.at = $now
+
+// landed: Tell whether a transaction whose commit was not answered is there; waits for it, for it has the store's lock.
+MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
+WITH s OPTIONAL MATCH (d:MimirDoor {_store: $store, id: $door})
+RETURN coalesce(d.token = $token, false) AS landed
+
+// leave: Remove this process's door.
+MATCH (d:MimirDoor {_store: $store, id: $door}) DELETE d
+
+// view: Tell the time, and how many transactions have written.
+MATCH (s:MimirStore {_store: $store})
+RETURN s.turn AS turn, datetime.realtime() AS now
+
+// stores: List the stores of this database with their schema.
+MATCH (s:MimirStore) RETURN s._store AS store, s.schemaVersion AS schema
+
+// begin: Make the store's node; always a write, so that a database that may only be read is found at once.
+MERGE (s:MimirStore {_store: $store})
+ON CREATE SET s.name = 'mimir', s.schemaVersion = $schema, s.turn = 0, s.createdAt = datetime.realtime()
+SET s.openedAt = datetime.realtime()
+WITH s MATCH (d:MimirDoor {_store: $store}) WHERE d.at < toString(datetime.realtime() - duration('P30D')) DELETE d
+
+
+// any-key: An id once a store.
+CREATE CONSTRAINT mimir_key IF NOT EXISTS FOR (n:mimir) REQUIRE (n._store, n.id) IS UNIQUE
+
+// node-key: An id once a label and store.
+CREATE CONSTRAINT mimir_<label>_key IF NOT EXISTS FOR (n:<label>) REQUIRE (n._store, n.id) IS UNIQUE
+
+// store-key: A store once.
+CREATE CONSTRAINT mimir_MimirStore_key IF NOT EXISTS FOR (n:MimirStore) REQUIRE n._store IS UNIQUE
+
+// one-index: An index over one property.
+CREATE INDEX mimir_<label>_<property> IF NOT EXISTS FOR (n:<label>) ON (n.<property>)
+
+// two-index: An index over two properties.
+CREATE INDEX mimir_<label>_<property>_<second> IF NOT EXISTS FOR (n:<label>) ON (n.<property>, n.<second>)
+
+// text-index: Full text, in its stems.
+CREATE FULLTEXT INDEX mimirText IF NOT EXISTS FOR (n:<labels>) ON EACH [<properties>]
+OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}
+
+// wait-for-indexes: Wait until every index can be used.
+CALL db.awaitIndexes(300)
+
+
+// get: One node.
+MATCH (n:<label> {_store: $store, id: $id}) RETURN properties(n) AS row
+
+// find: Nodes in any order.
+MATCH (n:<label>) WHERE n._store = $store<indexed><others> RETURN properties(n) AS row
+
+// first: The first nodes, in an order of numbers and ids.
+MATCH (n:<label>) WHERE n._store = $store<indexed><others>
+RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
+
+// keys: Ids with the properties to sort by.
+MATCH (n:<label>) WHERE n._store = $store<indexed><others>
+RETURN n.id AS id, [name IN $names | n[name]] AS keys
+
+// these: Nodes by their ids.
+UNWIND $ids AS id MATCH (n:<label> {_store: $store, id: id}) RETURN properties(n) AS row
+
+// counts: Nodes by the value of a property.
+MATCH (n:<label>) WHERE n._store = $store<indexed><others> RETURN n[$by] AS value, count(*) AS number
+
+// labels-of: Labels by id.
+UNWIND $ids AS id MATCH (n:mimir {_store: $store, id: id})
+RETURN id, [label IN labels(n) WHERE label IN $labels][0] AS label
+
+// step-out: What is one edge away.
+UNWIND $ids AS id MATCH (n:mimir {_store: $store, id: id})
+MATCH (n)-[<types>]->(m:mimir) WHERE m._store = $store RETURN DISTINCT m.id AS id
+
+// step-in: What is one edge away, against the edges.
+UNWIND $ids AS id MATCH (n:mimir {_store: $store, id: id})
+MATCH (n)<-[<types>]-(m:mimir) WHERE m._store = $store RETURN DISTINCT m.id AS id
+
+// step-both: What is one edge away, either way.
+UNWIND $ids AS id MATCH (n:mimir {_store: $store, id: id})
+MATCH (n)-[<types>]-(m:mimir) WHERE m._store = $store RETURN DISTINCT m.id AS id
+
+// edges-among: Edges with both ends among these nodes.
+UNWIND $ids AS id MATCH (a:mimir {_store: $store, id: id})
+MATCH (a)-[r]->(b:mimir) WHERE b._store = $store AND b.id IN $ids
+RETURN DISTINCT a.id AS source, type(r) AS type, b.id AS target
+
+// search: Full text; the question is words in quotes.
+CALL db.index.fulltext.queryNodes('mimirText', $question) YIELD node AS n, score
+WHERE n._store = $store AND n:<label>
+RETURN n.id AS id, score ORDER BY score DESC, id LIMIT $limit
+
+// dump-nodes: All nodes of a label; by its key, so that other stores of the database are not read.
+MATCH (n:<label>) WHERE n._store = $store AND n.id IS NOT NULL RETURN properties(n) AS row ORDER BY n.id
+
+// dump-edges: All edges of a type.
+MATCH (a:mimir)-[:<type>]->(b:mimir) WHERE a._store = $store AND b._store = $store
+RETURN a.id AS source, b.id AS target ORDER BY source, target
+
+
+// upsert: Make or change nodes.
+UNWIND $rows AS row
+MERGE (n:<label>:mimir {_store: $store, id: row.id}) SET n += row<status>
+
+// patch: Change one node.
+MATCH (n:<label> {_store: $store, id: $id}) SET n += $props<status> RETURN count(n) AS number
+
+// patch-if: Lock the node, read it again under the lock, compare, change.
+MATCH (n:<label> {_store: $store, id: $id}) SET n._lock = true REMOVE n._lock
+WITH n, coalesce(toIntegerOrNull(n.version), 0) + 1 AS version WHERE true<others>
+SET n += $props SET n.version = version<status>
+RETURN properties(n) AS row
+
+// delete: Delete nodes with their edges.
+UNWIND $ids AS id MATCH (n:<label> {_store: $store, id: id}) DETACH DELETE n RETURN count(*) AS number
+
+// link: Make edges; name a pair of which an end is missing.
+UNWIND $pairs AS pair
+OPTIONAL MATCH (a:mimir {_store: $store, id: pair[0]})
+OPTIONAL MATCH (b:mimir {_store: $store, id: pair[1]})
+FOREACH (_ IN CASE WHEN a IS NULL OR b IS NULL THEN [] ELSE [1] END | MERGE (a)-[:<type>]->(b))
+WITH pair, a, b WHERE a IS NULL OR b IS NULL
+RETURN pair[0] AS source, pair[1] AS target, CASE WHEN a IS NULL THEN pair[0] ELSE pair[1] END AS missing LIMIT 1
+
+
+// status-set: Show the status as a second label, for the eye alone: it gives the node its colour.
+ REMOVE n:<statuses> SET n:<status>
+
+// status-none: Show no status.
+ REMOVE n:<statuses>
+
+// promoted: A property that may have an index.
+n.<property>
+
+// others: Every condition that no index is for, in one text whatever they are: so that the server plans it once.
+ AND all(c IN $others WHERE CASE c.sign
+  WHEN '=' THEN coalesce(n[c.name] = c.value, false)
+  WHEN '!=' THEN coalesce(n[c.name] <> c.value, true)
+  WHEN 'there' THEN n[c.name] IS NOT NULL
+  WHEN 'missing' THEN n[c.name] IS NULL
+  WHEN 'in' THEN coalesce(n[c.name] IN c.value, false)
+  WHEN 'in or missing' THEN n[c.name] IS NULL OR coalesce(n[c.name] IN c.value, false)
+  WHEN '<' THEN coalesce(n[c.name] < c.value, false)
+  WHEN '<=' THEN coalesce(n[c.name] <= c.value, false)
+  WHEN '>' THEN coalesce(n[c.name] > c.value, false)
+  ELSE coalesce(n[c.name] >= c.value, false) END)
+
+// is: Equal, by an index.
+ AND n.<property> = $is_<property>
+
+// is-among: One of several, by an index.
+ AND n.<property> IN $is_<property>
+
+// is-more: More, by an index; numbers alone.
+ AND n.<property> > $is_<property>
+
+// is-at-least: At least, by an index; numbers alone.
+ AND n.<property> >= $is_<property>
+
+// order-up: What is not there comes first.
+n.<property> IS NOT NULL, n.<property>
+
+// order-down: What is not there comes last.
+n.<property> IS NOT NULL DESC, n.<property> DESC

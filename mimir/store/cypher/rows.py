@@ -1,0 +1,317 @@
+"""Rows of the Neo4j store: the verbs of `Reads` and `Ops` over one transaction.
+
+A transaction that may write has the store's lock from its first moment, so nobody else writes while it reads, compares and writes.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from neo4j.exceptions import ConstraintError
+
+from mimir.domain.clock import stamp
+from mimir.errors import StoreError
+from mimir.store import schema
+from mimir.store.cypher.library import STATUS_LABELS, Cypher, names, query, types
+from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
+from mimir.store.protocol import Direction, Row, Value, Where
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from neo4j import ManagedTransaction, Record, Result
+
+_LABELS = [label.value for label in schema.Label]
+_HIDDEN = "_store"
+_ROWS_AT_ONCE = 500
+_CHARS_AT_ONCE = 4_000_000
+"""Bounds of one statement: the server holds all of its parameters in memory."""
+_MOST_WORDS = 64
+_LONGEST_WORD = 250
+"""Of a search; the index cuts longer ones."""
+_STEPS: Mapping[Direction, str] = {"out": "step-out", "in": "step-in", "both": "step-both"}
+
+
+class Neo4jReads:
+    """Verbs that change nothing. Lives as long as its transaction; used after that, it refuses."""
+
+    def __init__(self, transaction: "ManagedTransaction", store: str, begun: "Record") -> None:
+        self._transaction = transaction
+        self._store = store
+        self.begun_at = stamp(cast("datetime", begun["now"].to_native()))
+        """The server's time when it began."""
+        self._over = False
+        self.statements = 0
+        """How many statements were made."""
+
+    def end(self) -> None:
+        """Refuse every further verb: the transaction is over."""
+        self._over = True
+
+    def now(self) -> str:
+        """Return the server's time, as it was when the transaction began (a writing one: when it had the lock)."""
+        self._must_go_on()
+        return self.begun_at
+
+    def get(self, label: str, id: str, /) -> Row | None:
+        """Return one node, or None."""
+        text = query("get", label=schema.label_name(label))
+        return _one(self._run(text, id=id)) if schema.is_id(id) else None
+
+    def find(
+        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+    ) -> list[Row]:
+        """Return nodes that match all of `where`."""
+        names_of(order)
+        label, wanted = schema.label_name(label), conditions(where)
+        if limit is not None and limit <= 0:
+            return []
+        if limit is not None and not wanted.left:
+            return self._first(label, wanted, order, limit)
+        found = self._run(_asking("find", label, wanted), **wanted.bound)
+        rows = ranked((row for row in _rows(found) if wanted.holds(row)), order)
+        return rows if limit is None else rows[:limit]
+
+    def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
+        """Count nodes by one property."""
+        label, wanted = schema.label_name(label), conditions(where)
+        (by,) = names_of([by])
+        if wanted.left:
+            values = [(row.get(by), 1) for row in self.find(label, where)]
+        else:
+            found = self._run(_asking("counts", label, wanted), by=by, **wanted.bound)
+            values = [(cast("Value", r["value"]), cast("int", r["number"])) for r in found]
+        counted: dict[str, int] = {}
+        for value, number in values:
+            counted[_text(value)] = counted.get(_text(value), 0) + number
+        return counted
+
+    def neighbours(self, id: str, types: Sequence[str], direction: Direction, /) -> list[str]:
+        """Return ids one edge away."""
+        return sorted(self._step([id], types, direction)) if schema.is_id(id) else []
+
+    def reach(
+        self, id: str, types: Sequence[str], direction: Direction, depth: int | None, /
+    ) -> list[str]:
+        """Return ids within `depth` edges, breadth first."""
+        seen, frontier, left = {id}, {id}, depth
+        while schema.is_id(id) and frontier and (left is None or left > 0):
+            frontier = self._step(sorted(frontier), types, direction) - seen
+            seen |= frontier
+            left = None if left is None else left - 1
+        return sorted(seen - {id})
+
+    def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
+        """Return the edges between these nodes."""
+        found = self._run(query("edges-among"), ids=_ids(ids))
+        return sorted((str(r["source"]), str(r["type"]), str(r["target"])) for r in found)
+
+    def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
+        """Return the label of each of these nodes that is there."""
+        found = self._run(query("labels-of"), ids=_ids(ids), labels=_LABELS)
+        return dict(sorted((str(r["id"]), str(r["label"])) for r in found))
+
+    def search(self, label: str, text: str, limit: int, /) -> list[tuple[str, float]]:
+        """Search a label's text; words are data: each is quoted, none can be an operator."""
+        if schema.label_name(label) not in schema.SEARCHED:
+            raise StoreError(f"{label!r} has no text that can be searched.")
+        found = re.findall(r"\w+", schema.well_formed(text).replace("\0", " "))
+        words = dict.fromkeys(word for word in found if len(word) <= _LONGEST_WORD)
+        question = " OR ".join(f'"{word}"' for word in list(words)[:_MOST_WORDS])
+        if not question or limit <= 0:
+            return []
+        hits = self._run(query("search", label=label), question=question, limit=limit)
+        return [(str(r["id"]), float(r["score"])) for r in hits]
+
+    def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
+        """Yield every node, then every edge."""
+        for label in sorted(_LABELS):
+            for record in self._run(query("dump-nodes", label=label)):
+                yield label, _row(record)
+        for type in sorted(edge.value for edge in schema.Edge):
+            for record in self._run(query("dump-edges", type=type)):
+                yield str(record["source"]), type, str(record["target"])
+
+    def _must_go_on(self) -> None:
+        if self._over:
+            raise StoreError(
+                "The transaction is over; what was read in it must be taken out as values."
+            )
+
+    def _run(self, text: Cypher, **bound: object) -> "Result":
+        self._must_go_on()
+        self.statements += 1
+        # Made by the library of queries alone, from closed sets.
+        return self._transaction.run(str(text), {"store": self._store, **bound})  # pyright: ignore[reportArgumentType]
+
+    def _first(self, label: str, wanted: Conditions, order: Sequence[str], limit: int) -> list[Row]:
+        """Read the first nodes; the server cannot sort texts, so their ids are sorted here and only then their rows read."""
+        by = order_by(order)
+        if by is not None:
+            text = _asking("first", label, wanted, order=by)
+            return _rows(self._run(text, limit=limit, **wanted.bound))
+        keys = names_of(order)
+        found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
+        keyed: list[Row] = [
+            {**dict(zip(keys, cast("list[Value]", r["keys"]), strict=True)), "id": str(r["id"])}
+            for r in found
+        ]
+        ids = [row["id"] for row in ranked(keyed, order)[:limit]]
+        rows = {row["id"]: row for row in _rows(self._run(query("these", label=label), ids=ids))}
+        return [rows[id] for id in ids]
+
+    def _step(self, ids: Sequence[str], wanted: Sequence[str], direction: Direction) -> set[str]:
+        text = query(_STEPS[direction], types=types(schema.edge_name(t) for t in wanted))
+        return {str(r["id"]) for r in self._run(text, ids=ids)}
+
+
+class Neo4jOps(Neo4jReads):
+    """All verbs, inside one transaction that has the store's lock."""
+
+    changed = False
+    """True: there is something to commit."""
+
+    def upsert(self, label: str, rows: Sequence[Row], /) -> None:
+        """Make nodes, or set properties of existing ones."""
+        label = schema.label_name(label)
+        accepted = [schema.accept(row) for row in rows]
+        for status, alike in _by_status(label, accepted):
+            for some in _batches(alike):
+                self._upsert(label, status, some)
+
+    def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
+        """Make edges between nodes that are there."""
+        kind = schema.edge_name(type)
+        for start in range(0, len(pairs), _ROWS_AT_ONCE):
+            some = [list(pair) for pair in pairs[start : start + _ROWS_AT_ONCE]]
+            wrong = self._change(query("link", type=kind), pairs=some).single()
+            if wrong is not None:
+                what = f"{wrong['source']!r} {kind} {wrong['target']!r}"
+                raise StoreError(f"{what}: there is no node {wrong['missing']!r}.")
+
+    def patch(self, label: str, id: str, props: Row, /) -> bool:
+        """Set properties of one node; False if it is not there."""
+        label, new = schema.label_name(label), schema.accept(props, partly=True)
+        if not schema.is_id(id):
+            return False
+        text = query("patch", label=label, status=_status(label, new))
+        done = self._change(text, id=id, props=new).single(strict=True)
+        return bool(done["number"])
+
+    def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
+        """Compare and set; the new row, or None."""
+        label, new = schema.label_name(label), schema.accept(props, partly=True)
+        wanted = conditions(expect, indexed=False)
+        if not schema.is_id(id):
+            return None
+        if wanted.left:
+            before = self.get(label, id)
+            if before is None or not wanted.holds(before):
+                return None
+        text = query("patch-if", label=label, others=query("others"), status=_status(label, new))
+        return _one(self._change(text, id=id, props=new, **wanted.bound))
+
+    def delete(self, label: str, ids: Sequence[str], /) -> int:
+        """Delete nodes with their edges."""
+        text, gone = query("delete", label=schema.label_name(label)), 0
+        wanted = _ids(ids)
+        for start in range(0, len(wanted), _ROWS_AT_ONCE):
+            done = self._change(text, ids=wanted[start : start + _ROWS_AT_ONCE])
+            gone += int(done.single(strict=True)["number"])
+        return gone
+
+    def _upsert(self, label: str, status: Cypher, rows: Sequence[Mapping[str, Value]]) -> None:
+        try:
+            self._change(query("upsert", label=label, status=status), rows=rows).consume()
+        except ConstraintError as error:
+            ids = ", ".join(repr(row["id"]) for row in rows[:3])
+            raise StoreError(
+                f"One of {ids}{' …' if len(rows) > 3 else ''} cannot be a {label}: it is something else."
+            ) from error
+
+    def _change(self, text: Cypher, **bound: object) -> "Result":
+        self.changed = True
+        return self._run(text, **bound)
+
+
+def _asking(name: str, label: str, wanted: Conditions, **pieces: Cypher) -> Cypher:
+    """Return a query with its conditions; every kind of question has few texts, for the server plans each once."""
+    others = query("others") if wanted.bound["others"] else Cypher()
+    return query(name, label=label, indexed=wanted.indexed, others=others, **pieces)
+
+
+def _status(label: str, new: Mapping[str, Value]) -> Cypher:
+    """Return what shows the new status as a label; nothing where none is set."""
+    shown = STATUS_LABELS.get(label)
+    if shown is None or "status" not in new:
+        return Cypher()
+    statuses = names(shown.values(), between=":")
+    now = shown.get(str(new["status"]))
+    if now is None:
+        return query("status-none", statuses=statuses)
+    return query("status-set", statuses=statuses, status=now)
+
+
+def _by_status(
+    label: str, rows: Sequence[dict[str, Value]]
+) -> Iterator[tuple[Cypher, list[dict[str, Value]]]]:
+    """Part rows by the label that shows their status, in their order."""
+    alike: list[dict[str, Value]] = []
+    shown = Cypher()
+    for row in rows:
+        status = _status(label, row)
+        if alike and status != shown:
+            yield shown, alike
+            alike = []
+        shown = status
+        alike.append(row)
+    if alike:
+        yield shown, alike
+
+
+def _batches(rows: Sequence[dict[str, Value]]) -> Iterator[list[dict[str, Value]]]:
+    """Part rows so that no statement carries too much."""
+    batch: list[dict[str, Value]] = []
+    chars = 0
+    for row in rows:
+        size = sum(len(value) for value in row.values() if isinstance(value, str))
+        if batch and (len(batch) == _ROWS_AT_ONCE or chars + size > _CHARS_AT_ONCE):
+            yield batch
+            batch, chars = [], 0
+        batch.append(row)
+        chars += size
+    if batch:
+        yield batch
+
+
+def _ids(ids: Sequence[str]) -> list[str]:
+    return [id for id in dict.fromkeys(ids) if schema.is_id(id)]
+
+
+def _rows(found: "Result") -> list[Row]:
+    return [_row(record) for record in found]
+
+
+def _one(found: "Result") -> Row | None:
+    record = found.single()
+    return None if record is None else _row(record)
+
+
+def _row(record: "Record") -> Row:
+    row = cast("dict[str, Value]", record["row"])
+    row.pop(_HIDDEN, None)
+    return row
+
+
+def _text(value: Value) -> str:
+    """Return a value as counting names it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        case _:
+            return str(value)

@@ -1,0 +1,138 @@
+"""One transaction of the Neo4j store: how it takes the lock, how it is looked up when nobody answered its commit, how a view is checked.
+
+Both run on a thread; the driver may run them again.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+from neo4j import ManagedTransaction, Record, Session, unit_of_work
+from neo4j.exceptions import DriverError, Neo4jError
+
+from mimir.errors import StoreError
+from mimir.store.cypher.library import Cypher, query
+from mimir.store.cypher.rows import Neo4jOps, Neo4jReads
+from mimir.store.protocol import Ops, Reads
+from mimir.store.schema import SCHEMA_VERSION
+
+T = TypeVar("T")
+OpenSession = Callable[[], Session]
+
+
+class Writing(Generic[T]):
+    """A transaction that may write."""
+
+    value: T
+    """What the work returned; there once it was run."""
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        work: Callable[[Ops], T],
+        *,
+        store: str,
+        door: str,
+        token: str,
+        seconds: float,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            open_session: Makes a session.
+            work: What is done in it.
+            store: Which store of the database.
+            door: This process's name.
+            token: This transaction's name; no other one has it.
+            seconds: After this the server ends it.
+        """
+        self._open_session = open_session
+        self._work = work
+        self._store = store
+        self._door = door
+        self._token = token
+        self._seconds = seconds
+
+    def run(self) -> T:
+        """Do the work and commit it."""
+        bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
+        with self._open_session() as session:
+            session.execute_write(bounded)
+        return self.value
+
+    def landed(self) -> bool:
+        """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
+        with self._open_session() as session:
+            return session.execute_write(self._look_up)
+
+    def _under_lock(self, transaction: ManagedTransaction) -> None:
+        begun = _single(transaction, query("open"), store=self._store)
+        if cast("int", begun["schema"]) > SCHEMA_VERSION:
+            raise StoreError(
+                f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
+                next_step="Use that newer mimir.",
+            )
+        ops = Neo4jOps(transaction, self._store, begun)
+        try:
+            self.value = self._work(ops)
+        except StopIteration as error:
+            raise RuntimeError(error) from error  # no future can carry it
+        finally:
+            ops.end()
+        if ops.changed:
+            given = {"store": self._store, "door": self._door, "token": self._token}
+            close = str(query("close"))
+            transaction.run(close, given, now=ops.begun_at).consume()  # pyright: ignore[reportArgumentType]
+
+    def _look_up(self, transaction: ManagedTransaction) -> bool:
+        text = query("landed")
+        found = _single(transaction, text, store=self._store, door=self._door, token=self._token)
+        return bool(found["landed"])
+
+
+class Viewing(Generic[T]):
+    """A transaction that reads."""
+
+    value: T
+    """What the work returned; there once a view was consistent."""
+
+    def __init__(
+        self, open_session: OpenSession, work: Callable[[Reads], T], *, store: str
+    ) -> None:
+        self._open_session = open_session
+        self._work = work
+        self._store = store
+
+    def run(self) -> bool:
+        """Do the work; False: somebody wrote meanwhile, what was seen may be half of it."""
+        with self._open_session() as session:
+            return session.execute_read(self._between_counts)
+
+    def _between_counts(self, transaction: ManagedTransaction) -> bool:
+        before = _single(transaction, query("view"), store=self._store)
+        reads = Neo4jReads(transaction, self._store, before)
+        try:
+            self.value = self._work(reads)
+        except (DriverError, Neo4jError):
+            raise
+        except StopIteration as error:
+            raise RuntimeError(error) from error
+        except Exception:
+            if self._is_one(transaction, before, reads.statements):
+                raise
+            return False
+        finally:
+            reads.end()
+        return self._is_one(transaction, before, reads.statements)
+
+    def _is_one(self, transaction: ManagedTransaction, before: Record, statements: int) -> bool:
+        if statements < 2:
+            return True
+        after = _single(transaction, query("view"), store=self._store)
+        return after["turn"] == before["turn"]
+
+
+def _single(transaction: ManagedTransaction, text: Cypher, **bound: object) -> Record:
+    record = transaction.run(str(text), bound).single()  # pyright: ignore[reportArgumentType]
+    if record is None:
+        raise StoreError("The store was removed from its database while it was in use.")
+    return record
