@@ -20,6 +20,7 @@ from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import as_json, markdown
 from mimir.reporting.summary import Summary, summarise
 from mimir.scheduling import lifecycle
+from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
@@ -165,7 +166,7 @@ async def _write_answers(parts: Parts, run: str, folder: str) -> None:
 
     def look(reads: Reads) -> list[tuple[str, str]]:
         return [
-            (fields.text(row, "taskId"), fields.text(row, "workerOutput"))
+            (fields.text(row, "taskId"), whole_answer(reads, row))
             for row in runs.tasks(reads, run)
             if fields.text(row, "status") == "completed"
         ]

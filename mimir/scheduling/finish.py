@@ -85,7 +85,8 @@ async def _gate(
 
     trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}
     merges = [Merge(task=task, tree=trees[task]) for task in order if trees.get(task)]
-    return await pass_through(accepted(crew.facts.plan, tasks), merges, tree, run_check)
+    done = await crew.store.read(partial(accepted, plan=crew.facts.plan, tasks=tasks))
+    return await pass_through(done, merges, tree, run_check)
 
 
 async def _seal_gate(

@@ -21,7 +21,7 @@ from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrat
 from mimir.scheduling.moving import Move, Publish
 from mimir.scheduling.rows import accepted
 from mimir.store import fields, leases, runs
-from mimir.store.protocol import Reads, Row, Value
+from mimir.store.protocol import Reads, Value
 
 LEASE_POLL_SECONDS = 0.05
 
@@ -76,15 +76,15 @@ class Merging:
     async def _line(self) -> Line:
         run = self._crew.facts.id
 
-        def look(reads: Reads) -> tuple[Row, list[Row]]:
-            return runs.get(reads, run), runs.tasks(reads, run)
+        def look(reads: Reads) -> Line:
+            row = runs.get(reads, run)
+            return Line(
+                head=fields.text(row, "head"),
+                tree=fields.text(row, "headTree"),
+                completed=accepted(reads, self._crew.facts.plan, runs.tasks(reads, run)),
+            )
 
-        row, tasks = await self._crew.store.read(look)
-        return Line(
-            head=fields.text(row, "head"),
-            tree=fields.text(row, "headTree"),
-            completed=accepted(self._crew.facts.plan, tasks),
-        )
+        return await self._crew.store.read(look)
 
     async def _completed(self, work: Work, judgement: Judgement, merged: Merged) -> bool:
         """Move the head and the status together; False if the head has moved meanwhile."""

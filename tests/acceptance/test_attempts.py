@@ -222,3 +222,18 @@ async def test_a_judge_who_fails_a_required_fix_again_is_heard(tmp_path: Path):
     ruled = journey.facts.judgement("a", 2)
     assert ruled.fixes_failed == (1,)
     assert "Still not done: say please" in ruled.issues
+
+
+async def test_a_long_answer_is_whole_wherever_it_is_looked_at_again(tmp_path: Path):
+    """At the gate, on merged trees and in the file of the deliverable; its task's row holds the beginning alone."""
+    long = "".join(f"I looked at file {n}.\n" for n in range(3_000))
+    whole = check("sh", "-c", f"test $(wc -c < $MIMIR_ANSWER) -eq {len(long)}")
+    parts = [worker("a", writes("a.txt", "a\n"), long), wrote("b")]
+    tasks = plan(step("a", checks=(whole,), files=("*.txt",)), step("b", "a"))
+
+    journey = await travel(start(tmp_path), tasks, parts)
+
+    assert len(str(journey.facts.tasks["a"]["workerOutput"])) == 50_000
+    assert journey.ending.outcome == "completed", journey.ending.message
+    kept = journey.facts.project / "chains" / "journey" / "deliverables" / "a.md"
+    assert kept.read_text(encoding="utf-8") == long
