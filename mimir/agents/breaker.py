@@ -180,7 +180,10 @@ class Breaker:
         if counted(messages) >= self.max_messages:
             return "messages", f"{counted(messages)} of {self.max_messages} messages used"
         if (tool := _repeated(messages)) is not None:
-            return "repetition", f"{tool[:80]!r} gave the same result on unchanged files {REPEATS} times"
+            return (
+                "repetition",
+                f"{tool[:80]!r} gave the same result on unchanged files {REPEATS} times",
+            )
         if self.seconds is not None and elapsed_seconds >= self.seconds:
             return "wall_clock", f"{elapsed_seconds:.0f} of {self.seconds:.0f} seconds used"
         if self.max_tokens is not None and usage.total >= self.max_tokens:

@@ -15,6 +15,7 @@ from mimir.errors import Location, PlanError, UsageError
 from mimir.planning import chain
 from mimir.planning.check import check
 from mimir.planning.diagnostics import Finding
+from mimir.planning.shape import json_shape
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir, Planned
@@ -68,7 +69,7 @@ async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wante
 def tell(session: Session, planned: "Planned") -> None:
     """Say what planning came to, findings included, and what to do with it."""
     if session.json:
-        shape = findings.as_json(planned.plan, planned.findings)
+        shape = json_shape(planned.plan, planned.findings)
         session.console.json({**shape, "run": planned.run, "path": planned.path})
         return
     count = len(planned.plan.tasks)
@@ -90,10 +91,10 @@ def tell_checked(session: Session, path: Path) -> bool:
     except PlanError as error:
         if not session.json:
             raise
-        session.console.json(findings.as_json(None, [_unreadable(error)]))
+        session.console.json(json_shape(None, [_unreadable(error)]))
         return False
     if session.json:
-        session.console.json(findings.as_json(checked.plan, checked.findings))
+        session.console.json(json_shape(checked.plan, checked.findings))
     else:
         for line in findings.as_lines(checked.findings, checked.name):
             session.console.say(line)
