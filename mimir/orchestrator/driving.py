@@ -5,6 +5,7 @@ It may be repeated after a crash: what was done is in the store, and is not done
 
 import asyncio
 import contextlib
+import errno
 import shutil
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from functools import partial
 from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
-from mimir.errors import MimirError, ModelError, Paused
+from mimir.errors import MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import applying, beginning, looking, planning
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
@@ -59,8 +60,11 @@ async def drive(
             return await _through(parts, run, workers, apply, resumed=resumed)
     except Paused as paused:
         return await _pause(parts, run, paused, started)
-    except ModelError as error:
-        return await _pause(parts, run, _as_pause(error), started)
+    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
+        paused = _as_pause(error)
+        if paused is None:
+            raise
+        return await _pause(parts, run, paused, started)
     except asyncio.CancelledError:
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
         await asyncio.shield(_pause(parts, run, interrupted, started))
@@ -211,10 +215,22 @@ async def _pause(parts: Parts, run: str, paused: Paused, started: float) -> Endi
     )
 
 
-def _as_pause(error: ModelError) -> Paused:
-    exit = 78 if error.scope == "run" else 75
-    reason = "configuration" if error.scope == "run" else "provider"
-    return Paused(str(error), reason=reason, exit_code=exit, next_step=error.next_step)
+def _as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Paused | None:
+    """Say what was lost in mid-run that a person can bring back; None: that is not it, but a fault of ours."""
+    match error:
+        case ModelError(scope="run"):
+            reason, code, step = "configuration", 78, error.next_step
+        case ModelError():
+            reason, code, step = "provider", 75, error.next_step
+        case SandboxError():
+            reason, code, step = "sandbox", 75, error.next_step
+        case WorkspaceError():
+            reason, code, step = "workspace", 75, error.next_step
+        case _ if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason, code, step = "disk", 75, "Free some space, then: mimir resume"
+        case _:
+            return None
+    return Paused(str(error), reason=reason, exit_code=code, next_step=step)
 
 
 @contextlib.asynccontextmanager
