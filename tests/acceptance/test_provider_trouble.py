@@ -1,0 +1,205 @@
+"""Trouble with the model, through the whole command line: a run ends truly or pauses; nothing is failed for the provider's faults."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.planning.render import render
+from tests.support.desk import Desk, asked_twice
+from tests.support.journey import REST, Part, plan, step, worker, writes, wrote
+from tests.support.play_server import PlayServer
+
+TWO = plan(step("a"), step("b", "a"), title="Two small files")
+ONE = plan(step("a"), title="One small file")
+QUICK = {"LLM__TRIES": 2, "LLM__RETRY_SECONDS": 2, "LLM__STALL_SECONDS": 1, "LLM__CONNECT_SECONDS": 1}  # fmt: skip
+DONE = "a.txt is written."
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.write("two.md", render(TWO))
+    desk.write("one.md", render(ONE))
+    return desk
+
+
+def staged(fault: str, **more: object) -> dict[str, object]:
+    return {"fault": {"name": fault, **more}}
+
+
+def play(*parts: Part) -> dict[str, object]:
+    return {"parts": [*parts, wrote("a"), wrote("b"), *REST]}
+
+
+def first(turn: dict[str, object], *then: object) -> Part:
+    """Let the worker of `a` begin with a turn, and do its work behind it."""
+    return worker("a", turn, *(then or (writes("a.txt", "a\n"), DONE)))
+
+
+class Falling(PlayServer):
+    """Goes down for good when a task is asked for, and comes back when told to."""
+
+    down_at = "b"
+
+    async def _completion(self, line, connection, headers, body):  # type: ignore[no-untyped-def]
+        if f"/{self.down_at}/" in headers.get("x-mimir-lane", ""):
+            self.down_at = "-"
+            await self._close()
+            return False
+        return await super()._completion(line, connection, headers, body)
+
+
+def test_a_provider_that_is_down_for_good_pauses_the_run_until_it_is_back(desk: Desk):
+    with Falling(play()) as server:
+        paused = desk.ask(server, **QUICK).type("execute", "two.md", "--yes")
+
+        assert paused.code == 75
+        assert desk.statuses() == {"a": "completed", "b": "worker_executing"}
+        status = desk.status()
+        assert (status["status"], status["reason"]) == ("paused", "provider")
+        assert "mimir resume" in paused.out
+        assert "Traceback" not in paused.out + paused.err
+        assert desk.type("resume").code == 75, "it is still down"
+        assert desk.statuses() == {"a": "completed", "b": "worker_executing"}
+
+        server.accept()
+        resumed = desk.type("resume")
+        assert resumed.code == 0, resumed.out + resumed.err
+        assert asked_twice(server) == []
+    tasks = desk.status()["tasks"]
+    assert [(t["status"], t["attempts"], t["score"]) for t in tasks] == [
+        ("completed", 1, 100.0)
+    ] * 2
+    assert (desk.project / "b.txt").read_text(encoding="utf-8") == "b\n"
+    assert desk.type("verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "setting"),
+    [
+        ("unauthorized", "llm.api_key"),
+        ("payment_required", "llm.api_key"),
+        ("forbidden", "llm.api_key"),
+        ("no_credit", "llm.api_key"),
+        ("unknown_model", "llm.model"),
+        ("wrong_address", "llm.base_url"),
+    ],
+)
+def test_what_a_person_must_mend_is_said_at_once_and_the_run_goes_on_when_mended(
+    fault: str, setting: str, desk: Desk, tmp_path: Path
+):
+    broken = tmp_path / "broken"
+    broken.touch()
+    with PlayServer(play(first({**staged(fault, while_file=str(broken)), **writes("a.txt", "a\n")}, DONE))) as server:  # fmt: skip
+        desk.ask(server, **QUICK)
+        paused = desk.type("execute", "one.md", "--yes")
+        assert paused.code == 78
+        assert len(server.of("worker")) == 1, "it was not tried again"
+        assert setting in paused.out
+        assert "mimir resume" in paused.out
+        assert desk.statuses() == {"a": "worker_executing"}
+        assert desk.status()["reason"] == "configuration"
+
+        broken.unlink()
+        assert desk.type("resume").code == 0
+        assert desk.status()["tasks"][0]["attempts"] == 1
+
+
+def test_a_wrong_key_is_named_without_being_shown_and_a_right_one_goes_on(desk: Desk):
+    with PlayServer(play(), key="sk-the-right-one-77") as server:
+        desk.ask(server, **QUICK)
+        paused = desk.type("execute", "one.md", "--yes", "--json")
+        assert paused.code == 78
+        assert paused.events[-1]["outcome"] == "paused"
+        assert "llm.api_key" in paused.err
+        assert not server.requests
+        desk.environ(OPENAI_API_KEY="sk-the-right-one-77")
+        assert desk.type("resume").code == 0
+    everything = [p.read_bytes() for p in desk.project.rglob("*") if p.is_file()]
+    assert not any(b"sk-the-right-one-77" in one or b"sk-test-0123456789" in one for one in everything)  # fmt: skip
+
+
+PASSING = {
+    "rate_limited": staged("rate_limited", times=1, seconds=1),
+    "bare 429": staged("rate_limited_bare", times=1),
+    "server error": staged("server_error", times=1),
+    "refused": staged("refused", times=1),
+    "reset": staged("reset", times=1),
+    "stall": staged("stall_first_byte", times=1),
+    "stall in the middle": staged("stall_middle", times=1),
+    "cut stream": staged("cut_stream", times=1),
+    "error in the stream": staged("error_in_stream", times=1),
+    "page": staged("html_page", times=1),
+}
+
+
+@pytest.mark.parametrize("trouble", PASSING)
+def test_trouble_that_passes_costs_nothing(trouble: str, desk: Desk):
+    with PlayServer(play(first({**PASSING[trouble], **writes("a.txt", "a\n")}, DONE))) as server:
+        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
+        assert ended.code == 0, ended.out + ended.err
+        assert len(server.of("worker")) == 3
+    assert desk.status()["tasks"][0]["attempts"] == 1
+    assert "Traceback" not in ended.err
+
+
+LASTING = (
+    "rate_limited_absurd", "stall_middle", "cut_stream", "overloaded", "invalid_json", "huge",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", LASTING)
+def test_trouble_that_lasts_pauses_the_run_and_fails_no_task(fault: str, desk: Desk):
+    with PlayServer(play(first({**staged(fault, times=99), "text": DONE}))) as server:
+        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
+    assert ended.code == 75, ended.out + ended.err
+    assert desk.statuses() == {"a": "worker_executing"}
+    assert desk.status()["reason"] == "provider"
+
+
+ODD = {
+    "empty": "completed",
+    "unknown_tool": "completed",
+    "wrong_arguments": "completed",
+    "invalid_arguments": "completed",
+    "hundred_calls": "failed",
+    "odd_characters": "failed",
+    "context_length": "failed",
+    "filtered": "failed",
+    "finish_length": "completed",
+    "usage_missing": "completed",
+}
+
+
+@pytest.mark.parametrize(("fault", "end"), ODD.items())
+def test_an_odd_answer_leads_to_a_true_end(fault: str, end: str, desk: Desk):
+    odd = staged(fault)
+    then = (writes("a.txt", "a\n"), DONE) if fault != "usage_missing" else ()
+    begun = {**odd, **writes("a.txt", "a\n")} if fault == "usage_missing" else odd
+    closing = {"text": "I had no calls left."}
+    part = {**worker("a", begun, *(then or (DONE,))), "closing": closing}
+    with PlayServer(play(part)) as server:
+        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
+    assert desk.statuses() == {"a": end}, ended.out
+    assert ended.code == (0 if end == "completed" else 1)
+    assert "Traceback" not in ended.out + ended.err
+    assert desk.type("verify").code == 0
+    [task] = desk.status()["tasks"]
+    assert task["tool_calls"] <= task["limit"]
+
+
+def test_planning_pauses_too_and_goes_on(desk: Desk, tmp_path: Path):
+    broken = tmp_path / "broken"
+    broken.touch()
+    pm = {"role": "pm", "turns": [{**staged("unavailable", while_file=str(broken)), "text": render(ONE)}]}  # fmt: skip
+    with PlayServer(play(pm)) as server:
+        paused = desk.ask(server, **QUICK).type("chain", "Write one small file")
+        assert paused.code == 75
+        assert len(paused.error) <= 3
+        assert "mimir resume" in paused.err
+        broken.unlink()
+        resumed = desk.type("resume")
+        assert resumed.code == 0, resumed.err
+    assert (desk.project / "chains/write-one-small-file/chain-output.md").is_file()
