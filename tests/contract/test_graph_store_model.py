@@ -216,8 +216,11 @@ def bounds(kind: str) -> tuple[int, int]:
 def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
     machine = type("Machine", (StoreMachine,), {"kind": kind})
 
+    histories, steps = bounds(kind)
+
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=50, stateful_step_count=15, phases=NO_SHRINKING)
+        machine,
+        settings=settings(max_examples=histories, stateful_step_count=steps, phases=NO_SHRINKING),
     )
 
 
@@ -227,7 +230,7 @@ def test_any_question_is_answered_as_by_the_simplest_graph(kind, tmp_path):
         store = KINDS[kind](tmp_path, FrozenClock())
         runner.run(store.init())
 
-        @settings(max_examples=150, phases=NO_SHRINKING)
+        @settings(max_examples=150 if kind == "sqlite" else 30, phases=NO_SHRINKING)
         @given(st.lists(UPSERTS, min_size=3, max_size=8), QUESTIONS)
         def answers(steps, questions):
             model = GraphModel()

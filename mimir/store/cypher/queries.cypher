@@ -105,12 +105,13 @@ CALL db.index.fulltext.queryNodes('mimirText', $question) YIELD node AS n, score
 WHERE n._store = $store AND n:<label>
 RETURN n.id AS id, score ORDER BY score DESC, id LIMIT $limit
 
-// dump-nodes: All nodes of a label; by its key, so that other stores of the database are not read.
-MATCH (n:<label>) WHERE n._store = $store AND n.id IS NOT NULL RETURN properties(n) AS row ORDER BY n.id
+// dump-nodes: All nodes of a label, in the order of their key: nothing is sorted, other stores are not read.
+MATCH (n:<label>) WHERE n._store = $store AND n.id IS NOT NULL
+RETURN properties(n) AS row ORDER BY n._store, n.id
 
-// dump-edges: All edges of a type.
-MATCH (a:mimir)-[:<type>]->(b:mimir) WHERE a._store = $store AND b._store = $store
-RETURN a.id AS source, b.id AS target ORDER BY source, target
+// dump-edges: All edges.
+MATCH (a:mimir)-[r]->(b:mimir) WHERE a._store = $store AND a.id IS NOT NULL AND b._store = $store AND type(r) IN $types
+RETURN a.id AS source, type(r) AS type, b.id AS target ORDER BY type, source, target
 
 
 // upsert: Make or change nodes.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record, Result
 
 _LABELS = [label.value for label in schema.Label]
+_TYPES = [edge.value for edge in schema.Edge]
 _HIDDEN = "_store"
 _ROWS_AT_ONCE = 500
 _CHARS_AT_ONCE = 4_000_000
@@ -129,9 +130,8 @@ class Neo4jReads:
         for label in sorted(_LABELS):
             for record in self._run(query("dump-nodes", label=label)):
                 yield label, _row(record)
-        for type in sorted(edge.value for edge in schema.Edge):
-            for record in self._run(query("dump-edges", type=type)):
-                yield str(record["source"]), type, str(record["target"])
+        for record in self._run(query("dump-edges"), types=_TYPES):
+            yield str(record["source"]), str(record["type"]), str(record["target"])
 
     def _must_go_on(self) -> None:
         if self._over:
