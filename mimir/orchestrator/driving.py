@@ -141,7 +141,7 @@ async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resume
         checks=parts.checks,
         models=parts.models,
         tools=parts.tools,
-        preparer=Preparer(crew, parts.history, parts.choices["worker"]),
+        preparer=Preparer(crew, parts.history, parts.choices["worker"], parts.redact),
         qc_choice=parts.choices["qc"],
         redact=parts.redact,
     )

@@ -29,7 +29,7 @@ from mimir.store import claims, fields, runs
 from mimir.store.claims import Claim
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
-from mimir.workspace.git import History
+from mimir.workspace.git import History, Merge
 
 START = Stored(Start)
 MOST_FILES = 10
@@ -52,10 +52,21 @@ class _Known:
 class Preparer:
     """Makes starts."""
 
-    def __init__(self, crew: Crew, history: History, choice: RoleChoice) -> None:
+    def __init__(
+        self, crew: Crew, history: History, choice: RoleChoice, redact: Callable[[str], str]
+    ) -> None:
+        """Bind them to their services.
+
+        Args:
+            crew: This process's, for the run.
+            history: Where trees come from.
+            choice: How the worker's model is asked.
+            redact: Replaces secrets in what is read of files.
+        """
         self._crew = crew
         self._history = history
         self._choice = choice
+        self._redact = redact
 
     async def start(self, task: Task, claim: Claim, attempt_row: Row) -> Start:
         """Return the attempt's start: as stored, or made now and stored.
@@ -79,15 +90,15 @@ class Preparer:
         base_tree = fields.text(known.run, "headTree")
         first = fields.text(claim.row, "firstBaseTree") or base_tree
         again = fields.mapping(claim.row, "retryErrorContextJson")
-        tree = await self._tree(first, str(again.get("tree") or ""), base_tree)
-        given = await self._input(task, claim, known, again, tree)
+        merge = await self._merge(first, str(again.get("tree") or ""), base_tree)
+        given = await self._input(task, claim, known, again, merge)
         budgets = Budgets().smaller() if again.get("smallerContext") else Budgets()
         context = get_task_context("worker", given, budgets=budgets)
         preamble = self._crew.facts.preambles["worker", task.worker_role]
         start = Start(
             base_commit=fields.text(known.run, "head"),
             base_tree=base_tree,
-            tree=tree,
+            tree=merge.tree,
             first_base_tree=first,
             brief=context.messages,
             model=_model(task.model) or self._choice.model,
@@ -99,20 +110,24 @@ class Preparer:
         )
         return start, context
 
-    async def _tree(self, first: str, before: str, base: str) -> str:
-        """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all."""
+    async def _merge(self, first: str, before: str, base: str) -> Merge:
+        """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all.
+
+        What cannot be merged line by line is as the line has it: it was accepted, the attempt was not.
+        """
         if not before or before == base:
-            return base
-        return (await self._history.merge(before, base, first)).tree
+            return Merge(tree=base, conflicts=())
+        return await self._history.merge(base, before, first)
 
     async def _input(
-        self, task: Task, claim: Claim, known: _Known, again: Mapping[str, object], tree: str
+        self, task: Task, claim: Claim, known: _Known, again: Mapping[str, object], merge: Merge
     ) -> WorkerInput:
         facts = self._crew.facts
         earlier = [_earlier(row) for row in known.attempts if row.get("endCause")]
         if earlier and again.get("tree"):
             diff = await self._history.diff(str(again.get("baseTree")), str(again.get("tree")))
-            earlier[-1] = replace(earlier[-1], diff=diff)
+            issues = (*earlier[-1].issues, *map(_disagree, merge.conflicts))
+            earlier[-1] = replace(earlier[-1], diff=self._redact(diff), issues=issues)
         extra = fields.whole(claim.row, "integrationRetries")
         return WorkerInput(
             preamble=facts.preambles["worker", task.worker_role].text,
@@ -120,7 +135,7 @@ class Preparer:
             attempt=claim.attempt,
             attempts=task.max_retries + 1 + extra,
             tools=facts.granted(task),
-            files=await self._files(task, tree),
+            files=await self._files(task, merge.tree),
             dependencies=known.dependencies,
             earlier=tuple(earlier),
             required_fixes=_fixes(known.attempts),
@@ -140,7 +155,8 @@ class Preparer:
         if len(content) > CONTEXT_BYTES:
             return FileView(path=path, size=len(content), text=None, note="large")
         try:
-            return FileView(path=path, size=len(content), text=content.decode("utf-8"))
+            text = self._redact(content.decode("utf-8"))
+            return FileView(path=path, size=len(content), text=text)
         except UnicodeDecodeError:
             return FileView(path=path, size=len(content), text=None, note="binary")
 
@@ -259,6 +275,13 @@ def _earlier(row: Row) -> Earlier:
         artifact=answer_id(fields.text(row, "taskId"), number),
         tripped=fields.text(row, "tripped"),
         note=fields.text(row, "note"),
+    )
+
+
+def _disagree(path: str) -> str:
+    return (
+        f"Others changed {path!r} too since your work on it began. Where both changed the same lines, your workspace holds "
+        "conflict markers (`head` is theirs, `attempt` is yours); what has no lines is theirs. Settle it so that both hold."
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
 from tests.support import invariants
+from tests.support.facts import Outside
 from tests.support.journey import (
     FAIL,
     README,
@@ -237,3 +238,24 @@ async def test_a_long_answer_is_whole_wherever_it_is_looked_at_again(tmp_path: P
     assert journey.ending.outcome == "completed", journey.ending.message
     kept = journey.facts.project / "chains" / "journey" / "deliverables" / "a.md"
     assert kept.read_text(encoding="utf-8") == long
+
+
+async def test_a_secret_in_the_project_reaches_neither_prompts_nor_store(tmp_path: Path):
+    secret = "sk-this-is-handed-around-0123456789"
+    files = {**README, "notes.md": f"the key is {secret}, do not tell\n", "old.txt": secret}
+    parts = [
+        worker("a", shell("cat old.txt > a.txt; cat notes.md"), "The first.", attempt=1),
+        worker("a", shell("echo a > a.txt"), "The second.", attempt=2),
+    ]
+
+    journey = await travel(
+        start(tmp_path, files),
+        plan(step("a", max_retries=1, context_files=("notes.md",))),
+        parts,
+        llm__api_key=secret,
+    )
+
+    assert journey.statuses == {"a": "completed"}
+    assert len(journey.facts.attempts("a")) == 2
+    known = Outside(secrets=(secret,), output=(journey.report,))
+    assert invariants.broken(journey.facts, known) == []

@@ -1,5 +1,6 @@
 """Tasks that meet: on the same lines, in one file, or only in what their checks stand for. The final gate is the last who looks."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -297,4 +298,80 @@ async def test_the_final_gate_stops_a_run_whose_line_was_overwritten(
     assert (journey.ending.outcome, journey.ending.exit_code) == ("failed", 1)
     assert "after the merge of second" in journey.said
     assert journey.ending.applied == ()
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_the_markers_name_whose_lines_they_hold(tmp_path: Path, curtain: Curtain):
+    parts = [
+        worker("first", edit("first", 3), "Done."),
+        worker("second", edit("second", 3), "Done.", attempt=1),
+        worker("second", {"calls": [calls("run", command="cat shared.txt")]}, "Hm.", attempt=2),
+    ]
+    curtain.hold("second", until="first")
+
+    journey = await go(tmp_path, [sharer("first"), sharer("second")], parts)
+
+    [seen] = journey.facts.tool_calls("second", 2)
+    lines = json.loads(str(seen["valueJson"]))["text"].splitlines()
+    start = lines.index("<<<<<<< head")
+    assert lines[start + 1 : start + 5] == [
+        "line 3 of first",
+        "=======",
+        "line 3 of second",
+        ">>>>>>> attempt",
+    ]
+
+
+async def test_what_cannot_be_merged_line_by_line_stays_as_others_made_it(
+    tmp_path: Path, curtain: Curtain
+):
+    """A worker who then does nothing more must not undo what was accepted of others."""
+
+    def put(text: str) -> dict[str, object]:
+        return {"calls": [calls("run", command=f"printf 'a\\0{text}' > both.bin")]}
+
+    both = holds("both.bin", "first"), holds("both.bin", "second")
+    parts = [
+        worker("first", put("first"), "Done."),
+        worker("second", put("second"), "Done.", attempt=1),
+        worker("second", writes("second.txt", "more\n"), "It was done before.", attempt=2),
+        worker("second", put("first second"), "Both now.", attempt=3),
+    ]
+    tasks = [step("first", checks=both[:1]), step("second", checks=both[1:], max_retries=1)]
+    curtain.hold("second", until="first")
+
+    journey = await go(tmp_path, tasks, parts)
+
+    assert journey.ending.outcome == "completed", journey.ending.message
+    assert [a.get("endCause") for a in journey.facts.attempts("second")] == [
+        "integration",
+        "check_failed",
+        None,
+    ]
+    assert journey.facts.files["both.bin"] == "a\0first second"
+
+
+async def test_a_rejected_attempt_is_told_that_others_changed_the_same_lines(
+    tmp_path: Path, curtain: Curtain
+):
+    """QC rejects it before it can be merged, so the conflict is met by the retry's workspace alone."""
+    both = LINES.replace("line 3\n", "line 3 of first\nline 3 of second\n")
+    parts = [
+        worker("first", edit("first", 3), "Done."),
+        worker("second", edit("second", 3), "Done.", attempt=1),
+        worker(
+            "second",
+            writes("shared.txt", both),
+            "Both lines are there.",
+            attempt=2,
+            when={"brief_has": ["'shared.txt'", "conflict markers"]},
+        ),
+        qc("second", FAIL, attempt=1),
+    ]
+    curtain.hold("second", until="first")
+
+    journey = await go(tmp_path, [sharer("first"), sharer("second", max_retries=1)], parts)
+
+    assert journey.statuses == {"first": "completed", "second": "completed"}
+    assert journey.facts.files["shared.txt"] == both
     assert invariants.broken(journey.facts) == []
