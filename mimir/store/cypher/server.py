@@ -18,6 +18,7 @@ from neo4j.exceptions import (
     Neo4jError,
     ServiceUnavailable,
     SessionExpired,
+    TransientError,
 )
 from neo4j.exceptions import (
     ConfigurationError as DriverConfigurationError,
@@ -37,6 +38,8 @@ CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 2.0
 """How long the driver itself tries again, at conflicts above all."""
 
+_PREPARING = 10
+"""Times that the schema is tried: two processes that make it at once stand in each other's way."""
 _INDEXED: tuple[tuple[str, ...], ...] = (
     ("Project", "projectId"), ("Run", "projectId"), ("Run", "status"), ("Task", "runId"), ("Task", "runId", "status"),
     ("Task", "runId", "claimState"), ("Attempt", "runId"), ("Verdict", "runId"), ("Evidence", "runId"),
@@ -188,7 +191,25 @@ def prepare(open_session: Callable[[], Session], address: Address) -> None:
 
     Raises:
         StoreError: The store is of a newer schema; it is left untouched.
+        DriverError, Neo4jError: As the driver says.
     """
+    for left in reversed(range(_PREPARING)):
+        try:
+            _prepare(open_session, address)
+        except Neo4jError as error:
+            if not left or not _in_the_way(error):
+                raise
+        else:
+            return
+
+
+def _in_the_way(error: Neo4jError) -> bool:
+    """Tell whether another process was making the schema at that moment: a deadlock, or it was sooner."""
+    made = str(error.code).startswith("Neo.ClientError.Schema.") and "AlreadyExists" in str(error.code)  # fmt: skip
+    return made or isinstance(error, TransientError)
+
+
+def _prepare(open_session: Callable[[], Session], address: Address) -> None:
     with open_session() as session:
         stores = session.execute_read(_stores)
     version = stores.get(address.store)
