@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
 from mimir.attempts.desk import Bench, OpenLane, RoleChoice
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.errors import UnavailableError, UsageError
+from mimir.errors import ConfigurationError, UnavailableError, UsageError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.endpoints import Endpoints
 from mimir.llm.journaled import JournaledModel
@@ -35,6 +36,7 @@ from mimir.qc.execution import Execution
 from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
 from mimir.store import proof
+from mimir.store.cypher.address import is_address, parse
 from mimir.store.memory import ProjectMemory, View
 from mimir.store.protocol import GraphStore
 from mimir.tools.artifacts import ArtifactTools
@@ -200,13 +202,20 @@ NOTHING = ("/",)
 
 
 @contextlib.asynccontextmanager
-async def open(project: Path, loaded: Loaded, *, create: bool = True) -> AsyncGenerator[Mimir]:
+async def open(
+    project: Path,
+    loaded: Loaded,
+    *,
+    create: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> AsyncGenerator[Mimir]:
     """Open a project: its store, history, sandbox and models; closed in the end.
 
     Args:
         project: Its directory.
         loaded: Settings in force.
         create: False: refuse where mimir was never used, rather than make `.mimir`.
+        say: Told what a person should know at once: that the store is lost, that it is back.
 
     Raises:
         UnavailableError: The store or git is not there.
@@ -216,13 +225,13 @@ async def open(project: Path, loaded: Loaded, *, create: bool = True) -> AsyncGe
     room = project / ROOM
     _prepare(room, create=create)
     redact = Redactor(loaded.secrets)
-    store = _store(settings, room, clock)
-    await store.init()
-    endpoints = _endpoints(settings, clock)
     owners, owner = (
         Owners(room / "work" / "owners"),
         f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
     )
+    store = _store(settings, room, clock, door=owner, say=say)
+    await store.init()
+    endpoints = _endpoints(settings, clock)
     owners.live(owner)
     try:
         parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
@@ -246,12 +255,20 @@ def _prepare(room: Path, *, create: bool) -> None:
         ignore.write_text("*\n", encoding="utf-8")
 
 
-def _store(settings: Settings, room: Path, clock: SystemClock) -> GraphStore:
-    uri = settings.store
+def _store(
+    settings: Settings, room: Path, clock: SystemClock, *, door: str, say: Callable[[str], None]
+) -> GraphStore:
+    uri, neo4j = settings.store, settings.neo4j
+    if is_address(uri):
+        from mimir.store.neo4j import Neo4jStore
+
+        password = neo4j.password.get_secret_value()
+        address = parse(uri, user=neo4j.user, password=password, database=neo4j.database)
+        return Neo4jStore(address, clock, door=door, say=say)
     if "://" in uri and not uri.startswith("sqlite:"):
-        raise UnavailableError(
-            f"The store {uri.split('://')[0]}:// cannot be opened by this version.",
-            next_step="Use a file: --store path/to/mimir.db",
+        raise ConfigurationError(
+            f"There is no store of the kind {uri.split('://')[0]}://.",
+            next_step="Name a file or a Neo4j server: --store path/to/mimir.db or --store neo4j://HOST:7687",
         )
     path = Path(uri.removeprefix("sqlite://").removeprefix("sqlite:")) if uri else room / "mimir.db"
     from mimir.store.sqlite import SqliteStore
@@ -269,7 +286,8 @@ async def _parts(
 ) -> Parts:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
     sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
-    history = await History.open(project, room / "work" / "history.git", owner=sandbox.owner)
+    place = room / "work" / "history.git"
+    history = await History.open(project, place, owner=sandbox.owner, program=_git())
     seat = Seat(sandbox, history, project)
     project_id = _project_id(project)
     toolbox = Toolbox(seat, store, project_id, redact)
@@ -395,8 +413,25 @@ def _choice(settings: Settings, role: str) -> RoleChoice:
 def _pinned(settings: Settings) -> Mapping[str, object]:
     """Return what a run pins of the settings: nothing secret, no endpoint."""
     return settings.model_dump(
-        mode="json", exclude={"llm": {"api_key", "headers", "extra_body"}, "store": True}
+        mode="json",
+        exclude={
+            "llm": {"api_key", "headers", "extra_body"},
+            "store": True,
+            "neo4j": True,
+        },
     )
+
+
+def _git() -> str:
+    """Find the person's git; a relative entry of PATH would let a project bring its own."""
+    path = os.pathsep.join(entry for entry in os.get_exec_path() if Path(entry).is_absolute())
+    found = shutil.which("git", path=path)
+    if found is None:
+        raise UnavailableError(
+            "git is not there: no directory of PATH holds it.",
+            next_step="Install git, 2.38 or newer.",
+        )
+    return found
 
 
 def _project_id(project: Path) -> str:

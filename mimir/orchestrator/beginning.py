@@ -143,7 +143,7 @@ async def _not_running(parts: Parts, plan_path: str) -> None:
         run = str(found[0]["id"])
         raise BusyError(
             f"This plan is running as {run} in another process ({found[1]}).",
-            next_step=f"Follow it: mimir status {run}",
+            next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
         )
 
 

@@ -91,7 +91,10 @@ class Worker:
                 raise LeaseLost(f"Task {claim.task!r}: fence {claim.fence} is old.")
 
     async def _give_back(self, claim: Claim) -> None:
+        """Give the lease back; a store that cannot be written pauses the run, and the lease ends with this process."""
         crew = self._crew
-        await crew.store.write(
-            partial(claims.give_back, run=crew.facts.id, task=claim.task, fence=claim.fence)
-        )
+        give = partial(claims.give_back, run=crew.facts.id, task=claim.task, fence=claim.fence)
+        try:
+            await crew.store.write(give)
+        except Paused as paused:
+            await self._halt.because(paused)
