@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from mimir.errors import ConfigurationError
+from mimir.store.cypher.address import secrets_of
 
 _FROM_PROJECT_NEVER = (
     "llm.base_url",
@@ -34,6 +35,7 @@ _FROM_PROJECT_NEVER = (
     "sandbox",
     "network",
     "store",
+    "neo4j",
     "tool_servers",
     "history",
 )
@@ -114,6 +116,16 @@ class HistorySettings(_Section):
     remote: str = ""
 
 
+class Neo4jSettings(_Section):
+    """Who asks a Neo4j store, where its URI does not say."""
+
+    user: str = "neo4j"
+    password: SecretStr = SecretStr("")
+    """Empty here and in the URI: no authentication."""
+    database: str = ""
+    """Empty: the user's own."""
+
+
 class RunSettings(_Section):
     """How a run goes about its tasks."""
 
@@ -138,6 +150,7 @@ class Settings(_Section):
     ] = {}
     store: str = ""
     """Empty: the project's `.mimir/mimir.db`; a file path, `sqlite:///…` or `neo4j://…`."""
+    neo4j: Neo4jSettings = Neo4jSettings()
     sandbox: SandboxSettings = SandboxSettings()
     history: HistorySettings = HistorySettings()
     run: RunSettings = RunSettings()
@@ -293,7 +306,8 @@ def _openai_names(tree: dict[str, object], env: Mapping[str, str]) -> None:
 
 
 def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
-    found = {settings.api_key}
+    found = {settings.api_key, settings.neo4j.password.get_secret_value()}
+    found |= set(secrets_of(settings.store))
     found |= {v for k, v in env.items() if k.upper().endswith(_SECRET_NAMES) and len(v) >= 8}
     found |= {
         v for k, v in settings.llm.headers.items() if "auth" in k.lower() or "key" in k.lower()
@@ -334,6 +348,7 @@ def _known_paths() -> list[str]:
         "llm": LlmSettings,
         "sandbox": SandboxSettings,
         "history": HistorySettings,
+        "neo4j": Neo4jSettings,
         "run": RunSettings,
         **{f"roles.{role}": RoleSettings for role in _ROLE_NAMES},
     }

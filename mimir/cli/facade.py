@@ -1,7 +1,7 @@
 """What the commands want of `mimir.app`, which is imported inside command bodies only: it brings the heavy libraries."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -172,9 +172,14 @@ class App(Protocol):
     """The module `mimir.app`."""
 
     def open(
-        self, project: Path, loaded: "Loaded", *, create: bool = True
+        self,
+        project: Path,
+        loaded: "Loaded",
+        *,
+        create: bool = True,
+        say: Callable[[str], None] = ...,
     ) -> AbstractAsyncContextManager[Mimir]:
-        """Open a project; `create=False` makes nothing and refuses where nothing is."""
+        """Open a project; `create=False` makes nothing and refuses where nothing is. `say` is told that the store is lost or back."""
         ...
 
 

@@ -98,7 +98,7 @@ class Session:
         async with AsyncExitStack() as stack:
             with self.waiting("Opening the project", loaded):
                 mimir = await stack.enter_async_context(
-                    app().open(self.project, loaded, create=create)
+                    app().open(self.project, loaded, create=create, say=self.console.note)
                 )
             yield mimir
 

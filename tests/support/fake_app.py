@@ -264,7 +264,7 @@ def module(mimir: FakeMimir) -> ModuleType:
 
     @asynccontextmanager
     async def opened(
-        project: Path, loaded: Loaded, *, create: bool = True
+        project: Path, loaded: Loaded, *, create: bool = True, say: object = None
     ) -> AsyncGenerator[FakeMimir]:
         mimir.opened.append((project, loaded, create))
         if "open" in mimir.raises:
