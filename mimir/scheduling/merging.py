@@ -1,7 +1,7 @@
 """Completes an accepted attempt: its place on the run's line, QC's second judgement, and the values of success."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from mimir.attempts.desk import Desk
@@ -21,9 +21,12 @@ from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrat
 from mimir.scheduling.moving import Move, Publish
 from mimir.scheduling.rows import accepted
 from mimir.store import fields, leases, runs
-from mimir.store.protocol import Reads, Value
+from mimir.store.protocol import Ops, Reads, Value
+from mimir.store.schema import Label
 
 LEASE_POLL_SECONDS = 0.05
+INTEGRATOR = "integrator"
+"""Name of the lease under which one task at a time integrates; held by `process/task`."""
 
 
 class Merging:
@@ -144,11 +147,12 @@ class Merging:
         crew = self._crew
         while not await crew.store.write(  # noqa: ASYNC110  the holder may be in another process
             partial(
-                leases.take,
+                take_integration,
                 run=crew.facts.id,
-                name="integrator",
-                owner=f"{crew.owner}/{self._desk.task.id}",
+                owner=crew.owner,
+                task=self._desk.task.id,
                 seconds=crew.lease_seconds,
+                dead=crew.owners.dead(),
             )
         ):
             await asyncio.sleep(LEASE_POLL_SECONDS)
@@ -160,7 +164,25 @@ class Merging:
             partial(
                 leases.leave,
                 run=crew.facts.id,
-                name="integrator",
+                name=INTEGRATOR,
                 owner=f"{crew.owner}/{self._desk.task.id}",
             )
         )
+
+
+def take_integration(
+    ops: Ops, run: str, owner: str, task: str, *, seconds: float, dead: Collection[str]
+) -> bool:
+    """Take or renew the integration lease of a run for a task; False if another task holds it.
+
+    Args:
+        ops: The transaction.
+        run: Whose line.
+        owner: The process.
+        task: Id in the plan.
+        seconds: How long it lasts.
+        dead: Processes that are known to be gone; nobody waits for one of them.
+    """
+    held = fields.text(ops.get(Label.RUN, run) or {}, INTEGRATOR)
+    gone = (held,) if held.split("/", 1)[0] in dead else ()
+    return leases.take(ops, run, INTEGRATOR, f"{owner}/{task}", seconds=seconds, dead=gone)

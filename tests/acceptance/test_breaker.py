@@ -229,3 +229,23 @@ async def test_a_judge_has_fifty_calls(tmp_path: Path):
 
     assert len(journey.facts.tool_calls("a", role="qc")) == 50
     assert journey.statuses == {"a": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "flags"),
+    [
+        ("wall_clock", {"time_limit_minutes": 0.0001}, {}),
+        ("tokens", {}, {"run__attempt_tokens": 1}),
+    ],
+)
+async def test_time_and_tokens_end_the_use_of_tools_too(
+    kind: str, limits: dict[str, object], flags: dict[str, object], tmp_path: Path
+):
+    task = step("a", estimated_tool_calls=20, **limits)
+    turns = [{"calls": [APPEND], "repeat": "forever"}]
+
+    journey = await travel(start(tmp_path), plan(task), [worker("a", *turns, **CLOSING)], **flags)
+
+    assert tripped(journey) == [kind]
+    assert len(journey.facts.tool_calls("a")) == 1
+    assert journey.facts.work("a").answer == CLOSING["closing"]["text"]
