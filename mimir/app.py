@@ -233,13 +233,15 @@ async def open(
     await store.init()
     endpoints = _endpoints(settings, clock)
     owners.live(owner)
+    clean = False
     try:
         parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
         yield Mimir(parts)
+        clean = True
     finally:
         await endpoints.close()
         await store.close()
-        owners.leave(owner)
+        owners.leave(owner, holds=not clean)
 
 
 def _prepare(room: Path, *, create: bool) -> None:

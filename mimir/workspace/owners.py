@@ -24,12 +24,18 @@ class Owners:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._held[owner] = fd
 
-    def leave(self, owner: str) -> None:
-        """Let the lock go; the owner counts as gone from now on."""
+    def leave(self, owner: str, *, holds: bool = False) -> None:
+        """Let the lock go.
+
+        Args:
+            owner: Who.
+            holds: True: it may hold leases still, that it could not give back. Its file stays, so that it counts as dead.
+        """
         fd = self._held.pop(owner, None)
         if fd is not None:
-            with contextlib.suppress(FileNotFoundError):
-                (self._directory / owner).unlink()
+            if not holds:
+                with contextlib.suppress(FileNotFoundError):
+                    (self._directory / owner).unlink()
             os.close(fd)
 
     def is_dead(self, owner: str) -> bool:

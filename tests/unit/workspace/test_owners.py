@@ -33,3 +33,10 @@ def test_owner_that_leaves_is_forgotten(tmp_path: Path):
     owners.live("me")
     owners.leave("me")
     assert Owners(tmp_path).dead() == frozenset()
+
+
+def test_owner_that_could_not_give_back_what_it_held_counts_as_dead(tmp_path: Path):
+    owners = Owners(tmp_path)
+    owners.live("me")
+    owners.leave("me", holds=True)
+    assert owners.dead() == {"me"}

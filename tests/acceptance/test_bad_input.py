@@ -1,0 +1,265 @@
+"""Bad input and bad surroundings, through the whole command line: a clear error, nothing lost, nothing half done."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mimir.planning.render import render
+from tests.support.desk import KEY, Desk, asked_twice
+from tests.support.journey import REST, Part, plan, step, worker, wrote
+from tests.support.play_server import PlayServer
+from tests.support.terminal import ROOT, Terminal, lines_until, piped
+
+TWO = plan(step("a"), step("b", "a"), title="Two small files")
+MIMIR = [sys.executable, "-m", "mimir"]
+ENDLESS = {"delay_seconds": 60, "text": "Late."}
+LONG_WAIT_SECONDS = 30
+
+
+def play(*parts: Part) -> dict[str, object]:
+    return {"parts": [*parts, wrote("a"), wrote("b"), *REST]}
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.write("plan.md", render(TWO))
+    return desk
+
+
+@pytest.fixture
+def server() -> Iterator[PlayServer]:
+    with PlayServer(play()) as server:
+        yield server
+
+
+def own_process() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("command", [("check",), ("execute", "--yes")])
+def test_a_plan_that_is_no_text_is_named_with_the_place(command: tuple[str, ...], desk: Desk):
+    (desk.project / "bad.md").write_bytes(b"# Plan\n\nGr\xfc\xdfe\n")
+    (desk.project / "folder.md").mkdir()
+    desk.environ(OPENAI_API_KEY=KEY)
+    refused = desk.type(*command, "bad.md")
+    assert refused.code == 65
+    assert "bad.md:3:3" in refused.err
+    assert 1 <= len(refused.err.splitlines()) <= 3
+    assert desk.type(*command, "folder.md").code in (2, 65)
+    nearest = desk.type(*command, "plam.md")
+    assert nearest.code == 2
+    assert "plan.md" in nearest.err
+    assert desk.type(*command, "chains").code == 2
+    assert not (desk.project / ".mimir").exists()
+
+
+def test_an_edit_of_the_plan_counts_from_the_next_run(desk: Desk, server: PlayServer):
+    paused = desk.ask(server).type("execute", "plan.md", "--yes", "--max-calls", "4")
+    assert paused.code == 75
+    desk.write("plan.md", "Nothing of a plan.\n")
+    assert desk.type("resume", "--max-calls", "60").code == 0
+    assert desk.statuses() == {"a": "completed", "b": "completed"}
+    assert desk.type("execute", "plan.md", "--yes").code == 65
+    desk.write("plan.md", render(plan(step("a", title="Another"), title="One")))
+    assert desk.type("check").code in (0, 2)
+
+
+def test_a_store_of_a_newer_mimir_is_refused_by_name_and_left_alone(desk: Desk, server: PlayServer):
+    assert desk.ask(server).type("execute", "plan.md", "--yes").code == 0
+    store = desk.project / ".mimir/mimir.db"
+    with closing(sqlite3.connect(store)) as db:
+        version: int = db.execute("pragma user_version").fetchone()[0]
+        db.execute(f"pragma user_version = {version + 41}")
+        db.commit()
+    for words in (("status",), ("execute", "plan.md", "--yes"), ("verify",), ("resume",)):
+        refused = desk.type(*words)
+        assert refused.code == 69, words
+        assert str(version + 41) in refused.err
+        assert len(refused.error) <= 3
+    assert desk.type().code == 0, "where one is can be said all the same"
+    with closing(sqlite3.connect(store)) as db:
+        db.execute(f"pragma user_version = {version}")
+        db.commit()
+    assert desk.type("verify").code == 0
+
+
+FOREIGN = {"no store at all": b"Dear diary,\n" * 200, "another program's": b"", "empty": b""}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
+    what: str, desk: Desk, server: PlayServer, tmp_path: Path
+):
+    file = tmp_path / "diary.db"
+    file.write_bytes(FOREIGN[what])
+    if what == "another program's":
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("create table songs (name text)")
+            db.execute("insert into songs values ('Yesterday')")
+            db.commit()
+    before = file.read_bytes()
+    said = desk.ask(server).type("execute", "plan.md", "--yes", "--store", str(file))
+    if what == "empty":
+        assert said.code == 0, "an empty file is nobody's"
+        return
+    assert said.code == 69
+    assert "diary.db" in said.err
+    assert file.read_bytes() == before
+    assert not server.requests
+
+
+def test_a_plan_that_runs_already_is_not_run_twice(desk: Desk):
+    with PlayServer(play(worker("a", ENDLESS))) as server:
+        desk.ask(server)
+        first = piped(
+            [*MIMIR, "execute", "plan.md", "--yes", "--json"], desk.project, own_process()
+        )
+        begun = lines_until(first.stdout, '"AttemptStarted"')
+        run = json.loads(begun[0])["run"]
+
+        second = desk.type("execute", "plan.md", "--yes")
+        assert second.code == 75
+        assert run in second.err
+        assert f"mimir worker --run {run}" in second.err
+        assert desk.type("resume", run).code == 75
+        assert desk.status()["status"] == "running"
+        assert len(desk.type("status", run).out.splitlines()) > 3
+
+        first.send_signal(signal.SIGKILL)
+        first.communicate(timeout=LONG_WAIT_SECONDS)
+    assert desk.status()["status"] == "paused", "its process is dead"
+    with PlayServer(play()) as server:
+        assert desk.ask(server).type("resume").code == 0
+    assert desk.statuses() == {"a": "completed", "b": "completed"}
+
+
+def test_an_interrupted_run_is_paused_and_goes_on(desk: Desk):
+    with PlayServer(play(worker("b", ENDLESS))) as server:
+        desk.ask(server)
+        process = piped([*MIMIR, "execute", "plan.md", "--yes"], desk.project, own_process())
+        lines_until(process.stdout, "b/1           AttemptStarted")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LONG_WAIT_SECONDS)
+    assert process.returncode == 130
+    assert "RunFinished: paused" in out
+    assert "mimir resume" in err
+    assert "Traceback" not in err
+    assert desk.statuses() == {"a": "completed", "b": "worker_executing"}
+    assert desk.status()["reason"] == "interrupted"
+    with PlayServer(play()) as server:
+        assert desk.ask(server).type("resume").code == 0
+        assert {s.caller.name.task for s in server.of("worker")} == {"b"}
+        assert asked_twice(server) == []
+    assert [task["attempts"] for task in desk.status()["tasks"]] == [1, 1]
+
+
+def test_a_second_signal_ends_at_once_and_loses_nothing(desk: Desk):
+    with PlayServer(play(worker("b", ENDLESS))) as server:
+        desk.ask(server)
+        process = piped([*MIMIR, "execute", "plan.md", "--yes"], desk.project, own_process())
+        lines_until(process.stdout, "b/1           AttemptStarted")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LONG_WAIT_SECONDS)
+    assert process.returncode == 130
+    assert desk.status()["status"] == "paused"
+    with PlayServer(play()) as server:
+        assert desk.ask(server).type("resume").code == 0
+    assert desk.type("verify").code == 0
+
+
+def test_without_git_it_is_said_what_is_missing(desk: Desk, server: PlayServer, tmp_path: Path):
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    desk.ask(server).environ(PATH=str(nothing))
+    for words in (("execute", "plan.md", "--yes"), ("chain", "Write a file"), ("doctor",)):
+        refused = desk.type(*words)
+        assert refused.code == 69, words
+        assert "git" in refused.err + refused.out
+        assert len(refused.error) <= 3
+    assert desk.type("check", "plan.md").code == 0
+    assert not server.requests
+
+
+def test_a_run_without_a_sandbox_was_asked_for_by_name_and_says_so(desk: Desk, server: PlayServer):
+    desk.ask(server).environ(MIMIR_SANDBOX="none")
+    ran = desk.type("execute", "plan.md", "--yes")
+    assert ran.code == 0, ran.err
+    assert "sandbox" in desk.type("report").out.lower()
+
+
+COLUMNS = 40
+MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def test_on_a_narrow_terminal_a_run_is_drawn_to_its_end(desk: Desk, server: PlayServer):
+    desk.ask(server)
+    terminal = Terminal(
+        [*MIMIR, "execute", "plan.md", "--yes"],
+        desk.project,
+        columns=COLUMNS,
+        env={**own_process(), "TERM": "xterm-256color"},
+    )
+    assert terminal.end() == 0
+    assert "next: mimir verify" in MOVES.sub("", terminal.written)
+    assert terminal.written.count("\x1b[?25l") == terminal.written.count("\x1b[?25h")
+
+
+class Rummaging(PlayServer):
+    """Takes the workspaces away while a task's model is asked for its second turn."""
+
+    work: Path
+
+    async def _completion(self, line, connection, headers, body):  # type: ignore[no-untyped-def]
+        lane = headers.get("x-mimir-lane", "")
+        if "/a/1/worker" in lane and len(body["messages"]) > 3:
+            for place in self.work.glob("run-*"):
+                shutil.rmtree(place, ignore_errors=True)
+        return await super()._completion(line, connection, headers, body)
+
+
+def test_a_workspace_that_is_taken_away_loses_nothing(desk: Desk):
+    with Rummaging(play()) as server:
+        server.work = desk.project / ".mimir/work"
+        ended = desk.ask(server).type("execute", "plan.md", "--yes")
+        assert "Traceback" not in ended.out + ended.err
+        assert "bug" not in ended.err
+        assert ended.code in (0, 75), ended.out + ended.err
+        if ended.code == 75:
+            server.work = desk.project / "nowhere"
+            assert desk.type("resume").code == 0
+    assert desk.statuses() == {"a": "completed", "b": "completed"}
+    assert (desk.project / "a.txt").read_text(encoding="utf-8") == "a\n"
+
+
+def test_a_store_that_may_not_grow_pauses_the_run(desk: Desk, server: PlayServer):
+    """As on a full disk: no file may grow beyond what the store needs for half of the run."""
+    shell = "ulimit -f 1024; exec " + " ".join([*MIMIR, "execute", "plan.md", "--yes"])
+    desk.ask(server)
+    ended = subprocess.run(
+        ["bash", "-c", shell],
+        cwd=desk.project, env=own_process(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=90, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 75
+    assert 1 <= len(ended.stderr.splitlines()) <= 3, ended.stderr
+    assert "mimir resume" in ended.stderr + ended.stdout
+    assert "failed" not in desk.statuses().values()
+    resumed = desk.type("resume")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert desk.statuses() == {"a": "completed", "b": "completed"}
+    assert len(asked_twice(server)) <= 1, "only what was answered and could not be written"
+    assert desk.type("verify").code == 0
