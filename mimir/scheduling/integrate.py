@@ -14,6 +14,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.verdict import Judgement
+from mimir.qc.apparatus import apparatus
 from mimir.scheduling.gate import Accepted, RunCheck, counts, together
 from mimir.store.schema import well_formed
 from mimir.workspace.git import History
@@ -146,8 +147,9 @@ async def _prove(
 
 
 def _touches(changed: Sequence[str], other: Accepted) -> bool:
-    """True if a completed task has a stake in one of these files: it declares it, changed it, or one of its checks reads it."""
-    stakes = (*other.task.files, *(g for c in other.task.checks for g in c.tests or ()))
+    """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
+    made_of = (glob for check in other.task.checks for glob in apparatus(check).tests)
+    stakes = (*other.task.files, *made_of)
     return any(
         # As the store keeps names; one may look like a glob that does not match itself.
         well_formed(path) in other.changed or matches(path, stakes)
