@@ -6,7 +6,7 @@ from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
 from mimir.errors import BusyError, Paused, UsageError
-from mimir.store import fields, leases, runs
+from mimir.store import claims, fields, leases, runs
 from mimir.store.protocol import Ops, Reads, Row, Value
 
 COORDINATOR = "coordinator"
@@ -76,8 +76,9 @@ def set_limits(ops: Ops, run: str, limits: Limits) -> None:
 
 
 def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> None:
-    """Pause a run: phases stay, the coordinator's lease is given back, the time used is added up."""
+    """Pause a run: phases stay, this process's leases are given back, the time used is added up."""
     row = runs.get(ops, run)
+    claims.give_back_all(ops, run, owner)
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     moved = runs.set_status(
         ops,

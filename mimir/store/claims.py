@@ -88,6 +88,13 @@ def give_back(ops: Ops, run: str, task: str, fence: int) -> bool:
     return ops.patch_if(Label.TASK, ids.task_id(run, task), held, changed) is not None
 
 
+def give_back_all(ops: Ops, run: str, owner: str) -> None:
+    """End every lease that a process still holds in a run: one of a claim that was cancelled half-way is known to nobody."""
+    held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
+    for row in ops.find(Label.TASK, held):
+        give_back(ops, run, fields.text(row, "taskId"), fields.whole(row, "fence"))
+
+
 def move(
     ops: Ops,
     run: str,

@@ -11,6 +11,7 @@ from mimir.domain.run import Apply, Ending, Limits
 from mimir.errors import MimirError, UnavailableError
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.execution import Execution
+from mimir.scheduling.worker import Worker
 from mimir.workspace import sandbox as confinement
 from mimir.workspace.apply import person
 from mimir.workspace.git import History
@@ -120,6 +121,25 @@ async def test_a_workspace_removed_after_the_last_call_costs_nothing(
 def remove_workspaces(project: Path) -> None:
     [run] = (project / ".mimir/work").glob("run-*")
     shutil.rmtree(run)
+
+
+async def test_a_pause_gives_back_what_nobody_knows_to_be_held(
+    tmp_path: Path, meanwhile: Meanwhile
+):
+    """A claim may be cancelled after it was written; were its lease left, a resume would wait for minutes."""
+    project = start(tmp_path)
+    parts = [worker("a", writes("a.txt", "a\n"), NEXT_CALLS["read"], "Done."), wrote("b")]
+    meanwhile.before("a/1/worker", 2, lambda: remove_workspaces(project))
+
+    async def forget(worker: Worker, claim: object) -> None:
+        del worker, claim
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_give_back", forget)
+        async with opened(project, parts) as mimir:
+            ending = await begin(mimir)
+    assert ending.exit_code == 75
+    await assert_finishes(project, parts)
 
 
 async def test_a_history_removed_under_the_engine_is_no_failed_task(

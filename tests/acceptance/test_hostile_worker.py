@@ -1,0 +1,497 @@
+"""A worker that does what it may not: it is stopped or refused, told why, and it is on the record; what it may do goes on."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.event import EventKind
+from tests.support import invariants
+from tests.support.facts import Outside
+from tests.support.invariants import listing
+from tests.support.journey import (
+    README,
+    calls,
+    check,
+    plan,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+)
+from tests.support.projects import write_files
+
+SECRET = "sk-live-0123456789abcdefghij"
+TEST = "import a\n\n\ndef test_it():\n    assert a.VALUE == 1\n"
+FILES = {
+    **README,
+    ".gitignore": ".env\n__pycache__/\n",
+    "tests/test_a.py": TEST,
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a plan beside it that no worker may see, an ignored file of secrets, and a file outside."""
+    made = start(tmp_path, FILES)
+    write_files(
+        made,
+        {
+            ".env": f"API_KEY={SECRET}\n",
+            "chains/journey/chain-output.md": "the PM's private reasoning\n",
+            "preambles/worker.md": "an own preamble of the person's\n",
+            "mimir.toml": "[run]\nparallel_checks = 2\n",
+        },
+    )
+    (made / "preambles/worker.md").unlink()
+    (tmp_path / "outside.txt").write_text("the person's own\n")
+    return made
+
+
+def shell(command: str, **more: object) -> Mapping[str, object]:
+    return calls("run", command=command, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One thing that a worker tries, and what it is told."""
+
+    call: Mapping[str, object]
+    told: str
+    """A regular expression over the tool's result."""
+    denied: bool = False
+    """A right refused it: there is an event of its own."""
+    code: int | None = None
+    """Exit code of a command; None: no command ran, or it was ended."""
+
+
+def write(path: str) -> Mapping[str, object]:
+    return calls("write_file", path=path, content="mine\n")
+
+
+TRIES: dict[str, Try] = {
+    # The file tools.
+    "write above": Try(call=write("../outside.txt"), told=r"climbs with '\.\.'", denied=True),
+    "write deep above": Try(call=write("a/../../outside.txt"), told=r"'\.\.'", denied=True),
+    "write absolute": Try(call=write("/tmp/evil"), told="not relative", denied=True),
+    "write home": Try(call=write("~/evil"), told="not relative", denied=True),
+    "write protected": Try(call=write("tests/test_a.py"), told="protected", denied=True),
+    "delete protected": Try(
+        call=calls("delete_file", path="tests/test_a.py"), told="protected", denied=True
+    ),
+    "edit protected": Try(
+        call=calls("edit_file", path="tests/test_a.py", old="== 1", new="!= 1"),
+        told="protected",
+        denied=True,
+    ),
+    "write git": Try(call=write(".git/config"), told="belongs to the engine", denied=True),
+    "write deep git": Try(call=write("sub/.git/hooks/post-commit"), told="engine", denied=True),
+    "write settings": Try(call=write("mimir.toml"), told="belongs to the engine", denied=True),
+    "write plan": Try(call=write("chains/x/chain-output.md"), told="engine", denied=True),
+    "write preamble": Try(call=write("preambles/worker.md"), told="engine", denied=True),
+    "write agents": Try(call=write("generated-agents/worker-1.md"), told="engine", denied=True),
+    "write store": Try(call=write(".mimir/mimir.db"), told="engine", denied=True),
+    "write odd case": Try(call=write(".GIT/config"), told="engine", denied=True),
+    "read plan": Try(
+        call=calls("read_file", path="chains/journey/chain-output.md"),
+        told="not part of the workspace",
+        denied=True,
+    ),
+    "read store": Try(
+        call=calls("read_file", path=".mimir/mimir.db"), told="not part", denied=True
+    ),
+    "read absolute": Try(
+        call=calls("read_file", path="/etc/passwd"), told="not relative", denied=True
+    ),
+    "read above": Try(call=calls("read_file", path="../outside.txt"), told=r"'\.\.'", denied=True),
+    "read secrets": Try(call=calls("read_file", path=".env"), told="There is no '.env'"),
+    "grep plan": Try(call=calls("grep", pattern="the PM.s private"), told="0 matching lines"),
+    "list plan": Try(
+        call=calls("list_files", glob="chains/**"), told="(?i)no file|nothing|not part"
+    ),
+    "unknown tool": Try(call=calls("sudo", command="id"), told="There is no tool 'sudo'"),
+    "other's tool": Try(call=calls("memory_add_node", name="x"), told=".", denied=False),
+    # Commands.
+    "shell above": Try(call=shell("echo x > ../outside.txt"), told="Read-only|denied", code=1),
+    "shell project": Try(
+        call=shell("cat {project}/chains/journey/chain-output.md"), told="No such file", code=1
+    ),
+    "shell plan": Try(call=shell("cat chains/journey/chain-output.md"), told="No such", code=1),
+    "shell outside": Try(call=shell("cat {outside}"), told="No such file", code=1),
+    "shell store": Try(call=shell("ls {project}/.mimir .mimir"), told="No such file", code=2),
+    "shell secrets": Try(call=shell("cat .env {project}/.env"), told="No such file", code=1),
+    "shell environment": Try(
+        call=shell("env | grep -iE 'key|token|secret|openai|mimir_'"), told="no output", code=1
+    ),
+    "shell home": Try(call=shell("ls {home}"), told="No such file|Permission|cannot", code=2),
+    "network": Try(
+        call=shell("python -c \"import socket; socket.create_connection(('1.1.1.1', 53), 3)\""),
+        told="unreachable|not permitted|Errno",
+        code=1,
+    ),
+    "name lookup": Try(
+        call=shell("python -c \"import socket; socket.gethostbyname('example.com')\""),
+        told="resolution|not known|Errno",
+        code=1,
+    ),
+    "host's loopback": Try(
+        call=shell(
+            "python -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 3)\""
+        ),
+        told="refused",
+        code=1,
+    ),
+    "kill the engine": Try(call=shell("kill -9 {pid}"), told="No such process", code=1),
+    "become root": Try(call=shell("mount -t tmpfs x /mnt || chroot / id"), told=".", code=125),
+    "git hooks": Try(
+        call=shell("git config core.hooksPath /workspace/h"),
+        told="(?i)read-only|denied|lock",
+        code=255,
+    ),
+}
+
+
+@pytest.mark.parametrize("group", range(3))
+async def test_what_may_not_be_done_is_refused_in_words_and_recorded(
+    group: int, project: Path, tmp_path: Path
+):
+    names = list(TRIES)[group::3]
+    before = listing(project)
+    where = {
+        "{project}": str(project),
+        "{outside}": str(tmp_path / "outside.txt"),
+        "{home}": os.environ["HOME"],
+        "{pid}": str(os.getpid()),
+        "{port}": "9",
+    }
+    wanted = [_filled(TRIES[name].call, where) for name in names]
+    parts = [
+        worker(
+            "a",
+            *({"calls": [one]} for one in wanted),
+            writes("a.py", "VALUE = 1\n"),
+            "The rest was refused.",
+        )
+    ]
+    task = step("a", checks=(PROTECTED,), estimated_tool_calls=40)
+
+    journey = await travel(project, plan(task), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    rows = journey.facts.tool_calls("a")
+    denials = journey.facts.told(EventKind.TOOL_DENIED)
+    for name, row in zip(names, rows, strict=False):
+        value, tried = json.loads(str(row["valueJson"])), TRIES[name]
+        assert re.search(tried.told, value["text"]), (name, value["text"])
+        assert value["exit_code"] == tried.code, (name, value["text"])
+        assert value["denied"] is tried.denied, (name, value["text"])
+        told = [e for e in denials if e.data["seq"] == row["seq"]]
+        assert len(told) == tried.denied, name
+    assert journey.facts.files.keys() == {*FILES, "mimir.toml", "a.py"}
+    assert journey.facts.files["tests/test_a.py"] == TEST
+    assert (tmp_path / "outside.txt").read_text() == "the person's own\n"
+    secrets = Outside(before=before, secrets=[SECRET, "the PM's private"])
+    told = [one for one in invariants.broken(journey.facts, secrets) if "chain-output" not in one]
+    assert told == []
+
+
+PROTECTED = check(
+    "python",
+    "-m",
+    "pytest",
+    "-q",
+    "tests/test_a.py",
+    protect=("tests/test_a.py",),
+    tests=("tests/test_a.py",),
+)
+
+
+def _filled(call: Mapping[str, object], where: Mapping[str, str]) -> Mapping[str, object]:
+    text = json.dumps(call)
+    for name, value in where.items():
+        text = text.replace(name, value)
+    return json.loads(text)
+
+
+# What a worker leaves behind.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """What a worker leaves in its workspace through `run`."""
+
+    command: str
+    cause: str = ""
+    """Why the attempt is rejected; empty: it is not, and what was planted is without effect."""
+    told: str = ""
+    """Stands in the next attempt's brief; of an accepted attempt: in what QC is shown."""
+    gone: tuple[str, ...] = ()
+    """Not in the result."""
+    there: tuple[str, ...] = ()
+    """In the result."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """More files of the project."""
+
+
+REFUSED = "refused_deliverable"
+STEERS = "steers mimir itself"
+TABLE = "[tool.mimir.run]\nparallel_checks = 3\n"
+PLANTED: dict[str, Planted] = {
+    "settings": Planted(
+        command="echo '[llm]' > mimir.toml", cause=REFUSED, told=STEERS, gone=("mimir.toml",)
+    ),
+    "table in pyproject": Planted(
+        command=f"printf '{TABLE}' >> pyproject.toml",
+        cause=REFUSED,
+        told="[tool.mimir] in pyproject.toml",
+    ),
+    "broken pyproject": Planted(
+        command="echo '[tool.mimir' >> pyproject.toml",
+        cause=REFUSED,
+        told="[tool.mimir] in pyproject.toml",
+    ),
+    "dotted table": Planted(
+        command="sed -i '1i tool.mimir.llm.base_url = \"http://evil\"' pyproject.toml",
+        cause=REFUSED,
+        told="[tool.mimir] in pyproject.toml",
+    ),
+    "plan": Planted(
+        command="mkdir -p chains/x && echo x > chains/x/chain-output.md",
+        cause=REFUSED,
+        told=STEERS,
+        gone=("chains/x/chain-output.md",),
+    ),
+    "preamble": Planted(
+        command="mkdir preambles && echo x > preambles/worker.md",
+        cause=REFUSED,
+        told=STEERS,
+        gone=("preambles/worker.md",),
+    ),
+    "store": Planted(command="mkdir .mimir && echo x > .mimir/mimir.db", gone=(".mimir/mimir.db",)),
+    "link out": Planted(
+        command="ln -s /etc/passwd leak",
+        cause=REFUSED,
+        told="leads out of the workspace",
+        gone=("leak",),
+    ),
+    "link above": Planted(
+        command="ln -s ../../../mimir.db leak", cause=REFUSED, told="leads out", gone=("leak",)
+    ),
+    "link to a directory": Planted(
+        command="mkdir sub && ln -s / sub/root", cause=REFUSED, told="leads out", gone=("sub/root",)
+    ),
+    "link inside": Planted(command="ln -s README.md also", there=("also",)),
+    "nested repository": Planted(
+        command="mkdir lib && cd lib && git init -q . && git config core.fsmonitor 'touch /workspace/x' "
+        "&& echo y > y.txt && git add . && git commit -qm one",
+        told="The nested repository 'lib' was removed",
+        there=("lib/y.txt",),
+        gone=("lib/.git/config",),
+    ),
+    "own git": Planted(
+        command="rm -f .git; mkdir -p .git/hooks && echo '[core] fsmonitor = touch /tmp/evil' > .git/config; true"
+    ),
+    "ignore rules": Planted(
+        command="printf '*\\n' > .gitignore; echo z > z.txt", there=("z.txt", ".gitignore")
+    ),
+    "attributes": Planted(
+        command="printf '* text eol=crlf filter=evil ident\\n' > .gitattributes; printf 'a\\nb\\n' > z.txt",
+        there=("z.txt", ".gitattributes"),
+    ),
+    "special files": Planted(
+        command="mkfifo pipe; python -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; true",
+        gone=("pipe", "sock"),
+    ),
+    "closed directory": Planted(
+        command="mkdir d && echo q > d/q.txt && chmod 000 d/q.txt && chmod 311 d",
+        there=("d/q.txt",),
+    ),
+    "set-uid": Planted(command="cp /bin/true t && chmod 6755 t", there=("t",)),
+}
+
+
+@pytest.mark.parametrize("name", list(PLANTED))
+async def test_what_is_planted_is_refused_or_without_effect(name: str, tmp_path: Path):
+    planted = PLANTED[name]
+    project = start(tmp_path, {**FILES, **planted.files})
+    before = listing(project)
+    told = {"when": {"brief_has": planted.told}} if planted.cause else {}
+    parts = [
+        worker(
+            "a",
+            {"calls": [shell(f"({planted.command}); printf 'VALUE = 1\\n' > a.py")]},
+            "It is done.",
+            attempt=1,
+        ),
+        worker("a", writes("b.txt", "another\n"), "Without it now.", attempt=2, **told),
+    ]
+    task = step("a", checks=(PROTECTED,), max_retries=1)
+
+    journey = await travel(project, plan(task), parts, apply="auto")
+
+    assert journey.statuses == {"a": "completed"}
+    attempts = journey.facts.attempts("a")
+    assert len(attempts) == (2 if planted.cause else 1)
+    if planted.cause:
+        assert (attempts[0]["endCause"], attempts[0]["judged"]) == (planted.cause, True)
+        [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+        assert planted.told in str(retried.data["issues"])
+        assert planted.told in journey.said
+    elif planted.told:
+        assert planted.told in str(journey.facts.calls("a", role="qc")[0]["deltaJson"])
+    files = journey.facts.git.files(str(journey.facts.row["headTree"]))
+    assert not set(planted.gone) & files.keys()
+    assert {*planted.there, "a.py", *FILES} <= files.keys()
+    assert journey.ending.exit_code == 0
+    for path in planted.gone:
+        assert not (project / path).exists() or path.startswith(("chains", ".mimir"))
+    now = listing(project)
+    changed = {p for p in before if before[p] != now.get(p)}
+    assert changed <= {".gitignore", "pyproject.toml"} & {".gitignore"}
+    assert invariants.broken(journey.facts, Outside(before=before)) == []
+
+
+async def test_bytes_are_delivered_as_they_were_written(tmp_path: Path):
+    project = start(
+        tmp_path, {**README, ".gitattributes": "* text eol=crlf ident\n*.txt filter=x\n"}
+    )
+    odd = "one\r\ntwo\n$Id$\n"
+    parts = [worker("a", writes("a.txt", "a\n"), writes("odd.txt", odd), "Done.")]
+
+    journey = await travel(project, plan(step("a")), parts, apply="auto")
+
+    assert journey.ending.exit_code == 0
+    assert (project / "odd.txt").read_bytes() == odd.encode()
+
+
+# Processes, time, protected tests, secrets.
+
+
+async def test_nothing_is_left_of_a_command_that_forks_past_its_time(project: Path):
+    mark = f"mimir-hostile-{os.getpid()}"
+    fork = (
+        f"for i in 1 2 3; do (setsid nohup bash -c 'exec -a {mark} sleep 300' &) ; done; sleep 300"
+    )
+    parts = [
+        worker(
+            "a",
+            {"calls": [shell(fork, timeout_seconds=1)]},
+            {
+                "calls": [
+                    shell(f"(setsid bash -c 'exec -a {mark} sleep 300' &) ; sleep 0.1; echo left")
+                ]
+            },
+            {
+                "calls": [
+                    shell(
+                        "ps ax 2>/dev/null | grep -c '[m]imir-hostile' ; cat /proc/*/cmdline | tr '\\0' ' '"
+                    )
+                ]
+            },
+            writes("a.py", "VALUE = 1\n"),
+            "Time was up.",
+        )
+    ]
+
+    journey = await travel(project, plan(step("a", checks=(PROTECTED,))), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    [first, second, third, _] = [
+        json.loads(str(r["valueJson"])) for r in journey.facts.tool_calls("a")
+    ]
+    assert "timed out after 1 second" in first["text"]
+    assert first["exit_code"] is None
+    assert second["exit_code"] == 0
+    assert "sleep 300" not in third["text"]
+    assert not [p for p in processes() if mark in p]
+
+
+def processes() -> list[str]:
+    """Return the command lines of this machine's processes."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(place.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo 'def test_it(): pass' > tests/test_a.py",
+        "rm tests/test_a.py",
+        "mv tests old && mkdir tests && cp old/test_a.py tests/ && echo 'def test_it(): pass' > tests/test_a.py",
+        "rm tests/test_a.py && ln -s /dev/null tests/test_a.py",
+    ],
+    ids=["weakened", "removed", "moved", "linked"],
+)
+async def test_a_protected_test_decides_as_it_was(command: str, project: Path):
+    parts = [
+        worker("a", {"calls": [shell(f"{command}; echo 'VALUE = 2' > a.py")]}, "All tests pass.")
+    ]
+
+    journey = await travel(project, plan(step("a", checks=(PROTECTED,))), parts)
+
+    assert journey.statuses == {"a": "failed"}
+    assert journey.ending.exit_code == 1
+    told = " ".join(journey.said.split()) + str(journey.failure("a"))
+    assert "tests/test_a.py" in told
+
+
+async def test_a_test_that_makes_itself_pass_by_other_files_is_named_self_authored_or_fails(
+    project: Path,
+):
+    """A plug-in beside the protected test is no part of it, but it is told."""
+    plug = "def pytest_collection_modifyitems(items):\n    items.clear()\n"
+    parts = [
+        worker(
+            "a",
+            writes("conftest.py", plug),
+            {"calls": [shell("echo 'VALUE = 2' > a.py")]},
+            "Green.",
+        )
+    ]
+
+    journey = await travel(project, plan(step("a", checks=(PROTECTED,))), parts)
+
+    assert journey.statuses == {"a": "failed"}
+
+
+async def test_a_known_key_that_lies_in_the_project_reaches_no_prompt_and_no_record(tmp_path: Path):
+    key = "sk-proj-AbCdEfGhIjKlMnOp0123456789"
+    project = start(tmp_path, {**FILES, "config.py": f"KEY = {key!r}\n", "notes.txt": f"{key}\n"})
+    (project / ".env").write_text(f"API_KEY={SECRET}\n")
+    before = listing(project)
+    parts = [
+        worker(
+            "a",
+            {"calls": [calls("read_file", path="config.py"), calls("grep", pattern="KEY")]},
+            {
+                "calls": [
+                    shell("cat config.py; base64 -w0 notes.txt; xxd -p notes.txt | tr -d '\\n'")
+                ]
+            },
+            {"calls": [shell("cat config.py > twin.py; echo >> notes.txt")]},
+            writes("a.py", "VALUE = 1\n"),
+            "Done.",
+        )
+    ]
+    says = check("cat", "config.py", kind="hold", id="says")
+    task = step("a", checks=(PROTECTED, says), context_files=("config.py",), estimated_tool_calls=9)
+
+    journey = await travel(project, plan(task), parts, llm__api_key=key)
+
+    assert journey.statuses == {"a": "completed"}
+    assert "redacted" in str(journey.facts.tool_calls("a")[0]["valueJson"])
+    forms = [key, base64.b64encode(key.encode()).decode()[:-4], key.encode().hex()]
+    outside = Outside(before=before, secrets=[*forms, SECRET], output=[journey.report])
+    assert invariants.broken(journey.facts, outside) == []
