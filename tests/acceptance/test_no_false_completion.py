@@ -12,6 +12,7 @@ from tests.support.journey import (
     FAIL,
     Journey,
     Part,
+    calls,
     holds,
     plan,
     qc,
@@ -220,3 +221,50 @@ async def test_an_answer_is_the_deliverable_of_a_task_that_changes_nothing(tmp_p
     assert journey.facts.row["head"] == journey.facts.row["baseCommit"]
     assert journey.facts.branches == {}
     assert invariants.broken(journey.facts) == []
+
+
+def quoting(quote: str, source: str) -> dict[str, object]:
+    """Return a QC turn that passes the criterion with this quote."""
+    criterion = {"id": "c1", "state": "passed", "quote": quote, "source": source}
+    return {"text": json.dumps({**PASSING, "criteria": [criterion]}), "repeat": "forever"}
+
+
+async def test_a_judge_may_quote_its_own_calls_and_what_it_writes_is_gone(tmp_path: Path):
+    looks = {"calls": [calls("run", command="cat a.txt; echo worse > a.txt; touch b.txt")]}
+    parts = [
+        worker("a", writes("a.txt", "the words that count\n"), "Done."),
+        qc("a", looks, quoting("the words that count", "qc:1")),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a", checks=())), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert journey.facts.files["a.txt"] == "the words that count\n"
+    assert "b.txt" not in journey.facts.files
+
+
+RAN = {"calls": [calls("run", command="echo all 12 tests passed")]}
+WROTE = writes("a.txt", "a\n")
+
+
+@pytest.mark.parametrize(
+    ("turns", "source", "status"),
+    [
+        ([WROTE, RAN], "call:2", "completed"),
+        ([RAN, WROTE], "call:1", "failed"),
+        ([WROTE, RAN], "answer", "failed"),
+        ([WROTE, RAN], "call:7", "failed"),
+    ],
+    ids=["on the deliverable's tree", "before the last edit", "from the answer", "no such call"],
+)
+async def test_a_workers_call_may_be_quoted_if_it_saw_the_deliverable(
+    turns: list[dict[str, object]], source: str, status: str, tmp_path: Path
+):
+    said = '[call:1] [call:2] "all 12 tests passed"'
+    parts = [worker("a", *turns, said), qc("a", quoting("all 12 tests passed", source))]
+
+    journey = await travel(start(tmp_path), plan(step("a", checks=())), parts)
+
+    assert journey.statuses == {"a": status}
+    if status == "failed":
+        assert journey.failure("a")["cause"] == "unverifiable"
