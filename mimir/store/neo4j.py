@@ -31,6 +31,7 @@ _READERS = 4
 _VIEWS = 3
 """Times that a view is tried without the lock."""
 _PATIENCE_SECONDS = 300.0
+_RETRY_SECONDS = 2.0
 _LOCK_SECONDS = 30.0
 """After this the server ends a writing transaction: its process may have been stopped, and others wait for the lock."""
 _TRIES_TOO_SLOW = 3
@@ -50,6 +51,8 @@ class Neo4jStore:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         patience_seconds: float = _PATIENCE_SECONDS,
         lock_seconds: float = _LOCK_SECONDS,
+        retry_seconds: float = _RETRY_SECONDS,
+        now: Callable[[], str] | None = None,
     ) -> None:
         """Name the store; `init` opens it.
 
@@ -61,6 +64,8 @@ class Neo4jStore:
             sleep: Waits between tries.
             patience_seconds: How long a lost server is waited for before the run pauses.
             lock_seconds: How long one transaction may hold the store's lock.
+            retry_seconds: How long a conflict or a lost connection is tried again before the server counts as lost.
+            now: The store's time; None: the server's, which is what several hosts agree on.
         """
         self._address = address
         self._clock = clock
@@ -69,6 +74,8 @@ class Neo4jStore:
         self._sleep = sleep
         self._patience = patience_seconds
         self._lock_seconds = lock_seconds
+        self._retry_seconds = retry_seconds
+        self._now = now
         self._driver: Driver | None = None
         self._threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor] | None = None
         self._jobs: set[asyncio.Future[object]] = set()
@@ -91,12 +98,16 @@ class Neo4jStore:
         if self._threads is not None:
             return
         await server.reach(self._address)
-        self._driver = server.connect(self._address, connections=_READERS + 2)
+        # Tries nothing twice: what is wrong now must be told at once.
+        self._driver = server.connect(self._address, connections=2, retry_seconds=0)
         try:
             await asyncio.to_thread(self._begin)
-        except BaseException:
+        finally:
             self._driver.close()
-            raise
+            self._driver = None
+        self._driver = server.connect(
+            self._address, connections=_READERS + 2, retry_seconds=self._retry_seconds
+        )
         self._threads = (
             ThreadPoolExecutor(1, thread_name_prefix="mimir-write"),
             ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read"),
@@ -155,6 +166,7 @@ class Neo4jStore:
                 door=self._door,
                 token=f"{self._door}#{self._written}",
                 seconds=self._lock_seconds,
+                now=self._now,
             )
             try:
                 return await self._patiently(writer, once.run)
@@ -164,7 +176,7 @@ class Neo4jStore:
 
     async def _read(self, writer: Executor, readers: Executor, work: Callable[[Reads], T]) -> T:
         for _ in range(_VIEWS):
-            view = Viewing(self._session, work, store=self._address.store)
+            view = Viewing(self._session, work, store=self._address.store, now=self._now)
             if await self._patiently(readers, view.run):
                 return view.value
         # Writers come and come: take the lock for once, so that none comes between.

@@ -27,9 +27,9 @@ _kept: list[object] = []
 """The keeper's process: never waited for, it ends after us."""
 
 
-def store_over(room: Path, clock: Clock) -> Neo4jStore:
+def store_over(room: Path, clock: Clock, **how: object) -> Neo4jStore:
     """Return a store of its own for this room; two made over one room are the same store seen by two processes."""
-    return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8))
+    return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8), **how)
 
 
 def address_of(room: Path) -> Address:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from neo4j.exceptions import ConstraintError
 
-from mimir.domain.clock import stamp
 from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.cypher.library import STATUS_LABELS, Cypher, names, query, types
@@ -18,8 +17,6 @@ from mimir.store.cypher.where import Conditions, conditions, names_of, order_by,
 from mimir.store.protocol import Direction, Row, Value, Where
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from neo4j import ManagedTransaction, Record, Result
 
 _LABELS = [label.value for label in schema.Label]
@@ -37,14 +34,20 @@ _STEPS: Mapping[Direction, str] = {"out": "step-out", "in": "step-in", "both": "
 class Neo4jReads:
     """Verbs that change nothing. Lives as long as its transaction; used after that, it refuses."""
 
-    def __init__(self, transaction: "ManagedTransaction", store: str, begun: "Record") -> None:
+    def __init__(self, transaction: "ManagedTransaction", store: str, now: str) -> None:
+        """Begin.
+
+        Args:
+            transaction: The driver's.
+            store: Which store of the database.
+            now: Its time, for the whole transaction.
+        """
         self._transaction = transaction
         self._store = store
-        self.begun_at = stamp(cast("datetime", begun["now"].to_native()))
-        """The server's time when it began."""
+        self._now = now
         self._over = False
         self.statements = 0
-        """How many statements were made."""
+        """How many were made."""
 
     def end(self) -> None:
         """Refuse every further verb: the transaction is over."""
@@ -53,7 +56,7 @@ class Neo4jReads:
     def now(self) -> str:
         """Return the server's time, as it was when the transaction began (a writing one: when it had the lock)."""
         self._must_go_on()
-        return self.begun_at
+        return self._now
 
     def get(self, label: str, id: str, /) -> Row | None:
         """Return one node, or None."""

@@ -19,6 +19,7 @@ from neo4j.exceptions import (
     ServiceUnavailable,
     SessionExpired,
     TransientError,
+    WriteServiceUnavailable,
 )
 from neo4j.exceptions import (
     ConfigurationError as DriverConfigurationError,
@@ -33,10 +34,8 @@ OLDEST = 5
 """Major version of the oldest server that is good enough."""
 REACH_SECONDS = 0.8
 """How long the first connection may take: a wrong address must be told at once."""
-CONNECT_SECONDS = 5.0
-"""How long a later one may take."""
-RETRY_SECONDS = 2.0
-"""How long the driver itself tries again, at conflicts above all."""
+CONNECT_SECONDS = 3.0
+"""How long it may take until a server that is reached lets us in."""
 
 _PREPARING = 10
 """Times that the schema is tried: two processes that make it at once stand in each other's way."""
@@ -55,8 +54,8 @@ _READ_ONLY = (
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
     "Neo.ClientError.Cluster.NotALeader",
     "Neo.ClientError.Statement.AccessMode",
+    "Neo.ClientError.Security.Forbidden",
 )
-_FORBIDDEN = "Neo.ClientError.Security.Forbidden"
 _NO_MEMORY = ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "Neo.TransientError.General.OutOfMemoryError")  # fmt: skip
 _DOWN = ("Neo.TransientError.General.DatabaseUnavailable", "Neo.TransientError.Database.DatabaseUnavailable")  # fmt: skip
 _TIMED_OUT = "Neo.ClientError.Transaction.TransactionTimedOut"
@@ -78,7 +77,7 @@ def is_too_slow(error: BaseException) -> bool:
 def problem(error: Exception, shown: str) -> MimirError:
     """Say what an error of the driver means to the person."""
     code = str(error.code) if isinstance(error, Neo4jError) else ""
-    if code in _READ_ONLY or code == _FORBIDDEN:
+    if isinstance(error, WriteServiceUnavailable) or code in _READ_ONLY:
         return UnavailableError(
             f"The store {shown} may only be read.\n{_said(error)}",
             next_step="Name a database and a user that may write, with `--store`.",
@@ -139,8 +138,13 @@ async def reach(address: Address) -> None:
         raise unreachable(address.shown, why)
 
 
-def connect(address: Address, *, connections: int) -> Driver:
+def connect(address: Address, *, connections: int, retry_seconds: float) -> Driver:
     """Make the driver; it opens connections when they are needed.
+
+    Args:
+        address: Of the server.
+        connections: At most.
+        retry_seconds: How long it tries again, at conflicts above all.
 
     Raises:
         ConfigurationError: The driver cannot use the address.
@@ -154,10 +158,10 @@ def connect(address: Address, *, connections: int) -> Driver:
             auth=(address.user, address.password) if address.user else None,
             max_connection_pool_size=connections,
             connection_timeout=CONNECT_SECONDS,
-            connection_acquisition_timeout=3 * CONNECT_SECONDS,
+            connection_acquisition_timeout=CONNECT_SECONDS,
             initial_retry_delay=0.02,
             retry_delay_multiplier=2.0,
-            max_transaction_retry_time=RETRY_SECONDS,
+            max_transaction_retry_time=retry_seconds,
             telemetry_disabled=True,
             user_agent="mimir",
         )

@@ -4,19 +4,24 @@ Both run on a thread; the driver may run them again.
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from neo4j import ManagedTransaction, Record, Session, unit_of_work
 from neo4j.exceptions import DriverError, Neo4jError
 
+from mimir.domain.clock import stamp
 from mimir.errors import StoreError
 from mimir.store.cypher.library import Cypher, query
 from mimir.store.cypher.rows import Neo4jOps, Neo4jReads
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import SCHEMA_VERSION
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 T = TypeVar("T")
 OpenSession = Callable[[], Session]
+Now = Callable[[], str]
 
 
 class Writing(Generic[T]):
@@ -34,6 +39,7 @@ class Writing(Generic[T]):
         door: str,
         token: str,
         seconds: float,
+        now: Now | None = None,
     ) -> None:
         """Prepare it.
 
@@ -44,6 +50,7 @@ class Writing(Generic[T]):
             door: This process's name.
             token: This transaction's name; no other one has it.
             seconds: After this the server ends it.
+            now: Its time; None: the server's.
         """
         self._open_session = open_session
         self._work = work
@@ -51,6 +58,7 @@ class Writing(Generic[T]):
         self._door = door
         self._token = token
         self._seconds = seconds
+        self._now = now
 
     def run(self) -> T:
         """Do the work and commit it."""
@@ -71,7 +79,8 @@ class Writing(Generic[T]):
                 f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
                 next_step="Use that newer mimir.",
             )
-        ops = Neo4jOps(transaction, self._store, begun)
+        now = _time(begun, self._now)
+        ops = Neo4jOps(transaction, self._store, now)
         try:
             self.value = self._work(ops)
         except StopIteration as error:
@@ -81,7 +90,7 @@ class Writing(Generic[T]):
         if ops.changed:
             given = {"store": self._store, "door": self._door, "token": self._token}
             close = str(query("close"))
-            transaction.run(close, given, now=ops.begun_at).consume()  # pyright: ignore[reportArgumentType]
+            transaction.run(close, given, now=now).consume()  # pyright: ignore[reportArgumentType]
 
     def _look_up(self, transaction: ManagedTransaction) -> bool:
         text = query("landed")
@@ -96,11 +105,18 @@ class Viewing(Generic[T]):
     """What the work returned; there once a view was consistent."""
 
     def __init__(
-        self, open_session: OpenSession, work: Callable[[Reads], T], *, store: str
+        self,
+        open_session: OpenSession,
+        work: Callable[[Reads], T],
+        *,
+        store: str,
+        now: Now | None = None,
     ) -> None:
+        """Prepare it; the arguments are those of `Writing`."""
         self._open_session = open_session
         self._work = work
         self._store = store
+        self._now = now
 
     def run(self) -> bool:
         """Do the work; False: somebody wrote meanwhile, what was seen may be half of it."""
@@ -109,7 +125,7 @@ class Viewing(Generic[T]):
 
     def _between_counts(self, transaction: ManagedTransaction) -> bool:
         before = _single(transaction, query("view"), store=self._store)
-        reads = Neo4jReads(transaction, self._store, before)
+        reads = Neo4jReads(transaction, self._store, _time(before, self._now))
         try:
             self.value = self._work(reads)
         except (DriverError, Neo4jError):
@@ -129,6 +145,11 @@ class Viewing(Generic[T]):
             return True
         after = _single(transaction, query("view"), store=self._store)
         return after["turn"] == before["turn"]
+
+
+def _time(begun: Record, now: Now | None) -> str:
+    """Return the transaction's time, fixed from here on."""
+    return now() if now else stamp(cast("datetime", begun["now"].to_native()))
 
 
 def _single(transaction: ManagedTransaction, text: Cypher, **bound: object) -> Record:

@@ -1,0 +1,170 @@
+"""What a Neo4j store is beside its contract: its schema, the picture it gives, what it shares a database with."""
+
+import os
+
+import pytest
+from neo4j import GraphDatabase
+
+from mimir.domain.attempt import RunStatus, Status
+from mimir.errors import StoreError
+from mimir.store.cypher.library import STATUS_LABELS
+from mimir.store.schema import SCHEMA_VERSION, Label
+from tests.support.neo4j_servers import address_of, store_over
+from tests.support.stores import ids, opened, put
+
+pytestmark = pytest.mark.neo4j
+
+
+@pytest.fixture
+async def store(tmp_path, frozen_clock):
+    async with opened(store_over(tmp_path, frozen_clock)) as made:
+        yield made
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Ask the server itself; `$store` is this room's."""
+    address = address_of(tmp_path)
+    auth = (address.user, address.password) if address.user else None
+    with GraphDatabase.driver(address.uri, auth=auth) as driver:
+        yield lambda text, **bound: [
+            record.values()
+            for record in driver.execute_query(text, {"store": address.store, **bound}).records
+        ]
+
+
+async def shown(ask, label="Task"):
+    (labels,) = ask(f"MATCH (n:{label} {{_store: $store}}) RETURN labels(n)")[0]
+    return set(labels)
+
+
+async def test_status_is_shown_as_a_second_label_in_the_same_transaction(store, ask):
+    await put(store, "Task", {"id": "t", "name": "t", "status": "pending"})
+    assert await shown(ask) == {"Task", "Pending", "mimir"}
+
+    await store.write(lambda ops: ops.patch_if("Task", "t", {}, {"status": "worker_executing"}))
+    assert await shown(ask) == {"Task", "WorkerExecuting", "mimir"}
+
+    await store.write(lambda ops: ops.patch("Task", "t", {"status": "completed"}))
+    assert await shown(ask) == {"Task", "Completed", "mimir"}
+
+    await store.write(lambda ops: ops.patch("Task", "t", {"name": "other"}))
+    assert await shown(ask) == {"Task", "Completed", "mimir"}
+
+    await put(store, "Task", {"id": "t", "status": "failed"})
+    assert await shown(ask) == {"Task", "Failed", "mimir"}
+
+    await store.write(lambda ops: ops.patch("Task", "t", {"status": "`} DETACH DELETE n //"}))
+    assert await shown(ask) == {"Task", "mimir"}
+
+
+async def test_rolled_back_status_is_not_shown(store, ask):
+    await put(store, "Run", {"id": "r", "status": "running"})
+
+    def work(ops):
+        ops.patch("Run", "r", {"status": "completed"})
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        await store.write(work)
+
+    assert await shown(ask, "Run") == {"Run", "Running", "mimir"}
+
+
+async def test_rows_of_one_upsert_show_each_their_own_status(store, ask):
+    rows = [{"id": f"t{i}", "status": s} for i, s in enumerate(["pending", "failed", "pending"])]
+    await put(store, "Task", *rows, {"id": "t3"})
+
+    found = ask("MATCH (n:Task {_store: $store}) RETURN n.id, labels(n) ORDER BY n.id")
+
+    assert [(id, set(labels) - {"Task", "mimir"}) for id, labels in found] == [
+        ("t0", {"Pending"}), ("t1", {"Failed"}), ("t2", {"Pending"}), ("t3", set()),
+    ]  # fmt: skip
+
+
+def test_every_status_has_a_label_and_none_is_the_label_of_a_node():
+    assert set(STATUS_LABELS[Label.TASK]) == {status.value for status in Status}
+    assert set(STATUS_LABELS[Label.RUN]) == {status.value for status in RunStatus}
+    every = {label for by_status in STATUS_LABELS.values() for label in by_status.values()}
+    assert not every & {label.value for label in Label}
+
+
+async def test_schema_has_its_constraints_and_indexes(store, ask):
+    unique = {tuple(labels + properties) for labels, properties in ask("SHOW CONSTRAINTS YIELD labelsOrTypes, properties, type WHERE type CONTAINS 'UNIQUENESS' RETURN labelsOrTypes, properties")}  # fmt: skip
+    indexed = {tuple(labels + properties) for labels, properties in ask("SHOW INDEXES YIELD labelsOrTypes, properties, type WHERE type IN ['RANGE', 'FULLTEXT'] RETURN labelsOrTypes, properties")}  # fmt: skip
+
+    assert {(label.value, "_store", "id") for label in Label} <= unique
+    assert {
+        ("Task", "runId", "claimState"), ("Task", "runId", "status"), ("Event", "runId", "seq"), ("Call", "lane"),
+        ("Evidence", "chain"), ("Memory", "text"),
+    } <= indexed  # fmt: skip
+
+
+async def test_id_cannot_be_given_to_two_nodes_even_by_hand(store, ask):
+    await put(store, "Task", {"id": "x"})
+
+    with pytest.raises(Exception, match="already exists"):
+        ask("CREATE (:Run:mimir {_store: $store, id: 'x'})")
+
+
+async def test_what_is_not_of_the_store_is_neither_seen_nor_touched(store, ask):
+    ask("CREATE (:Task {id: $store, status: 'pending'})-[:DEPENDS_ON]->(:Task:mimir {_store: $store, id: 'mine'})")  # fmt: skip
+
+    assert await ids(store, "Task", {}) == ["mine"]
+    assert await store.read(lambda reads: reads.neighbours("mine", [], "both")) == []
+    assert [entry[-1]["id"] for entry in await store.read(lambda reads: list(reads.dump()))] == [
+        "mine"
+    ]
+    await store.write(lambda ops: ops.delete("Task", ["mine"]))
+    assert ask("MATCH (n:Task {id: $store}) WITH n, n.status AS s DETACH DELETE n RETURN s") == [
+        ["pending"]
+    ]
+
+
+async def test_newer_schema_is_refused_by_name_and_left_untouched(
+    store, ask, tmp_path, frozen_clock
+):
+    await put(store, "Task", {"id": "t"})
+    ask("MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = 99")
+    before = ask("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]")
+
+    with pytest.raises(StoreError, match=f"schema 99; this mimir knows {SCHEMA_VERSION}"):
+        await store_over(tmp_path, frozen_clock).init()
+    with pytest.raises(StoreError, match="schema 99"):
+        await put(store, "Task", {"id": "u"})
+
+    assert (
+        ask("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]") == before
+    )
+
+
+async def test_removed_store_is_told(store, ask):
+    ask("MATCH (s:MimirStore {_store: $store}) DELETE s")
+
+    with pytest.raises(StoreError, match="removed"):
+        await put(store, "Task", {"id": "t"})
+
+
+async def test_time_is_the_servers(store, ask):
+    now = await store.read(lambda reads: reads.now())
+    (there,) = ask("RETURN toString(datetime.realtime())")[0]
+
+    assert now < there
+    assert now[:4] == there[:4] != "2030"
+
+
+async def test_closed_store_leaves_no_door_behind(tmp_path, frozen_clock, ask):
+    async with opened(store_over(tmp_path, frozen_clock)) as store:
+        await put(store, "Task", {"id": "t"})
+        assert len(ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
+
+    assert ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
+
+
+async def test_password_is_in_nothing_that_is_shown(store, tmp_path):
+    address = address_of(tmp_path)
+    secret = address.password or "no-password"
+
+    assert secret not in store.uri
+    assert secret not in repr(address) + repr(store) + str(vars(store).keys())
+    assert os.sep not in store.uri.partition("://")[2].partition("?")[0]
