@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
+from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Task
 from mimir.store import calls
 from mimir.store.schema import unpack
@@ -91,12 +92,13 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
 
 
 def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence[object]) -> bool:
-    """True of the last call of a cancelled task, and of a model call that the provider refused for good: its attempt ended with it."""
+    """True of the last call of a cancelled task, and of a model call that the provider refused for good: the lane ended with it."""
     task, number = str(last["task"]), last["attempt"]
     if facts.statuses.get(task) == Status.CANCELLED:
         return True
     causes = [a.get("endCause") for a in facts.attempts(task) if a["attemptNumber"] == number]
-    return open_ones == [last["seq"]] and last["kind"] == "model" and causes == ["model_error"]
+    refused = task == PLAN_TASK or causes == ["model_error"]
+    return open_ones == [last["seq"]] and last["kind"] == "model" and refused
 
 
 def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
