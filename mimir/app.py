@@ -225,11 +225,9 @@ async def open(
     room = project / ROOM
     _prepare(room, create=create)
     redact = Redactor(loaded.secrets)
-    owners, owner = (
-        Owners(room / "work" / "owners"),
-        f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
-    )
-    store = _store(settings, room, clock, door=owner, say=say)
+    owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+    owners = Owners(room / "work" / "owners")
+    store = _store(settings, room, clock, door=owner, say=say, create=create)
     await store.init()
     endpoints = _endpoints(settings, clock)
     owners.live(owner)
@@ -258,7 +256,13 @@ def _prepare(room: Path, *, create: bool) -> None:
 
 
 def _store(
-    settings: Settings, room: Path, clock: SystemClock, *, door: str, say: Callable[[str], None]
+    settings: Settings,
+    room: Path,
+    clock: SystemClock,
+    *,
+    door: str,
+    say: Callable[[str], None],
+    create: bool,
 ) -> GraphStore:
     uri, neo4j = settings.store, settings.neo4j
     if is_address(uri):
@@ -273,6 +277,10 @@ def _store(
             next_step="Name a file or a Neo4j server: --store path/to/mimir.db or --store neo4j://HOST:7687",
         )
     path = Path(uri.removeprefix("sqlite://").removeprefix("sqlite:")) if uri else room / "mimir.db"
+    if not create and not path.exists():
+        raise UsageError(
+            f"There is no store at {path}.", next_step="Name another: --store PATH, or begin a run."
+        )
     from mimir.store.sqlite import SqliteStore
 
     return SqliteStore(path, clock)

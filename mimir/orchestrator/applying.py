@@ -33,6 +33,19 @@ class Applied:
     """On the person's branch; empty: none was made."""
 
 
+def must_be_possible(parts: Parts, apply: object) -> None:
+    """Refuse, before any work, an end that cannot come.
+
+    Raises:
+        UsageError: A commit is wanted where there is no repository.
+    """
+    if apply == "commit" and not parts.history.is_repository:
+        raise UsageError(
+            "The project is in no git repository, so there is no branch to commit on.",
+            next_step="Run `git init`, or use --apply auto.",
+        )
+
+
 async def finish(parts: Parts, run: str, end: End, apply: Apply) -> Applied:
     """Apply a run's result at its end, if it may be: only a run whose every criterion is proven.
 
@@ -51,6 +64,7 @@ async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
     Raises:
         UsageError: The run has no result, or has not ended.
     """
+    must_be_possible(parts, "commit" if commit else "auto")
     row = await parts.store.read(partial(runs.get, run=run))
     status = RunStatus(fields.text(row, "status"))
     if not row.get("finalCommit") or status in (RunStatus.RUNNING, RunStatus.PAUSED):

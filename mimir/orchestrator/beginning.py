@@ -1,6 +1,6 @@
 """How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -15,6 +15,7 @@ from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Plan
 from mimir.domain.run import Limits
 from mimir.errors import BusyError, UnavailableError, UsageError
+from mimir.orchestrator.applying import must_be_possible
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
@@ -33,9 +34,10 @@ async def create(
     Raises:
         BusyError: The plan is running in another process.
         UnavailableError: The sandbox is missing.
-        UsageError: `only` names a task that is not in the plan.
+        UsageError: `only` names a task that is not in the plan, or the result could not be committed.
     """
     parts.check_models()
+    must_be_possible(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
     plan = _only(plan, only)
     await _not_running(parts, plan_path)
     await require_sandbox(parts)

@@ -41,6 +41,7 @@ async def drive(
     row = await store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         return _ended(row)
+    applying.must_be_possible(parts, apply)
     await beginning.require_sandbox(parts)
     dead = parts.owners.dead()
     await store.write(

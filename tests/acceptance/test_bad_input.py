@@ -201,6 +201,27 @@ def test_a_run_without_a_sandbox_was_asked_for_by_name_and_says_so(desk: Desk, s
     assert "sandbox" in desk.type("report").out.lower()
 
 
+def test_a_commit_where_there_is_no_repository_is_refused_before_any_work(
+    desk: Desk, server: PlayServer
+):
+    refused = desk.ask(server).type("execute", "plan.md", "--yes", "--apply", "commit")
+    assert refused.code == 2
+    assert "repository" in refused.err
+    assert not server.requests
+    assert desk.type("execute", "plan.md", "--yes", "--max-calls", "3").code == 75
+    refused = desk.type("resume", "--max-calls", "50", "--apply", "commit")
+    assert (refused.code, desk.status()["status"]) == (2, "paused")
+
+
+def test_looking_at_a_store_that_is_not_there_makes_none(desk: Desk, tmp_path: Path):
+    (desk.project / ".mimir").mkdir()
+    for words in (("status",), ("report",), ("status", "--store", str(tmp_path / "no" / "x.db"))):
+        refused = desk.type(*words)
+        assert (refused.code, "There is no store" in refused.err) == (2, True)
+    assert not (tmp_path / "no").exists()
+    assert ".mimir/mimir.db" not in desk.files()
+
+
 COLUMNS = 40
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
