@@ -1,16 +1,19 @@
 """A run that stops before its end keeps every phase and holds nothing; it goes on where it was, or is cancelled for good."""
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
-from mimir.errors import UsageError
+from mimir.errors import BusyError, UsageError
+from mimir.llm.scripted import ScriptedModel
 from tests.support import invariants
 from tests.support.facts import Facts
 from tests.support.journey import (
+    PLAN_PATH,
     Journey,
     Part,
     calls,
@@ -115,3 +118,59 @@ async def test_agents_beside_the_work_may_fail_without_stopping_it(tmp_path: Pat
     assert "(model)" not in journey.report
     assert not list((journey.facts.project / "generated-agents").glob("*.md"))
     assert invariants.broken(journey.facts) == []
+
+
+class Meanwhile:
+    """Does something from another process's side while QC judges the first task."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, act: Callable[[str], Awaitable[None]]) -> None:
+        ask, done = ScriptedModel.ask, []
+
+        async def asked(model: ScriptedModel, request: object) -> object:
+            if model._lane.endswith("/a/1/qc") and not done:
+                done.append(model._lane)
+                await act(model._lane.split("/")[0])
+            return await ask(model, request)  # type: ignore[arg-type]
+
+        patch.setattr(ScriptedModel, "ask", asked)
+
+
+async def test_a_run_that_is_cancelled_while_it_is_worked_on_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project = start(tmp_path)
+    async with opened(project, PARTS) as other:
+        Meanwhile(monkeypatch, other.cancel)
+        journey = await travel(project, TASKS, PARTS, workers=3)
+
+    assert (journey.ending.outcome, journey.ending.exit_code) == ("cancelled", 1)
+    assert journey.statuses["a"] == journey.statuses["b"] == "cancelled"
+    assert held(journey.facts) == []
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_a_plan_that_is_running_is_not_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project, none = start(tmp_path), Limits()
+    refused: list[BusyError] = []
+    async with opened(project, PARTS) as other:
+
+        async def again(run: str) -> None:
+            tries = (
+                other.drive(run, workers=1, apply="never", limits=none, resumed=True),
+                other.create_run(TASKS, PLAN_PATH, only=(), limits=none),
+            )
+            for one in tries:
+                with pytest.raises(BusyError) as error:
+                    await one
+                refused.append(error.value)
+
+        Meanwhile(monkeypatch, again)
+        journey = await travel(project, TASKS, PARTS)
+
+    assert journey.ending.outcome == "completed"
+    assert [error.exit_code for error in refused] == [75, 75]
+    for error in refused:
+        assert journey.ending.run in str(error)
+        assert f"mimir worker --run {journey.ending.run}" in str(error.next_step)
