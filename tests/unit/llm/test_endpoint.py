@@ -275,12 +275,16 @@ async def test_a_fatal_error_whose_text_never_ends_is_still_fatal():
     assert (error.scope, error.status) == ("run", 401)
 
 
-async def test_no_model_named_is_a_setting_to_correct():
+async def test_local_server_is_asked_for_its_one_model_where_none_is_named():
     with PlayServer(FOREVER) as server:
         async with asking(server.url, model="") as model:
-            error = await refused(model)
-    assert (error.scope, len(server.requests)) == ("run", 0)
-    assert "llm.model" in (error.next_step or "")
+            await model.ask(question())
+    assert [seen.body["model"] for seen in server.requests] == ["default"]
+
+
+def test_openai_is_never_asked_for_a_model_that_nobody_named():
+    assert EndpointConfig().default_model == ""
+    assert EndpointConfig(model="small").default_model == "small"
 
 
 # What is accepted.
