@@ -27,7 +27,7 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Dialect) -> dic
     """Write the request in the endpoint's dialect; what it does not know is left out."""
     tokens = min(request.max_tokens, dialect.token_cap or request.max_tokens)
     out: dict[str, object] = {
-        "model": request.model or config.model,
+        "model": request.model or config.default_model,
         "messages": messages(request.messages),
         dialect.tokens: tokens,
         "stream": True,
