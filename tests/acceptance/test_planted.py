@@ -13,6 +13,7 @@ from tests.support.hostile import FILES, shell
 from tests.support.invariants import listing
 from tests.support.journey import (
     README,
+    holds,
     plan,
     start,
     step,
