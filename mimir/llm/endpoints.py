@@ -4,8 +4,10 @@
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from mimir.domain.clock import Clock
@@ -16,6 +18,7 @@ from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.retrying import Chance, RetryingModel, RetryPolicy
 
 PLAY = "play:"
+HEAVY = "mimir.llm.langchain"
 
 
 class Endpoints:
@@ -70,13 +73,17 @@ class Endpoints:
         return told
 
     def check(self) -> None:
-        """Say at once that the key is missing, before any work and any heavy import.
+        """Say at once that the key is missing; then begin the heavy import, so that it is done when the first model is asked.
 
         Raises:
             ConfigurationError: What is missing.
         """
-        if not self._default.startswith(PLAY) and not split_provider(self._default)[0]:
+        if self._default.startswith(PLAY):
+            return
+        if not split_provider(self._default)[0]:
             self._config(self._default).require_key()
+        # A second of processor time, beside git and the sandbox's probe, which mostly wait.
+        threading.Thread(target=import_module, args=(HEAVY,), daemon=True).start()
 
     async def close(self) -> None:
         """Close every connection."""

@@ -42,6 +42,7 @@ async def drive(
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         return _ended(row)
     applying.must_be_possible(parts, apply)
+    parts.check_models()
     await beginning.require_sandbox(parts)
     dead = parts.owners.dead()
     await store.write(
