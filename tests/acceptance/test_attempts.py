@@ -1,21 +1,27 @@
 """What an attempt may end in besides a verdict, and what the next one then starts from."""
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
+from mimir.domain.run import Limits
+from mimir.store import claims
 from tests.support import invariants
-from tests.support.facts import Outside
+from tests.support.facts import Outside, store_of
 from tests.support.journey import (
     FAIL,
+    PLAN_PATH,
     README,
     Curtain,
     calls,
     check,
     holds,
+    look,
+    opened,
     plan,
     qc,
     start,
@@ -259,3 +265,43 @@ async def test_a_secret_in_the_project_reaches_neither_prompts_nor_store(tmp_pat
     assert len(journey.facts.attempts("a")) == 2
     known = Outside(secrets=(secret,), output=(journey.report,))
     assert invariants.broken(journey.facts, known) == []
+
+
+async def test_three_deaths_without_an_outcome_end_the_task_and_nothing_else(tmp_path: Path):
+    """Three processes took the task and died before anything was recorded of it; the fourth gives up on it, with a report."""
+    project = start(tmp_path)
+    tasks = plan(step("a"), step("b", "a"), step("c"))
+    async with opened(project, [wrote("a"), wrote("b"), wrote("c")]) as mimir:
+        run = await mimir.create_run(tasks, PLAN_PATH, only=(), limits=Limits())
+        await die(project, run, "a", times=3)
+        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=True)
+        journey = await look(mimir, project, ending)
+
+    assert journey.statuses == {"a": "failed", "b": "blocked", "c": "completed"}
+    assert journey.failure("a")["cause"] == "worker_died"
+    assert not journey.facts.tasks["a"].get("qcFailuresCount")
+    assert journey.facts.tasks["a"]["qcFailureReportGenerated"]
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_two_deaths_are_forgiven(tmp_path: Path):
+    project = start(tmp_path)
+    async with opened(project, [wrote("a")]) as mimir:
+        run = await mimir.create_run(plan(step("a")), PLAN_PATH, only=(), limits=Limits())
+        await die(project, run, "a", times=2)
+        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=True)
+        journey = await look(mimir, project, ending)
+
+    assert journey.statuses == {"a": "completed"}
+    assert len(journey.facts.attempts("a")) == 1
+    assert invariants.broken(journey.facts) == []
+
+
+async def die(project: Path, run: str, task: str, *, times: int) -> None:
+    """Let so many processes take a task and vanish: their leases are over as soon as they have them."""
+    async with store_of(project) as store:
+        await store.write(lambda ops: claims.release(ops, run, [(task, 1.0)]))
+        for number in range(times):
+            owner = f"ghost-{number}"
+            claim = partial(claims.claim, run=run, owner=owner, lease_seconds=-1.0)
+            assert [c.task for c in await store.write(claim)] == [task]

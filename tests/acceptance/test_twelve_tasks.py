@@ -11,6 +11,7 @@ from tests.support import invariants
 from tests.support.journey import (
     FAIL,
     Journey,
+    check,
     holds,
     plan,
     qc,
@@ -122,6 +123,29 @@ async def test_a_rejected_attempt_is_told_what_was_wrong_with_it(tmp_path: Path)
     [retried] = journey.facts.told(EventKind.TASK_RETRIED)
     assert retried.data["reason"] == "qc_rejected"
     assert invariants.broken(journey.facts) == []
+
+
+async def test_a_retry_is_told_everything_that_is_known(tmp_path: Path):
+    """Answer, diff, what the check printed, the score, and each fix in a numbered list."""
+    script = "grep -q '^a$' a.txt || { echo expected a and got something else; exit 3; }"
+    known = [
+        "All is well.",
+        "+wrong",
+        "expected a and got something else",
+        "Attempt 1: score 0",
+        "## Required fixes",
+        "1. ",
+        "Make check 'unit' pass",
+    ]
+    parts = [
+        worker("a", writes("a.txt", "wrong\n"), "All is well.", attempt=1),
+        worker("a", writes("a.txt", "a\n"), "Mended.", attempt=2, when={"brief_has": known}),
+    ]
+    task = step("a", max_retries=1, checks=(check("sh", "-c", script),))
+
+    journey = await travel(start(tmp_path), plan(task), parts)
+
+    assert journey.statuses == {"a": "completed"}
 
 
 async def test_no_retry_means_one_attempt(tmp_path: Path):

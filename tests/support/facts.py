@@ -1,14 +1,16 @@
 """A finished run as its store and its hidden git history hold it: plain values, so that a test can look, or doctor a copy."""
 
 import asyncio
+import contextlib
 import copy
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from mimir.app import SystemClock
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, WORK, Work
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
@@ -19,7 +21,6 @@ from mimir.store import runs
 from mimir.store.protocol import Reads
 from mimir.store.schema import Label, unpack
 from mimir.store.sqlite import SqliteStore
-from tests.support.clock import FrozenClock
 
 Nodes = dict[str, list[dict[str, object]]]
 """Label → its nodes, in their order."""
@@ -199,11 +200,17 @@ def load(project: Path, run: str) -> Facts:
 
 async def gather(project: Path, run: str) -> Facts:
     """Read a run. No engine may have it open for writing, or it is read as it stands."""
-    room = project / ".mimir"
-    store = SqliteStore(room / "mimir.db", FrozenClock())
+    async with store_of(project) as store:
+        return await store.read(lambda reads: _read(reads, project, run))
+
+
+@contextlib.asynccontextmanager
+async def store_of(project: Path) -> AsyncIterator[SqliteStore]:
+    """Open a project's store as another process would, by the same clock."""
+    store = SqliteStore(project / ".mimir" / "mimir.db", SystemClock())
     await store.init()
     try:
-        return await store.read(lambda reads: _read(reads, project, run))
+        yield store
     finally:
         await store.close()
 
