@@ -29,6 +29,8 @@ _kept: list[object] = []
 
 def store_over(room: Path, clock: Clock, **how: object) -> Neo4jStore:
     """Return a store of its own for this room; two made over one room are the same store seen by two processes."""
+    # No patience: where a clock stands still, a server that died would be waited for for ever.
+    how = {"patience_seconds": 0, **how}
     return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8), **how)
 
 

@@ -1,9 +1,21 @@
 import pytest
 
+from mimir.domain.clock import stamp
 from mimir.store import claims
 from mimir.store.sqlite import SqliteStore
 from tests.support.lanes import World
 from tests.support.running import start, task
+from tests.support.stores import EACH_KIND
+
+IN_BOTH = ("test_budgets", "test_claims", "test_journal", "test_proof", "test_runs")
+"""Suites of the verbs that are tried in both stores; the others would show nothing more in the second."""
+
+
+def pytest_generate_tests(metafunc):
+    if "store" in metafunc.fixturenames:
+        name = metafunc.module.__name__.rpartition(".")[2]
+        both = name in IN_BOTH and "store_path" not in metafunc.fixturenames
+        metafunc.parametrize("store", EACH_KIND if both else ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -12,8 +24,14 @@ def store_path(tmp_path):
 
 
 @pytest.fixture
-async def store(store_path, frozen_clock):
-    made = SqliteStore(store_path, frozen_clock)
+async def store(request, tmp_path, frozen_clock):
+    """A store whose time stands still."""
+    if request.param == "sqlite":
+        made = SqliteStore(tmp_path / "mimir.db", frozen_clock)
+    else:
+        from tests.support.neo4j_servers import store_over
+
+        made = store_over(tmp_path, frozen_clock, now=lambda: stamp(frozen_clock.now()))
     await made.init()
     yield made
     await made.close()

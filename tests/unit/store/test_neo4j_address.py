@@ -14,7 +14,7 @@ from tests.support.bolt_stub import BoltStub
 
 
 @pytest.mark.parametrize(
-    ("uri", "driver", "user", "password", "database", "store", "shown"),
+    ("uri", "driver", "user", "password", "database", "within", "shown"),
     [
         ("neo4j://h", "neo4j://h:7687", "", "", "", "mimir", "neo4j://h:7687"),
         ("bolt://h:1/d", "bolt://h:1", "", "", "d", "mimir", "bolt://h:1/d"),
@@ -29,12 +29,12 @@ from tests.support.bolt_stub import BoltStub
     ],
 )  # fmt: skip
 def test_uri_is_parted_into_what_the_driver_wants_and_what_is_shown(
-    uri, driver, user, password, database, store, shown
+    uri, driver, user, password, database, within, shown
 ):
     address = parse(uri)
 
     found = (address.uri, address.user, address.password, address.database, address.store)
-    assert found == (driver, user, password, database, store)
+    assert found == (driver, user, password, database, within)
     assert address.shown == shown
     assert is_address(uri)
 
