@@ -24,7 +24,12 @@ class Noted:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(number: signal.Signals):
+def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
+    number: signal.Signals, request: pytest.FixtureRequest
+):
+    # The tests themselves may have been started by nohup.
+    inherited = signal.signal(number, signal.SIG_DFL)
+    request.addfinalizer(lambda: signal.signal(number, inherited))
     noted, rested = Noted(), list[str]()
 
     async def work() -> None:
