@@ -62,6 +62,10 @@ class Hidden:
     """What is ignored on which tree, as far as it was asked; it changes only when a run pins rules anew."""
     trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
     """Commit or tree that was looked up → its tree."""
+    listings: dict[str, tuple[object, ...]] = field(
+        default_factory=dict[str, tuple[object, ...]], compare=False, repr=False
+    )
+    """Answers of git that can never be others, since an object's id names its content: the latest few (see `trees`)."""
 
     @property
     def room(self) -> Path:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
@@ -17,6 +17,9 @@ EXECUTABLE = "100755"
 ChangeStatus = Literal["added", "modified", "deleted"]
 
 _STATUS: Mapping[str, ChangeStatus] = {"A": "added", "D": "deleted"}
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+MOST_LISTINGS = 64
+"""Answers of git that are kept: a run asks the same of the same few trees again and again."""
 _RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
 
 
@@ -61,25 +64,32 @@ class Change:
 
 async def entries(hidden: Hidden, tree: str) -> list[Entry]:
     """List all files of a tree, in git's order."""
+    known = hidden.listings.get(tree)
+    if known is not None:
+        return list(cast("tuple[Entry, ...]", known))
     ended = await hidden.git.run("ls-tree", "-r", "-z", "--full-tree", tree)
     found: list[Entry] = []
     for line in ended.names:
         facts, path = line.split("\t", 1)
         mode, _, blob = facts.split(" ")
         found.append(Entry(mode=mode, blob=blob, path=path))
+    _remember(hidden, tree, tuple(found), tree)
     return found
 
 
 async def paths(hidden: Hidden, tree: str, globs: Sequence[str] | None) -> tuple[str, ...]:
     """List the paths of a tree that `globs` name; None: all."""
-    ended = await hidden.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
-    return tuple(path for path in ended.names if globs is None or matches(path, globs))
+    listed = [entry.path for entry in await entries(hidden, tree)]
+    return tuple(path for path in listed if globs is None or matches(path, globs))
 
 
 async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
     """Say which files differ from `a` to `b`, in git's order; no renames are guessed."""
     if a == b:
         return ()
+    known = hidden.listings.get(f"{a}..{b}")
+    if known is not None:
+        return cast("tuple[Change, ...]", known)
     ended = await hidden.git.run(
         "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", a, b
     )
@@ -100,7 +110,17 @@ async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
                 mode=None if letter == "D" else new_mode,
             )
         )
+    _remember(hidden, f"{a}..{b}", tuple(found), a, b)
     return tuple(found)
+
+
+def _remember(hidden: Hidden, key: str, answer: tuple[object, ...], *ids: str) -> None:
+    """Keep an answer that is about whole object ids; names of branches may mean something else tomorrow."""
+    if not all(_ID.fullmatch(id) for id in ids):
+        return
+    while len(hidden.listings) >= MOST_LISTINGS:
+        del hidden.listings[next(iter(hidden.listings))]
+    hidden.listings[key] = answer
 
 
 async def diff(hidden: Hidden, a: str, b: str, *, paths: Sequence[str], max_bytes: int) -> str:
