@@ -237,7 +237,6 @@ class Neo4jStore:
     def _begin(self) -> None:
         """Log in and prepare, on a thread."""
         try:
-            server.verify(self._session, self._address)
             server.prepare(self._session, self._address)
         except (DriverError, Neo4jError, OSError) as error:
             raise server.problem(error, self.uri) from error

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from tests.support.local_neo4j import LocalServer, MissingError
 
+STEADY = {"dbms.cypher.statistics_divergence_threshold": "1.0"}
+"""Tests fill and empty stores; no query needs a new plan for that."""
 IMAGE = "neo4j:5.26.12-community"
 
 
@@ -49,7 +51,7 @@ def server(folder: Path) -> Iterator[str]:
             place = container.get_connection_url().partition("://")[2]
             yield f"bolt://neo4j:{password}@{place}"
         return
-    local = LocalServer(folder / "home", password=password)
+    local = LocalServer(folder / "home", password=password, settings=STEADY)
     local.start()
     try:
         yield local.uri

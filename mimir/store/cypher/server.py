@@ -172,28 +172,11 @@ def connect(address: Address, *, connections: int, retry_seconds: float) -> Driv
         ) from error
 
 
-def verify(open_session: Callable[[], Session], address: Address) -> None:
-    """Log in and look at the server's version.
-
-    Raises:
-        UnavailableError: It is too old.
-        DriverError, Neo4jError: As the driver says.
-    """
-    with open_session() as session:
-        agent = session.execute_read(_agent)
-    found = _MAJOR.match(agent)
-    if found and int(found[1]) >= OLDEST:
-        return
-    raise UnavailableError(
-        f"The store {address.shown} is on a server that is too old.\nIt is {agent[:80]}; Neo4j {OLDEST} is needed.",
-        next_step="Use a newer server, or name another store with `--store`.",
-    )
-
-
 def prepare(open_session: Callable[[], Session], address: Address) -> None:
-    """Make or check the schema and the store's node; idempotent, and safe in several processes at once.
+    """Log in, make or check the schema and the store's node; idempotent, and safe in several processes at once.
 
     Raises:
+        UnavailableError: The server is too old.
         StoreError: The store is of a newer schema; it is left untouched.
         DriverError, Neo4jError: As the driver says.
     """
@@ -215,7 +198,8 @@ def _in_the_way(error: Neo4jError) -> bool:
 
 def _prepare(open_session: Callable[[], Session], address: Address) -> None:
     with open_session() as session:
-        stores = session.execute_read(_stores)
+        agent, stores = session.execute_read(_look)
+    _must_be_new_enough(agent, address)
     version = stores.get(address.store)
     if version is not None and version > schema.SCHEMA_VERSION:
         raise StoreError(
@@ -254,13 +238,20 @@ def _schema() -> Iterator[Cypher]:
     yield query("text-index", labels=names(schema.SEARCHED), properties=searched)
 
 
-def _agent(transaction: ManagedTransaction) -> str:
-    return transaction.run("RETURN 1").consume().server.agent
+def _must_be_new_enough(agent: str, address: Address) -> None:
+    found = _MAJOR.match(agent)
+    if not found or int(found[1]) < OLDEST:
+        raise UnavailableError(
+            f"The store {address.shown} is on a server that is too old.\nIt is {agent[:80]}; Neo4j {OLDEST} is needed.",
+            next_step="Use a newer server, or name another store with `--store`.",
+        )
 
 
-def _stores(transaction: ManagedTransaction) -> dict[str, int]:
+def _look(transaction: ManagedTransaction) -> tuple[str, dict[str, int]]:
+    """Return what the server calls itself, and the stores that it has with their schemas."""
     found = transaction.run(str(query("stores")))  # pyright: ignore[reportArgumentType]
-    return {str(r["store"]): int(r["schema"]) for r in found}
+    stores = {str(r["store"]): int(r["schema"]) for r in found}
+    return found.consume().server.agent, stores
 
 
 def _run(transaction: ManagedTransaction, text: Cypher, **bound: object) -> None:
