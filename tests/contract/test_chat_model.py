@@ -29,7 +29,7 @@ def config(server: PlayServer) -> EndpointConfig:
         api_key="sk-contract-0123",
         model="m",
         lane_header=True,
-        stall_seconds=0.3,
+        stall_seconds=2.0,
     )
 
 

@@ -44,7 +44,7 @@ async def stack(server: PlayServer) -> AsyncIterator[tuple[RetryingModel, Sleepe
     clock = FrozenClock()
     sleep = Sleeper(clock)
     config = EndpointConfig(
-        base_url=server.url, api_key="sk-recovery-0123", model="m", stall_seconds=0.15
+        base_url=server.url, api_key="sk-recovery-0123", model="m", stall_seconds=1.0
     )
     endpoint = open_model(config, clock=clock)
     limited = LimitedModel(endpoint.for_lane("r/t/1/worker"), Limits(clock=clock, sleep=sleep))
