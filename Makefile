@@ -3,7 +3,7 @@
 # PYTHON names the interpreter that .venv is made with, the first time:  make PYTHON=python3.13 test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock
+.PHONY: help demo test check format lock neo4j
 
 BIN := .venv/bin
 CODE := mimir tests scripts
@@ -15,7 +15,7 @@ export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
 unexport PYRIGHT_PYTHON_FORCE_VERSION PYRIGHT_PYTHON_PYLANCE_VERSION PYTHONHOME PYTHONPATH
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '%-14s %s\n' "$$target" "$$text"; done
 
 demo: ## See a request become a proven result, offline
@@ -24,8 +24,13 @@ demo: ## See a request become a proven result, offline
 
 test: ## Run every test
 	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.neo4j_server fetch
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal \
 		--durations=10 --durations-min=1 $(ARGS)
+
+neo4j: ## Start a Neo4j server with its browser, to look at runs
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
 
 check: ## Format, lint, types, import contracts, lock
 	@sh scripts/bootstrap.sh dev

@@ -151,7 +151,9 @@ class LocalServer:
             MissingError: There is no Java, or it did not start.
         """
         if self.bolt_port:
-            self._settings["server.bolt.listen_address"] = f"127.0.0.1:{self.bolt_port}"
+            address = f"127.0.0.1:{self.bolt_port}"
+            self._settings["server.bolt.listen_address"] = address
+            self._settings["server.bolt.advertised_address"] = address
         place = fetch()
         self._home.mkdir(parents=True, exist_ok=True)
         command = ["java", *self._options, MEMORY, "-cp", f"{place}/classes:{place}/lib/*", "LocalServer", str(self._home)]  # fmt: skip
@@ -194,7 +196,7 @@ class LocalServer:
     def wait(self) -> None:
         """Wait until it has ended."""
         if self._process:
-            self._process.wait(timeout=30)
+            self._process.wait()
             for stream in (self._process.stdin, self._process.stdout):
                 if stream:
                     with contextlib.suppress(OSError):

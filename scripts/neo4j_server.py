@@ -1,0 +1,79 @@
+"""A Neo4j server for this machine alone, without Docker: `fetch` brings its jars for the tests, `serve` starts it with Neo4j Browser.
+
+Loopback only, without a password: for trying out and for looking, not for a team.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from tests.support.local_neo4j import LocalServer, MissingError, cache, fetch, version
+
+HOME = Path(".mimir") / "neo4j"
+UNAVAILABLE = 69
+
+
+def main() -> int:
+    """Do what was asked for."""
+    parser = argparse.ArgumentParser(prog="make neo4j", description=__doc__)
+    parser.add_argument("what", choices=("fetch", "serve"))
+    parser.add_argument("--home", type=Path, default=HOME, help="its folder, kept (%(default)s)")
+    parser.add_argument("--bolt", type=int, default=7687, help="port for programs (%(default)s)")
+    parser.add_argument("--http", type=int, default=7474, help="port for the browser (%(default)s)")
+    asked = parser.parse_args()
+    try:
+        return fetched() if asked.what == "fetch" else serve(asked.home, asked.bolt, asked.http)
+    except MissingError as missing:
+        print(f"No Neo4j server: {missing}.", file=sys.stderr)
+        # Tests that need it say so themselves, and fail where one is required.
+        return 0 if asked.what == "fetch" else UNAVAILABLE
+
+
+def fetched() -> int:
+    """Bring the jars before the tests begin, where a test would wait for them."""
+    given = os.environ.get("MIMIR_TEST_NEO4J_URI")
+    able = shutil.which("mvn") and shutil.which("javac")
+    if not given and able and not cache().is_dir():
+        print(f"Fetching Neo4j {version()} for the tests, about 130 MB, once …", flush=True)
+        fetch()
+    return 0
+
+
+def serve(home: Path, bolt: int, http: int) -> int:
+    """Run it until Ctrl-C."""
+    for port in (bolt, http):
+        if taken(port):
+            raise MissingError(
+                f"port {port} is in use; name others: ARGS='--bolt 7688 --http 7475'"
+            )
+    if not cache().is_dir():
+        print(f"Fetching Neo4j {version()}, about 130 MB, once …", flush=True)
+    server = LocalServer(home.absolute(), bolt_port=bolt, http_port=http, options=())
+    print("Starting …", flush=True)
+    server.start()
+    look = f"http://127.0.0.1:{http}/browser/?dbms=bolt://127.0.0.1:{bolt}&preselectAuthMethod=NO_AUTH&db=neo4j"
+    print(f"Store    mimir demo --store bolt://127.0.0.1:{bolt}")
+    print(f"Browser  {look}")
+    print(f"Stop     Ctrl-C (runs stay in {home})", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        server.stop()
+    return 0
+
+
+def taken(port: int) -> bool:
+    """Tell whether somebody listens on a port of loopback."""
+    with socket.socket() as trial:
+        trial.settimeout(1)
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
