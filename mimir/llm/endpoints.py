@@ -18,7 +18,8 @@ from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.retrying import Chance, RetryingModel, RetryPolicy
 
 PLAY = "play:"
-HEAVY = "mimir.llm.langchain"
+OVER_HTTP = "mimir.llm.chat.endpoint"
+OVER_LANGCHAIN = "mimir.llm.langchain"
 
 
 class Endpoints:
@@ -80,10 +81,12 @@ class Endpoints:
         """
         if self._default.startswith(PLAY):
             return
+        needed = OVER_LANGCHAIN
         if not split_provider(self._default)[0]:
             self._config(self._default).require_key()
-        # A second of processor time, beside git and the sandbox's probe, which mostly wait.
-        threading.Thread(target=import_module, args=(HEAVY,), daemon=True).start()
+            needed = OVER_HTTP
+        # Up to two seconds of processor time, beside git and the sandbox's probe, which mostly wait.
+        threading.Thread(target=import_module, args=(needed,), daemon=True).start()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -102,14 +105,19 @@ class Endpoints:
             from mimir.llm.scripted import ScriptedEndpoint
 
             return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
-        from mimir.llm.langchain import Adaptation, open_model
+        config = self._config(name)
+        if split_provider(name)[0]:
+            from mimir.llm.langchain import open_model
+
+            return open_model(config, clock=self._clock)
+        from mimir.llm.chat.endpoint import Adaptation, OpenAIEndpoint
 
         def adapted(what: Adaptation) -> None:
             self._notices.append(
                 f"{what.endpoint} does not take {what.parameter!r} for {what.model!r}: {what.change}."
             )
 
-        return open_model(self._config(name), clock=self._clock, on_adapt=adapted)
+        return OpenAIEndpoint(config, self._clock, adapted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,15 @@
-"""The adapter: any LangChain chat model behind our door; ChatOpenAI for everything that speaks OpenAI's protocol.
+"""The adapter of any LangChain chat model (`provider:model`). What speaks OpenAI's protocol is asked by `chat.endpoint` instead.
 
-The only file that imports LangChain, slow to import: `app` does so when a model is first needed. For OpenAI's protocol the client
-that ChatOpenAI holds is used directly (`chat.exchange`), without LangChain's message objects: half the CPU a call, and every
-byte is seen as it comes. Retries are off at every level below `retrying`.
+The only file that imports LangChain, slow to import: only when such a model is first needed. Retries are off at every level below
+`retrying`. Source: docs/decisions/0006-openai-protocol-over-httpx.md
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Protocol, cast
-from urllib.parse import quote
 
-import httpx2
-import openai
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -25,9 +20,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.tool import ToolCall as LangChainCall
-from langchain_openai import ChatOpenAI
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType]  its mappings are bare
-from pydantic import SecretStr
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
@@ -35,101 +28,25 @@ from mimir.domain.usage import Usage
 from mimir.errors import ConfigurationError, ModelError
 from mimir.llm.chat import refusal as refusals
 from mimir.llm.chat import wire
-from mimir.llm.chat.dialect import Adaptation
-from mimir.llm.chat.exchange import Exchange
 from mimir.llm.chat.stream import FINISHES, MAX_CALLS, Unreadable
-from mimir.llm.chat.transport import LANE_HEADER, client
 from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel, Endpoint
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
 
 
-def open_model(
-    config: EndpointConfig, *, clock: Clock, on_adapt: Callable[[Adaptation], None] | None = None
-) -> Endpoint:
-    """Open an endpoint; nothing is sent yet.
+def open_model(config: EndpointConfig, *, clock: Clock) -> Endpoint:
+    """Open the model that `config.model` names as `provider:model`; nothing is sent yet.
 
     Args:
-        config: `model` of the form `provider:model` opens that provider's LangChain model; it is never given the key and
-            the address of this endpoint, but looks for its own in its own variables.
+        config: Its key and address are never given to the provider's model, which looks for its own in its own variables.
         clock: For a Retry-After that is a date.
-        on_adapt: Told once of each parameter that the endpoint does not know.
 
     Raises:
-        ConfigurationError: The key is missing, or the provider's package is not installed.
+        ConfigurationError: The provider's package is not installed, or its key is missing.
     """
     provider, name = split_provider(config.model)
-    if provider:
-        return LangChainEndpoint(_opener(provider, config), name, config, clock)
-    config.require_key()
-    return OpenAIEndpoint(replace(config, model=name), clock, on_adapt)
-
-
-class _NoSync(httpx2.BaseTransport):
-    """Stands where ChatOpenAI wants a second, synchronous client; never used."""
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        raise httpx2.UnsupportedProtocol("mimir asks asynchronously only")
-
-
-class OpenAIEndpoint:
-    """Any endpoint of OpenAI's protocol, through the client that ChatOpenAI holds."""
-
-    def __init__(
-        self,
-        config: EndpointConfig,
-        clock: Clock,
-        on_adapt: Callable[[Adaptation], None] | None = None,
-    ) -> None:
-        self._config = config
-        self._http = client(config)
-        chat = ChatOpenAI(
-            model=config.model or "unnamed",
-            base_url=config.base_url,
-            api_key=SecretStr(config.api_key or "none"),
-            max_retries=0,
-            timeout=self._http.timeout,  # unset, it would switch the client's own timeouts off
-            http_async_client=self._http,
-            http_client=httpx2.Client(transport=_NoSync(), trust_env=False),
-            http_socket_options=(),  # else it would warn of proxy variables, which are not followed
-            use_responses_api=False,
-            stream_usage=True,
-        )
-        root = cast("openai.AsyncOpenAI", chat.root_async_client)
-
-        async def post(body: Mapping[str, object], headers: Mapping[str, str]) -> httpx2.Response:
-            answered: object = await root.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                body=dict(body),
-                options={"headers": dict(headers)},
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-            return cast(
-                "httpx2.Response", answered
-            )  # what `cast_to` names, before its body is read
-
-        self._exchange = Exchange(post, config, clock, on_adapt)
-
-    def for_lane(self, lane: str) -> ChatModel:
-        """Return the model as one lane sees it."""
-        headers = {LANE_HEADER: quote(lane, safe="/#-_.~")} if self._config.lane_header else {}
-        return _Bound(self._exchange, headers)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-
-class _Bound:
-    def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
-        self._exchange = exchange
-        self._headers = headers
-
-    async def ask(self, request: ModelRequest) -> Answer:
-        return await self._exchange.ask(request, self._headers)
+    return LangChainEndpoint(_opener(provider, config), name, config, clock)
 
 
 class Opener(Protocol):

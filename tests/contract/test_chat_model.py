@@ -9,8 +9,9 @@ from pydantic import SecretStr
 
 from mimir.domain.message import Message
 from mimir.errors import ModelError
+from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
-from mimir.llm.langchain import LangChainEndpoint, open_model
+from mimir.llm.langchain import LangChainEndpoint
 from mimir.llm.plays.faults import FAULTS
 from mimir.llm.plays.reading import parse
 from mimir.llm.protocol import ChatModel, Endpoint
@@ -62,7 +63,7 @@ async def open_play(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
                 if request.param == "langchain":
                     endpoint = langchain(server)
                 else:
-                    endpoint = open_model(config(server), clock=FrozenClock())
+                    endpoint = OpenAIEndpoint(config(server), FrozenClock())
             opened.append(endpoint)
             return endpoint.for_lane(LANE)
 

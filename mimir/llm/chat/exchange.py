@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 import httpx2
-import openai
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
@@ -37,7 +36,7 @@ class Post(Protocol):
         """Send it.
 
         Raises:
-            openai.APIError: No good answer: refused, no connection, timed out.
+            httpx2.HTTPError: No connection, timed out, broke off.
         """
         ...
 
@@ -110,11 +109,10 @@ class Exchange:
         """Send once. Errors are returned, not raised: raised here they would carry the library's own, which hold the key."""
         try:
             async with asyncio.timeout(self._config.answer_seconds):
-                return await self._read(await self._post(body, headers))
-        except openai.APIStatusError as error:
-            said = error.response.content.decode("utf-8", "replace")
-            refusal = refusals.read(error.status_code, self._config.veil(said))
-            return refusal, self._refused(refusal, error.response.headers)
+                response = await self._post(body, headers)
+                if response.status_code >= 300:
+                    return self._status(response)
+                return await self._read(response)
         except Refused as error:
             return error.refusal, self._refused(error.refusal, {})
         except Unreadable as error:
@@ -123,7 +121,7 @@ class Exchange:
             return None, self._trouble(
                 f"the answer was not whole after {self._config.answer_seconds:g} s (llm.answer_seconds)"
             )
-        except (openai.APIError, httpx2.HTTPError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             return None, self._disconnected(error)
 
     async def _read(self, response: httpx2.Response) -> Answer:
@@ -184,8 +182,12 @@ class Exchange:
             next_step=ruling.next_step,
         )
 
-    def _disconnected(self, error: openai.APIError | httpx2.HTTPError) -> ModelError:
-        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    def _status(self, response: httpx2.Response) -> tuple[Refusal, ModelError]:
+        said = response.content.decode("utf-8", "replace")
+        refusal = refusals.read(response.status_code, self._config.veil(said))
+        return refusal, self._refused(refusal, response.headers)
+
+    def _disconnected(self, cause: Exception) -> ModelError:
         if _is_certificate(cause):
             return self._error(
                 "its certificate is not trusted",

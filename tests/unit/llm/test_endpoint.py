@@ -9,6 +9,7 @@ import pytest
 
 from mimir.errors import ConfigurationError, ModelError
 from mimir.llm.chat.dialect import Adaptation
+from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
 from mimir.llm.langchain import open_model
 from mimir.llm.protocol import ChatModel
@@ -28,7 +29,7 @@ async def asking(
     known = {"api_key": KEY, "model": "m", "stall_seconds": 0.3} | settings
     config = EndpointConfig(base_url=url, **known)  # type: ignore[arg-type]
     on_adapt = learned.append if learned is not None else None
-    endpoint = open_model(config, clock=FrozenClock(), on_adapt=on_adapt)
+    endpoint = OpenAIEndpoint(config, FrozenClock(), on_adapt)
     try:
         yield endpoint.for_lane(LANE)
     finally:
@@ -135,7 +136,7 @@ async def test_addresses_and_proxies_of_the_environment_are_not_followed(
 async def test_the_lane_is_told_where_it_is_wanted(on: bool, told: str | None):
     with PlayServer(FOREVER) as server:
         config = EndpointConfig(base_url=server.url, model="m", lane_header=on)
-        endpoint = open_model(config, clock=FrozenClock())
+        endpoint = OpenAIEndpoint(config, FrozenClock())
         await endpoint.for_lane("run-1/taäsk/1/worker").ask(question())
         await endpoint.aclose()
         assert server.requests[0].headers.get("x-mimir-lane") == told
@@ -359,7 +360,7 @@ async def test_a_cancelled_question_lets_go():
 
 def test_openais_own_endpoint_needs_a_key():
     with pytest.raises(ConfigurationError, match=r"llm\.api_key") as caught:
-        open_model(EndpointConfig(model="m"), clock=FrozenClock())
+        OpenAIEndpoint(EndpointConfig(model="m"), FrozenClock())
     assert "mimir demo" in (caught.value.next_step or "")
 
 

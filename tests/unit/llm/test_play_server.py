@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import PlanError
+from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
-from mimir.llm.langchain import open_model
 from tests.support.asking import READ_FILE, question, result
 from tests.support.clock import FrozenClock
 from tests.support.play_lane import caller
@@ -45,8 +45,8 @@ def is_refused(url: str) -> bool:
 async def test_the_log_has_a_line_for_each_request_before_it_is_answered(tmp_path: Path):
     log = tmp_path / "log"
     with PlayServer(TWO, log=log) as server:
-        endpoint = open_model(
-            EndpointConfig(base_url=server.url, model="m", lane_header=True), clock=FrozenClock()
+        endpoint = OpenAIEndpoint(
+            EndpointConfig(base_url=server.url, model="m", lane_header=True), FrozenClock()
         )
         model = endpoint.for_lane("run-1/task-1/2/worker")
         first = (await model.ask(question(tools=(READ_FILE,)))).message

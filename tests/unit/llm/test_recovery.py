@@ -7,8 +7,8 @@ import pytest
 
 from mimir.domain.message import Answer
 from mimir.errors import ModelError, Paused
+from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
-from mimir.llm.langchain import open_model
 from mimir.llm.limits import LimitedModel, Limits
 from mimir.llm.plays.faults import FAULTS
 from mimir.llm.retrying import RetryingModel, RetryPolicy
@@ -46,7 +46,7 @@ async def stack(server: PlayServer) -> AsyncIterator[tuple[RetryingModel, Sleepe
     config = EndpointConfig(
         base_url=server.url, api_key="sk-recovery-0123", model="m", stall_seconds=1.0
     )
-    endpoint = open_model(config, clock=clock)
+    endpoint = OpenAIEndpoint(config, clock)
     limited = LimitedModel(endpoint.for_lane("r/t/1/worker"), Limits(clock=clock, sleep=sleep))
     try:
         yield (
