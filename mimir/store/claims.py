@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from mimir.domain import ids
-from mimir.domain.attempt import TERMINAL, Cause, Mover, Status, guard
+from mimir.domain.attempt import TERMINAL, Cause, Mover, RunStatus, Status, guard
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.errors import LeaseLost, StoreError
 from mimir.store import fields, runs
-from mimir.store.protocol import Ops, Reads, Row, Where
+from mimir.store.protocol import Ops, Reads, Row, Value, Where
 from mimir.store.schema import Edge, Label
 
 MOST_DEATHS = 3
@@ -53,19 +53,34 @@ def claim(
 ) -> list[Claim]:
     """Choose and take tasks in one transaction: highest priority first, then by id.
 
+    Nothing is compared and set: who writes has the store's lock, so what is chosen is still free when it is taken. The questions
+    to the store are the same few, however many tasks are taken.
+
     Args:
         ops: The transaction.
-        run: Whose tasks.
+        run: Whose tasks; of a run that is not running none is taken.
         owner: Who takes them.
         lease_seconds: How long the lease lasts unless it is renewed.
         limit: How many at most.
         dead: Owners that are known to be gone; their leases count as ended.
     """
-    taken = [
-        _take(ops, run, row, owner, lease_seconds)
-        for row in _candidates(ops, run, limit, frozenset(dead))
-    ]
-    return [claim for claim in taken if claim is not None]
+    known = ops.get(Label.RUN, run) or {}
+    if known.get("status") != RunStatus.RUNNING.value:
+        return []
+    chosen = _candidates(ops, run, limit, frozenset(dead))
+    if not chosen:
+        return []
+    until = _later(ops.now(), lease_seconds)
+    taken = [_granted(row, owner, ops.now(), until) for row in chosen]
+    ops.upsert(Label.TASK, [grant.changed for grant in taken])
+    _make_attempts(ops, run, [grant.claim for grant in taken if grant.claim.fresh])
+    runs.emit_all(ops, run, [grant.event for grant in taken], known=known)
+    return [grant.claim for grant in taken]
+
+
+def is_work_there(reads: Reads, run: str, dead: Collection[str] = ()) -> bool:
+    """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
+    return bool(_candidates(reads, run, 1, frozenset(dead)))
 
 
 def heartbeat(
@@ -218,85 +233,93 @@ def cancel(ops: Ops, run: str) -> list[str]:
     return [fields.text(row, "taskId") for row in rows]
 
 
-def _candidates(ops: Ops, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
+def _candidates(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
     """Return what may be claimed now: what nobody holds, and what a dead or late holder left."""
-    where: Where = {"runId": run, "claimState": _HELD}
-    kinds: list[Where] = [
-        {"runId": run, "claimState": _FREE},
-        {**where, "expiresAt": ("<=", ops.now())},
-    ]
-    if dead:
-        kinds.append({**where, "lockedBy": ("in", sorted(dead))})
-    found = {
-        str(row["id"]): row
-        for kind in kinds
-        for row in ops.find(Label.TASK, kind, order=("-priority", "id"), limit=limit)
-    }
-    ranked = sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
+    order = ("-priority", "id")
+    free = reads.find(Label.TASK, {"runId": run, "claimState": _FREE}, order=order, limit=limit)
+    # No more are held than there are agents at work: all are looked at, in one question.
+    held = reads.find(Label.TASK, {"runId": run, "claimState": _HELD})
+    left = [row for row in held if _is_left(row, reads.now(), dead)]
+    ranked = sorted([*free, *left], key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
     return ranked[:limit]
 
 
-def _take(ops: Ops, run: str, row: Row, owner: str, lease_seconds: float) -> Claim | None:
+def _is_left(row: Row, now: str, dead: frozenset[str]) -> bool:
+    return fields.text(row, "expiresAt") <= now or fields.text(row, "lockedBy") in dead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grant:
+    """What taking a task changes."""
+
+    claim: Claim
+    changed: Row
+    event: runs.NewEvent
+
+
+def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
     at = Status(fields.text(row, "status"))
-    fence = fields.whole(row, "fence")
+    task, fence = fields.text(row, "taskId"), fields.whole(row, "fence") + 1
     fresh = at in _NEW_ATTEMPT
     number = fields.whole(row, "attemptNumber") + fresh
-    lease: Row = {
+    changed: dict[str, Value] = {
+        "id": row["id"],
         "lockedBy": owner,
-        "lockedAt": ops.now(),
-        "expiresAt": _later(ops.now(), lease_seconds),
-        "fence": fence + 1,
+        "lockedAt": now,
+        "expiresAt": until,
+        "fence": fence,
         "claimState": _HELD,
+        "version": fields.whole(row, "version") + 1,
+        **(_attempt_began(at, number, now) if fresh else {}),
+        **_death(row),
     }
-    began: Row = _attempt_began(ops, at, number) if fresh else {}
-    expect = {"fence": fence, "status": at.value}
-    id = ids.task_id(run, fields.text(row, "taskId"))
-    taken = ops.patch_if(Label.TASK, id, expect, {**lease, **began, **_death(row)})
-    if taken is None:
-        return None
-    task = fields.text(taken, "taskId")
-    if fresh:
-        _make_attempt(ops, run, taken, number)
-    kind = EventKind.ATTEMPT_STARTED if fresh else EventKind.LEASE_TAKEN
-    data: dict[str, object] = {"owner": owner, "fence": fence + 1}
+    data: dict[str, object] = {"owner": owner, "fence": fence}
     if fresh:
         data |= {"from": at.value, "to": Status.WORKER_EXECUTING.value}
-    runs.emit(ops, run, kind, task=task, attempt=number, data=data)
-    return Claim(
+    kind = EventKind.ATTEMPT_STARTED if fresh else EventKind.LEASE_TAKEN
+    claim = Claim(
         task=task,
-        row=taken,
-        fence=fence + 1,
+        row={**row, **changed},
+        fence=fence,
         attempt=number,
         fresh=fresh,
-        died=fields.whole(taken, "deaths") >= MOST_DEATHS,
+        died=fields.whole({**row, **changed}, "deaths") >= MOST_DEATHS,
     )
+    event = runs.NewEvent(kind=kind, task=task, attempt=number, data=data)
+    return _Grant(claim=claim, changed=changed, event=event)
 
 
-def _attempt_began(ops: Ops, at: Status, number: int) -> Row:
+def _attempt_began(at: Status, number: int, now: str) -> Row:
     """Phase 2."""
     guard(at, Status.WORKER_EXECUTING, Mover.WORKER)
     return {
         "status": Status.WORKER_EXECUTING.value,
         "attemptNumber": number,
         "isRetry": number > 1,
-        "workerStartTime": ops.now(),
+        "workerStartTime": now,
     }
 
 
-def _make_attempt(ops: Ops, run: str, task: Row, number: int) -> None:
-    plan_id = fields.text(task, "taskId")
-    id = ids.attempt_id(run, plan_id, number)
+def _make_attempts(ops: Ops, run: str, begun: Sequence[Claim]) -> None:
+    """Make the nodes of attempts that begin."""
     copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
-    row: Row = {
-        "id": id,
-        "name": f"{plan_id} attempt {number}",
-        "runId": run,
-        "taskId": plan_id,
-        "seq": number,
-        **{name: task[name] for name in copied if name in task},
-    }
-    ops.upsert(Label.ATTEMPT, [row])
-    ops.link(Edge.HAS_ATTEMPT, [(ids.task_id(run, plan_id), id)])
+    rows: list[Row] = [
+        {
+            "id": ids.attempt_id(run, claim.task, claim.attempt),
+            "name": f"{claim.task} attempt {claim.attempt}",
+            "runId": run,
+            "taskId": claim.task,
+            "seq": claim.attempt,
+            **{name: claim.row[name] for name in copied if name in claim.row},
+        }
+        for claim in begun
+    ]
+    if rows:
+        ops.upsert(Label.ATTEMPT, rows)
+        pairs = [
+            (str(claim.row["id"]), str(row["id"])) for claim, row in zip(begun, rows, strict=True)
+        ]
+        ops.link(Edge.HAS_ATTEMPT, pairs)
 
 
 def _death(row: Row) -> Row:

@@ -78,7 +78,10 @@ class Reads(Protocol):
 
 
 class Ops(Reads, Protocol):
-    """All verbs, inside one write transaction: everything or nothing."""
+    """All verbs, inside one write transaction: everything or nothing.
+
+    Writers go one after another: what a writing transaction has read stays so until it is over.
+    """
 
     def upsert(self, label: str, rows: Sequence[Row], /) -> None:
         """Make nodes, or set properties of existing ones (None removes).

@@ -100,10 +100,10 @@ def emit(
     return emit_all(ops, run, [NewEvent(kind=kind, task=task, attempt=attempt, data=data or {})])
 
 
-def emit_all(ops: Ops, run: str, events: Sequence[NewEvent]) -> int:
-    """Write several events one after another; the number of the last."""
+def emit_all(ops: Ops, run: str, events: Sequence[NewEvent], *, known: Row | None = None) -> int:
+    """Write several events one after another; the number of the last. `known`: the run's row, if it was just read."""
     while True:
-        row = _known(ops, run)
+        row, known = known or _known(ops, run), None
         last = fields.whole(row, "eventSeq")
         end = last + len(events)
         if ops.patch_if(Label.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
