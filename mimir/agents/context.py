@@ -111,7 +111,7 @@ class Background:
     planning: tuple[Withheld, ...]
     """Reasoning, research, and what the PM was given."""
     tasks: Mapping[str, int]
-    """Tokens of each task's prompt."""
+    """Tokens of each task's title, prompt, criteria and words on tools."""
     total: int
     """Of them all: a plan may have thousands, and every attempt asks."""
 
@@ -120,22 +120,29 @@ class Background:
         """Take it from an accepted plan and the PM's receipt; None: a plan that a person wrote."""
         texts = (("reasoning", plan.reasoning), ("goal", plan.goal), ("notes", plan.notes))
         own = tuple(
-            Withheld(name=f"plan:{name}", why="role", tokens=estimate(text), hash=fingerprint(text))
+            Withheld(name=f"plan:{name}", why="role", tokens=estimate(text))
             for name, text in texts
             if text
         )
+        # Without hashes: what no other agent is given is compared with nothing, and every receipt holds these lines.
         seen = tuple(
-            Withheld(name=f"pm:{piece.name}", why="role", tokens=piece.tokens, hash=piece.hash)
+            Withheld(name=f"pm:{piece.name}", why="role", tokens=piece.tokens)
             for piece in (receipt.given if receipt else ())
         )
-        tasks = {t.id: estimate(t.prompt) for t in plan.tasks}
+        tasks = {t.id: _tokens(t) for t in plan.tasks}
         return cls(planning=(*own, *seen), tasks=tasks, total=sum(tasks.values()))
 
     def hidden_from(self, task: Task) -> tuple[Withheld, ...]:
         """Return what is withheld from one task's agents for their role; other tasks in one line."""
-        near = [id for id in {task.id, *task.dependencies} if id in self.tasks]
-        others = len(self.tasks) - len(near)
+        own = self.tasks.get(task.id)
+        others = len(self.tasks) - (own is not None)
         if not others:
             return self.planning
-        tokens = self.total - sum(self.tasks[id] for id in near)
+        tokens = self.total - (own or 0)
         return (*self.planning, Withheld(name=f"{others} other tasks", why="role", tokens=tokens))
+
+
+def _tokens(task: Task) -> int:
+    """Return the tokens of what the PM wrote for a task's agents."""
+    texts = (task.title, task.prompt, task.tool_execution, *(c.text for c in task.criteria))
+    return sum(map(estimate, texts))

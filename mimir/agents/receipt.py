@@ -17,7 +17,7 @@ Importance = Literal["critical", "important", "optional"]
 Why = Literal["role", "budget", "duplicate", "similar"]
 """`role`: not for this role; `budget`: did not fit, referenced; `duplicate`, `similar`: merged with what is given."""
 
-EXCERPT = 160
+EXCERPT = 100
 """Characters of a piece kept with its fingerprint; the whole stands in the lane's brief."""
 
 
@@ -137,6 +137,26 @@ class Receipt:
         )
 
 
+def flat(receipt: Receipt, prefix: str = "") -> dict[str, int | list[str]]:
+    """Return a receipt's figures as plain properties, for questions to the store that cannot look into JSON.
+
+    Args:
+        receipt: Of one context.
+        prefix: Before each name: `qc` makes `contextTokens` into `qcContextTokens`.
+
+    Returns:
+        `contextTokens` given, `contextTokensAvailable`, and `contextPieces`: one text for each piece that was given or merged
+        away, the first 16 digits of its hash, a blank, its tokens.
+    """
+    pieces = [f"{piece.hash[:16]} {piece.tokens}" for piece in _counted(receipt)]
+    values: dict[str, int | list[str]] = {
+        "contextTokens": receipt.given_tokens,
+        "contextTokensAvailable": receipt.available_tokens,
+        "contextPieces": pieces,
+    }
+    return {f"{prefix}{n[0].upper()}{n[1:]}" if prefix else n: v for n, v in values.items()}
+
+
 def normalised(text: str) -> str:
     """Return a text in the form in which pieces are compared: NFC, white space collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -173,11 +193,16 @@ def deduplication(receipts: Sequence[Receipt]) -> float:
     total = 0
     unique: dict[str, int] = {}
     for receipt in receipts:
-        merged = (w for w in receipt.withheld if w.why in ("duplicate", "similar"))
-        for piece in (*receipt.given, *merged):
+        for piece in _counted(receipt):
             total += piece.tokens
             unique[piece.hash] = max(piece.tokens, unique.get(piece.hash, 0))
     return 1 - sum(unique.values()) / total if total else 0.0
+
+
+def _counted(receipt: Receipt) -> tuple[Given | Withheld, ...]:
+    """Return the pieces that a fleet's deduplication counts: given, or merged with what is given."""
+    merged = (w for w in receipt.withheld if w.why in ("duplicate", "similar"))
+    return (*receipt.given, *merged)
 
 
 def _withheld_json(piece: Withheld) -> dict[str, object]:

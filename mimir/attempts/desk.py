@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.agents.breaker import Trip
+from mimir.agents.context import Background
 from mimir.agents.views.inputs import Related
 from mimir.attempts.record import Work
 from mimir.domain.agent import ROLES
@@ -48,6 +49,8 @@ class RunFacts:
     base_tree: str
     preambles: Mapping[tuple[str, str], Preamble]
     """By (kind, role): `worker` and `qc`."""
+    background: Background
+    """What the PM had and no attempt may see; for the receipts."""
     attempt_tokens: int = 1_000_000
     """Most tokens that one worker may use in an attempt."""
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from mimir.agents.breaker import Breaker
 from mimir.agents.citations import parse as citations
 from mimir.agents.loop import Services as LoopServices
+from mimir.agents.receipt import Receipt, flat
 from mimir.agents.stopwatch import Stopwatch
 from mimir.agents.views.inputs import ChangedFile, QCInput
-from mimir.attempts.desk import Desk
+from mimir.attempts.desk import Desk, Props
 from mimir.attempts.record import JUDGEMENT, Course, Work
 from mimir.attempts.sealing import sealed
 from mimir.domain.attempt import Cause, Status
@@ -47,7 +48,7 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
         attempt=values
         | {
             "judgementJson": JUDGEMENT.write(judgement),
-            "qcReceiptJson": pack(ruling.receipt.as_json()),
+            **_receipt(ruling.receipt),
             "qcTokens": ruling.usage.total,
         },
         data={
@@ -91,7 +92,7 @@ async def _unavailable(
         Status.FAILED,
         EventKind.TASK_FAILED,
         task={**task, "qcFeedback": ruling.why},
-        attempt=attempt,
+        attempt={**attempt, **_receipt(ruling.receipt)},
         data={"cause": cause.value, "issues": [ruling.why]},
     )
     return Status.FAILED, replace(course, failure=cause)
@@ -104,7 +105,8 @@ def _services(desk: Desk, tree: str, lane: str) -> qc.Services:
     async def read_file(path: str) -> str | None:
         return await _text(desk, tree, path)
 
-    return qc.Services(sittings=sitting, read_file=read_file)
+    name = lane_id(desk.facts.id, desk.task.id, desk.number, lane)
+    return qc.Services(sittings=sitting, read_file=read_file, lane=name)
 
 
 async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
@@ -158,7 +160,12 @@ async def _input(desk: Desk, course: Course, work: Work, tree: str) -> QCInput:
         required_fixes=desk.start.required_fixes,
         related=desk.related,
         notes=_notes(work),
+        hidden=desk.facts.background.hidden_from(desk.task),
     )
+
+
+def _receipt(receipt: Receipt) -> Props:
+    return {"qcReceiptJson": pack(receipt.as_json()), **flat(receipt, "qc")}
 
 
 def _notes(work: Work) -> tuple[str, ...]:

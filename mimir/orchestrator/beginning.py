@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
+from mimir.agents.context import Background
 from mimir.agents.roles.library import Kind
 from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.desk import Preamble, RunFacts
@@ -15,6 +16,7 @@ from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Plan
 from mimir.domain.run import Limits
 from mimir.errors import BusyError, UnavailableError, UsageError
+from mimir.orchestrator import background
 from mimir.orchestrator.applying import must_be_possible
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
@@ -74,6 +76,7 @@ async def create(
                 "fromRun": from_run or None,
             },
         )
+        background.pin(ops, run, parts.project_id, plan_path)
         for warning in (*parts.warnings, *base.warnings):
             runs.emit(ops, run, EventKind.WARNING, data={"message": warning})
 
@@ -97,6 +100,7 @@ async def facts(parts: Parts, run: str) -> RunFacts:
     row = await parts.store.read(partial(runs.get, run=run))
     plan = runs.plan_of(row)
     pinned = await parts.store.read(lambda reads: reads.get(Label.ARTIFACT, f"{run}#preambles"))
+    given = await parts.store.read(partial(background.pinned, run=run))
     if pinned is None:
         preambles = await _make_preambles(parts, run, plan)
     else:
@@ -108,6 +112,7 @@ async def facts(parts: Parts, run: str) -> RunFacts:
         base_commit=fields.text(row, "baseCommit"),
         base_tree=fields.text(row, "baseTree"),
         preambles=preambles,
+        background=Background.of(plan, given),
         attempt_tokens=parts.attempt_tokens,
     )
 

@@ -69,6 +69,8 @@ class Services:
     """Reads a file of the deliverable's tree by its path, as QC sees it (secrets replaced); None: not there, or no text.
     Never from QC's own checkout."""
     budgets: Budgets = DEFAULT_BUDGETS
+    lane: str = ""
+    """Of the first conversation; stands in the receipt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ async def judge(
         ModelError: Scope `call` or `run`; others as the services raise them (`Paused`, `LeaseLost`).
     """
     given = replace(given, form=given.form or instructions())
-    context = get_task_context("qc", given, budgets=services.budgets)
+    context = get_task_context("qc", given, lane=services.lane, budgets=services.budgets)
     bench = _Bench(given=given, services=services, protected=tuple(protected))
     why = ""
     for number in range(1, LANES + 1):

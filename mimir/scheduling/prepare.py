@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 from mimir.agents.context import Context, get_task_context
+from mimir.agents.receipt import flat
 from mimir.agents.views.inputs import (
     Budgets,
     DependencyView,
@@ -21,7 +22,7 @@ from mimir.attempts.record import OUTCOMES
 from mimir.attempts.stored import Stored
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
-from mimir.domain.ids import attempt_id, task_id
+from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Plan, Task
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.rows import tried
@@ -93,7 +94,8 @@ class Preparer:
         merge = await self._merge(first, str(again.get("tree") or ""), base_tree)
         given = await self._input(task, claim, known, again, merge)
         budgets = Budgets().smaller() if again.get("smallerContext") else Budgets()
-        context = get_task_context("worker", given, budgets=budgets)
+        lane = lane_id(self._crew.facts.id, task.id, claim.attempt, "worker")
+        context = get_task_context("worker", given, lane=lane, budgets=budgets)
         preamble = self._crew.facts.preambles["worker", task.worker_role]
         start = Start(
             base_commit=fields.text(known.run, "head"),
@@ -139,6 +141,7 @@ class Preparer:
             dependencies=known.dependencies,
             earlier=tuple(earlier),
             required_fixes=_fixes(known.attempts),
+            hidden=facts.background.hidden_from(task),
         )
 
     async def _files(self, task: Task, tree: str) -> tuple[FileView, ...]:
@@ -166,6 +169,7 @@ class Preparer:
         values = {
             "startJson": START.write(start),
             "receiptJson": pack(context.receipt.as_json()),
+            **flat(context.receipt),
             "preambleHash": start.preamble_hash,
             "estimatedContextTokens": context.receipt.given_tokens,
             "workerStartTime": now,

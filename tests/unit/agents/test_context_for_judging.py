@@ -168,7 +168,12 @@ def test_receipt_counts_the_whole_prompt_and_what_the_role_may_not_see():
     assert receipt.given_tokens >= estimate(context.text)
     hidden = {w.name: w.tokens for w in receipt.withheld if w.why == "role"}
     assert hidden["plan:reasoning"] == estimate(plan.reasoning)
-    assert hidden["1 other tasks"] == estimate(other.prompt)
+    assert hidden["1 other tasks"] == sum(
+        map(
+            estimate,
+            (other.title, other.prompt, other.tool_execution, *(c.text for c in other.criteria)),
+        )
+    )
     assert hidden["pm:request"] > 0
     assert receipt.available_tokens == receipt.given_tokens + sum(hidden.values())
     assert "alternatives" not in context.text
