@@ -35,6 +35,7 @@ from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
 from mimir.store.cypher.address import is_address, parse
 from mimir.store.protocol import GraphStore
+from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
 from mimir.workspace.git import History
@@ -213,6 +214,12 @@ async def _parts(
         ids=RandomIds(),
         owner=owner,
         owners=owners,
+        process=Process(
+            owner=owner,
+            host=socket.gethostname(),
+            number=os.getpid(),
+            lock_file=str(owners.path(owner).absolute()),
+        ),
         wake=Wake(),
         choices=choices,
         lease_seconds=settings.run.lease_seconds,

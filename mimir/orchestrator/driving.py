@@ -8,6 +8,7 @@ import contextlib
 import errno
 import shutil
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mimir.domain.attempt import RUN_ENDED, RunStatus
@@ -17,7 +18,8 @@ from mimir.errors import MimirError, ModelError, Paused, SandboxError, Workspace
 from mimir.orchestrator import applying, beginning, looking, planning
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
-from mimir.scheduling.crew import Crew
+from mimir.scheduling.coordinator import Coordinator
+from mimir.scheduling.crew import Crew, Roster
 from mimir.scheduling.finish import End, finish
 from mimir.scheduling.prepare import Preparer
 from mimir.scheduling.pursue import Pursuit, Tools
@@ -40,7 +42,7 @@ async def drive(
     store, owner = parts.store, parts.owner
     row = await store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
-        return _ended(row)
+        return replace(ended(row), message="It had ended already.")
     applying.must_be_possible(parts, apply)
     parts.check_models()
     await beginning.require_sandbox(parts)
@@ -58,12 +60,11 @@ async def drive(
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
     started = parts.clock.monotonic()
     try:
-        async with _coordinating(parts, run):
-            return await _through(parts, run, workers, apply, resumed=resumed)
+        return await through(parts, run, workers, apply, leads=True)
     except Paused as paused:
         return await _pause(parts, run, paused, started)
     except (ModelError, WorkspaceError, SandboxError, OSError) as error:
-        paused = _as_pause(error)
+        paused = as_pause(error)
         if paused is None:
             raise
         return await _pause(parts, run, paused, started)
@@ -73,14 +74,13 @@ async def drive(
         raise
 
 
-def _ended(row: Row) -> Ending:
-    """Return how a run ended that has nothing left to do: resuming it again changes nothing."""
+def ended(row: Row) -> Ending:
+    """Return how a run ended that has nothing left to do for this process."""
     outcome = RunStatus(fields.text(row, "status"))
     return Ending(
         run=str(row["id"]),
         outcome=outcome,
         exit_code=exit_code(outcome),
-        message="It had ended already.",
         next_step=f"Look at it: mimir report {row['id']}",
         plan_path=fields.text(row, "planPath"),
         commit=fields.text(row, "finalCommit"),
@@ -124,16 +124,29 @@ async def cancel(parts: Parts, run: str) -> None:
     await looking.write_report(parts, run)
 
 
-async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resumed: bool) -> Ending:
-    facts = await beginning.facts(parts, run)
-    row = await parts.store.read(partial(runs.get, run=run))
+async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: bool) -> Ending:
+    """Serve a run until it has ended, by this process or by another one that serves it.
+
+    Args:
+        parts: Services.
+        run: Id.
+        workers: Tasks at once.
+        apply: What is brought into the person's files, if this process ends the run.
+        leads: True: this process has taken the coordinator's lease.
+
+    Raises:
+        Paused: Why this process stops.
+    """
+    async with _coordinating(parts, run, leads=leads):
+        facts = await beginning.facts(parts, run)
     parts.show_base(facts.base_commit)
     crew = Crew(
         facts=facts,
         store=parts.store,
         clock=parts.clock,
         owner=parts.owner,
-        owners=parts.owners,
+        process=parts.process,
+        owners=Roster(owners=parts.owners, host=parts.process.host),
         lease_seconds=parts.lease_seconds,
         work_room=parts.work_room,
         wake=parts.wake,
@@ -147,12 +160,21 @@ async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resume
         qc_choice=parts.choices["qc"],
         redact=parts.redact,
     )
-    if not resumed:
-        await parts.store.write(_started(run, len(facts.plan.tasks)))
+    lead = partial(_lead, parts, crew, apply)
+    ending = await serve(crew, Pursuit(crew, tools), lead, workers=workers, leads=leads)
+    return ending or ended(await parts.store.read(partial(runs.get, run=run)))
+
+
+async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
+    """Do what is done once a run: begin it, decide until every task has ended, pass the gate, apply, report."""
+    run = crew.facts.id
+    row = await parts.store.read(partial(runs.get, run=run))
+    tasks = len(crew.facts.plan.tasks)
+    await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks))
     source = fields.text(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
-    await serve(crew, Pursuit(crew, tools), workers=workers, seconds=_left(row))
+    await _decide(crew, _left(row))
     row = await parts.store.read(partial(runs.get, run=run))
     if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile
         return Ending(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
@@ -160,8 +182,24 @@ async def _through(parts: Parts, run: str, workers: int, apply: Apply, *, resume
     return await _close(parts, run, end, apply)
 
 
-def _started(run: str, tasks: int) -> "partial[int]":
-    return partial(runs.emit, run=run, kind=EventKind.RUN_STARTED, data={"tasks": tasks})
+async def _decide(crew: Crew, seconds: float | None) -> None:
+    """Release and block tasks until all have ended.
+
+    Raises:
+        Paused: The run's time limit is reached.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            await Coordinator(crew).drive()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise Paused(
+            "The run's time limit is reached.",
+            reason="time_limit",
+            next_step="Go on with a new total: mimir resume --time-limit MINUTES",
+        ) from None
 
 
 async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
@@ -174,6 +212,7 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: Ops) -> None:
+        lifecycle.must_lead(ops, run, parts.owner)
         runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         lifecycle.end(ops, run, parts.owner, end.outcome, data)
 
@@ -217,7 +256,7 @@ async def _pause(parts: Parts, run: str, paused: Paused, started: float) -> Endi
     )
 
 
-def _as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Paused | None:
+def as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Paused | None:
     """Say what was lost in mid-run that a person can bring back; None: that is not it, but a fault of ours."""
     match error:
         case ModelError(scope="run"):
@@ -236,20 +275,21 @@ def _as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Pa
 
 
 @contextlib.asynccontextmanager
-async def _coordinating(parts: Parts, run: str) -> AsyncGenerator[None]:
-    """Renew the coordinator's lease at a third of its length while the block runs."""
+async def _coordinating(parts: Parts, run: str, *, leads: bool) -> AsyncGenerator[None]:
+    """Renew the coordinator's lease at a third of its length while the block runs, if it is ours."""
 
     async def beat() -> None:
         while True:
             await asyncio.sleep(parts.lease_seconds / 3)
             await parts.store.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
 
-    beating = asyncio.ensure_future(beat())
+    beating = [asyncio.ensure_future(beat())] if leads else []
     try:
         yield
     finally:
-        beating.cancel()
-        await asyncio.gather(beating, return_exceptions=True)
+        for one in beating:
+            one.cancel()
+        await asyncio.gather(*beating, return_exceptions=True)
 
 
 def _left(row: Row) -> float | None:

@@ -11,6 +11,7 @@ from mimir.domain.clock import Clock, IdFactory
 from mimir.qc.checks import Checks
 from mimir.scheduling.crew import Wake
 from mimir.store.protocol import GraphStore
+from mimir.store.workers import Process
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git import History
 from mimir.workspace.owners import Owners
@@ -46,6 +47,8 @@ class Parts:
     ids: IdFactory
     owner: str
     owners: Owners
+    process: Process
+    """How this process is registered where it serves a run; `owner` is its name."""
     wake: Wake
     choices: Mapping[str, RoleChoice]
     """By role."""

@@ -1,7 +1,7 @@
 """What the workers and the coordinator of one process share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -9,15 +9,37 @@ from typing import Protocol
 from mimir.attempts.desk import RunFacts
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
-from mimir.store.protocol import GraphStore
+from mimir.store import workers
+from mimir.store.protocol import GraphStore, Row
 
 
 class Owners(Protocol):
     """Which processes of this host are alive: an `flock` each."""
 
     def dead(self) -> Collection[str]:
-        """Return owners of this host whose process is gone."""
+        """Return owners of this host, in this project, whose process is gone."""
         ...
+
+    def gone(self, known: Mapping[str, str]) -> Collection[str]:
+        """Return those of some owners of this host (name → lock file) whose process is gone; of any project."""
+        ...
+
+
+@dataclass(slots=True)
+class Roster:
+    """Which processes are known to be gone: by their lock files here, and by those that the processes of a run have named."""
+
+    owners: Owners
+    host: str
+    _known: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        """Take in the registrations of a run."""
+        self._known = workers.by_host(rows, self.host)
+
+    def dead(self) -> frozenset[str]:
+        """Return owners whose process is gone."""
+        return frozenset(self.owners.dead()) | frozenset(self.owners.gone(self._known))
 
 
 @dataclass(slots=True)
@@ -57,7 +79,9 @@ class Crew:
     clock: Clock
     owner: str
     """Name of this process in leases."""
-    owners: Owners
+    process: workers.Process
+    """How it is registered; `owner` is its name."""
+    owners: Roster
     lease_seconds: float
     work_room: Path
     wake: Wake

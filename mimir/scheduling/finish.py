@@ -13,6 +13,7 @@ from mimir.domain.plan import Check, Task
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
+from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import Merge, Passage, pass_through
 from mimir.scheduling.rows import accepted, tried
@@ -62,7 +63,9 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     red = tuple(_words(r.task, r.check, r.merge) for r in passage.red)
     outcome = judged(tasks, red=bool(red))
     commit = await _final_commit(crew, history, row, whole)
-    await crew.store.write(partial(_note, run=run, end=(outcome, whole, commit), red=red))
+    await crew.store.write(
+        partial(_note, run=run, owner=crew.owner, end=(outcome, whole, commit), red=red)
+    )
     return End(outcome=outcome, seal=whole, commit=commit, tree=tree, red=red)
 
 
@@ -103,6 +106,7 @@ async def _seal_gate(
     kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
 
     def work(ops: Ops) -> None:
+        lifecycle.must_lead(ops, run, crew.owner)
         proof.append(ops, run, "", 0, None, chain, records)
         runs.emit(ops, run, kind, data={"checks": len(passage.runs), "red": red})
 
@@ -159,7 +163,10 @@ async def _final_commit(crew: Crew, history: History, row: Row, whole: str) -> s
     return commit
 
 
-def _note(ops: Ops, run: str, end: tuple[RunStatus, str, str], red: tuple[str, ...]) -> None:
+def _note(
+    ops: Ops, run: str, owner: str, end: tuple[RunStatus, str, str], red: tuple[str, ...]
+) -> None:
+    lifecycle.must_lead(ops, run, owner)
     outcome, whole, commit = end
     ops.patch(
         "Run",

@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
-from mimir.errors import BusyError, Paused, UsageError
-from mimir.store import claims, fields, leases, runs
+from mimir.errors import BusyError, LeaseLost, Paused, UsageError
+from mimir.store import claims, fields, leases, runs, workers
 from mimir.store.protocol import Ops, Reads, Row, Value
+from mimir.store.schema import Label
 
 COORDINATOR = "coordinator"
 
@@ -49,6 +50,32 @@ def take(
     return runs.get(ops, run)
 
 
+def begin(ops: Ops, run: str, tasks: int) -> bool:
+    """Say that the work on a run begins; False: that was said before, by this process or by one that died."""
+    if runs.events(ops, run, kinds=(EventKind.RUN_STARTED,), limit=1):
+        return False
+    runs.emit(ops, run, EventKind.RUN_STARTED, data={"tasks": tasks})
+    return True
+
+
+def must_lead(reads: Reads, run: str, owner: str) -> None:
+    """Refuse what only the coordinator may write: it is asked in the transaction that writes.
+
+    Raises:
+        LeaseLost: Another process coordinates the run by now.
+    """
+    row = reads.get(Label.RUN, run) or {}
+    if fields.text(row, COORDINATOR) != owner:
+        raise LeaseLost(f"Run {run} is coordinated by another process.")
+
+
+def leave(ops: Ops, run: str, owner: str) -> None:
+    """Give everything back that a process holds of a run, which goes on without it."""
+    claims.give_back_all(ops, run, owner)
+    leases.leave(ops, run, COORDINATOR, owner)
+    workers.leave(ops, run, owner)
+
+
 def must_be_open(reads: Reads, run: str) -> None:
     """Refuse what only makes sense for a run that has not ended.
 
@@ -78,7 +105,7 @@ def set_limits(ops: Ops, run: str, limits: Limits) -> None:
 def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> None:
     """Pause a run: phases stay, this process's leases are given back, the time used is added up."""
     row = runs.get(ops, run)
-    claims.give_back_all(ops, run, owner)
+    leave(ops, run, owner)
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     moved = runs.set_status(
         ops,
@@ -95,7 +122,6 @@ def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> Non
     )
     if moved:
         runs.emit(ops, run, EventKind.RUN_FINISHED, data=data)
-    leases.leave(ops, run, COORDINATOR, owner)
 
 
 def end(ops: Ops, run: str, owner: str, outcome: RunStatus, data: Mapping[str, object]) -> None:
@@ -108,7 +134,7 @@ def end(ops: Ops, run: str, owner: str, outcome: RunStatus, data: Mapping[str, o
         {**data, "outcome": outcome.value},
         expect=(RunStatus.RUNNING,),
     )
-    leases.leave(ops, run, COORDINATOR, owner)
+    leave(ops, run, owner)
 
 
 def renew(run: str, owner: str, seconds: float) -> Callable[[Ops], bool]:

@@ -1,29 +1,35 @@
-"""One process serves a run: a coordinator and its workers, until every task has ended or something says stop."""
+"""One process serves a run: its agents, its heartbeat, and its place in the election of the coordinator; until the run ends or something says stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from mimir.errors import Paused
-from mimir.scheduling.coordinator import Coordinator
+from mimir.domain.run import Ending
 from mimir.scheduling.crew import Crew, Halt
-from mimir.scheduling.worker import Worker
+from mimir.scheduling.fleet.chair import Chair, Lead
+from mimir.scheduling.fleet.pool import AgentPool
+from mimir.scheduling.fleet.pulse import beat
 from mimir.store.claims import Claim
 
 
 async def serve(
     crew: Crew,
     see_through: Callable[[Claim], Awaitable[None]],
+    lead: Lead,
     *,
     workers: int,
-    seconds: float | None = None,
-) -> None:
-    """Work on a run until all its tasks have ended.
+    leads: bool,
+) -> Ending | None:
+    """Work on a run until it has ended.
 
     Args:
         crew: Services and facts of this process.
         see_through: Brings one claimed task to its next resting status.
+        lead: What this process does when it coordinates.
         workers: Tasks worked on at once; >= 1.
-        seconds: What is left of the run's time limit; None: no limit.
+        leads: True: this process has taken the coordinator's lease already.
+
+    Returns:
+        How it ended, if this process ended it; None: another one did.
 
     Raises:
         Paused: Why it stops here; every lease was given back, no work is lost.
@@ -34,29 +40,29 @@ async def serve(
         stop.set()
 
     halt = Halt(on_halt=on_halt)
-    drive = asyncio.ensure_future(Coordinator(crew).drive())
+    pool = AgentPool(crew, see_through, halt)
+    await pool.spawn(workers)
+    chair = Chair(crew, lead, leads=leads)
+    sitting = asyncio.ensure_future(chair.sit())
+    others = [asyncio.ensure_future(job) for job in (pool.serve(), beat(crew, pool, chair))]
     stopped = asyncio.ensure_future(_wait(stop))
-    everyone = [drive, stopped]
-    everyone += [
-        asyncio.ensure_future(Worker(crew, see_through, halt).serve()) for _ in range(workers)
-    ]
+    # The end of the run, a halt, or a fault of ours: whichever comes first.
+    await _first((sitting, *others, stopped))
+    if halt.reason:
+        raise halt.reason
+    return sitting.result()
+
+
+async def _first(jobs: "Sequence[asyncio.Future[Ending | None] | asyncio.Future[None]]") -> None:
+    """Wait until one of them is done and end the others; a failure of the one is raised."""
     try:
-        # The end of the run, a halt, or a fault of ours: whichever comes first.
-        done, _ = await asyncio.wait(everyone, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
         for future in done:
             future.result()
     finally:
-        for job in everyone:
+        for job in jobs:
             job.cancel()
-        await asyncio.gather(*everyone, return_exceptions=True)
-    if halt.reason:
-        raise halt.reason
-    if not done:
-        raise Paused(
-            "The run's time limit is reached.",
-            reason="time_limit",
-            next_step="Go on with a new total: mimir resume --time-limit MINUTES",
-        )
+        await asyncio.gather(*jobs, return_exceptions=True)
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -11,8 +11,13 @@ from mimir.store.schema import Label
 
 def holder(reads: Reads, row: Row, name: str, dead: Collection[str] = ()) -> str:
     """Return who holds a run's lease now; empty: nobody, or one whose time is over or who is known to be gone."""
+    return holder_at(row, name, reads.now(), dead)
+
+
+def holder_at(row: Row, name: str, now: str, dead: Collection[str] = ()) -> str:
+    """Return the same for a time that the store has told. Pure."""
     owner = fields.text(row, name)
-    live = owner and owner not in dead and fields.text(row, f"{name}Until") > reads.now()
+    live = owner and owner not in dead and fields.text(row, f"{name}Until") > now
     return owner if live else ""
 
 

@@ -3,6 +3,8 @@
 import contextlib
 import fcntl
 import os
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -21,7 +23,8 @@ class Owners:
         """
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         fd = os.open(self._directory / owner, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # It is this process's alone; whoever asks about it at this moment lets go at once.
+        fcntl.flock(fd, fcntl.LOCK_EX)
         self._held[owner] = fd
 
     def leave(self, owner: str, *, holds: bool = False) -> None:
@@ -37,6 +40,21 @@ class Owners:
                 with contextlib.suppress(FileNotFoundError):
                     (self._directory / owner).unlink()
             os.close(fd)
+
+    def path(self, owner: str) -> Path:
+        """Return the lock file of an owner."""
+        return self._directory / owner
+
+    def gone(self, known: Mapping[str, str]) -> frozenset[str]:
+        """Return those of some owners of this host (name → lock file) whose lock can be taken; of other projects too.
+
+        A file that is not there says nothing: its directory may be out of this process's sight.
+        """
+        return frozenset(
+            owner
+            for owner, path in known.items()
+            if owner not in self._held and path and _left_behind(path)
+        )
 
     def is_dead(self, owner: str) -> bool:
         """True if `owner` had a lock here and its process is gone; False if it lives or is of another host."""
@@ -59,7 +77,25 @@ def _free(path: Path) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _left_behind(path: str) -> bool:
+    """True if a file of this user's is there and nobody holds its lock; the path was read in a store, so nothing is followed."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return False
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            return False
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return False
     finally:

@@ -1,0 +1,157 @@
+"""The agents of one process: so many tasks at once. One claimer takes tasks for all that are idle, in one transaction."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mimir.scheduling.crew import Crew, Halt
+from mimir.scheduling.worker import Worker
+from mimir.store import claims
+from mimir.store.claims import Claim
+from mimir.store.workers import Tally
+
+SeeThrough = Callable[[Claim], Awaitable[None]]
+"""Brings one claimed task to its next resting status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a pool is."""
+
+    agents: int
+    """Tasks at once, at most."""
+    busy: tuple[str, ...]
+    """Tasks that are worked on, in the order in which they were taken."""
+    stopping: str
+    """Why it takes no more tasks; empty: it does."""
+
+
+class AgentPool:
+    """Works on a run with as many agents as it was told."""
+
+    def __init__(self, crew: Crew, see_through: SeeThrough, halt: Halt) -> None:
+        """Make a pool without agents.
+
+        Args:
+            crew: Services and facts of this process.
+            see_through: Does the work of one claim.
+            halt: Says when no more tasks are taken; a task that has to pause the run says it there.
+        """
+        self._crew = crew
+        self._see_through = see_through
+        self._halt = halt
+        self._agents = 0
+        self._held: dict[Worker, asyncio.Task[None]] = {}
+        self._tries = self._empty = self._claimed = self._lost = 0
+        self._busy_seconds = self._served_seconds = 0.0
+        self._counted_at = crew.clock.monotonic()
+
+    async def spawn(self, agents: int) -> int:
+        """Add agents; how many there are now."""
+        return await self.scale(self._agents + agents)
+
+    async def scale(self, agents: int) -> int:
+        """Have so many agents; those who are too many finish what they work on first.
+
+        Raises:
+            ValueError: Fewer than none.
+        """
+        if agents < 0:
+            raise ValueError(f"A pool cannot have {agents} agents.")
+        self._count()
+        self._agents = agents
+        await self._crew.wake.ring()
+        return agents
+
+    def health(self) -> Health:
+        """Return how it is."""
+        return Health(
+            agents=self._agents,
+            busy=tuple(worker.claim.task for worker in self._held),
+            stopping=str(self._halt.reason or ""),
+        )
+
+    def tally(self) -> Tally:
+        """Return what it has done so far."""
+        self._count()
+        return Tally(
+            agents=self._agents,
+            tries=self._tries,
+            empty=self._empty,
+            claimed=self._claimed,
+            lost=self._lost,
+            busy_seconds=round(self._busy_seconds, 3),
+            served_seconds=round(self._served_seconds, 3),
+        )
+
+    @property
+    def held(self) -> Sequence[tuple[str, int]]:
+        """(task, fence) of each claim that is worked on."""
+        return [(worker.claim.task, worker.claim.fence) for worker in self._held]
+
+    def lose(self, tasks: Collection[str]) -> None:
+        """Stop working on tasks that another holder has."""
+        for worker in self._held:
+            if worker.claim.task in tasks:
+                self._lost += 1
+                worker.lose()
+
+    async def serve(self) -> None:
+        """Work until the run stops or this coroutine is cancelled; then every lease was given back."""
+        crew = self._crew
+        try:
+            while self._halt.reason is None:
+                rung = crew.wake.count
+                await self._claim()
+                await crew.wake.wait(rung, crew.poll_seconds)
+                self._look_for_faults()
+        finally:
+            self._count()
+            works = list(self._held.values())
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, return_exceptions=True)
+
+    async def _claim(self) -> None:
+        """Take as many tasks as agents are idle."""
+        crew, idle = self._crew, self._agents - len(self._held)
+        if idle <= 0:
+            return
+        run, dead = crew.facts.id, frozenset(crew.owners.dead())
+        if not await crew.store.read(partial(claims.is_work_there, run=run, dead=dead)):
+            return
+        take = partial(
+            claims.claim,
+            run=run,
+            owner=crew.owner,
+            lease_seconds=crew.lease_seconds,
+            limit=idle,
+            dead=dead,
+        )
+        taken = await crew.store.write(take)
+        self._tries += 1
+        self._empty += not taken
+        self._claimed += len(taken)
+        self._count()
+        for claim in taken:
+            worker = Worker(crew, self._see_through, self._halt, claim)
+            self._held[worker] = asyncio.ensure_future(self._work(worker))
+
+    async def _work(self, worker: Worker) -> None:
+        await worker.serve()
+        self._count()
+        del self._held[worker]  # one that failed by a fault of ours stays, to be found
+        await self._crew.wake.ring()
+
+    def _look_for_faults(self) -> None:
+        for work in list(self._held.values()):
+            if work.done():
+                work.result()
+
+    def _count(self) -> None:
+        """Add up the time since the last change."""
+        now = self._crew.clock.monotonic()
+        passed, self._counted_at = now - self._counted_at, now
+        self._busy_seconds += passed * len(self._held)
+        self._served_seconds += passed * max(self._agents, len(self._held))
