@@ -28,6 +28,7 @@ from mimir.llm.limits import Limits
 from mimir.llm.protocol import ChatModel
 from mimir.llm.retrying import RetryPolicy
 from mimir.orchestrator.parts import Parts
+from mimir.orchestrator import transferring
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
 from mimir.qc.execution import Execution
@@ -36,6 +37,7 @@ from mimir.settings import Loaded, Settings
 from mimir.store.cypher.address import is_address, parse
 from mimir.store.protocol import GraphStore
 from mimir.store.workers import Process
+from mimir.store.transfer.copying import Copied
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
 from mimir.workspace.git import History
@@ -111,6 +113,51 @@ async def open(
 def _prepare(room: Path, *, create: bool) -> None:
     if not create and not room.is_dir():
         raise UsageError(
+async def migrate(
+    project: Path,
+    loaded: Loaded,
+    source: str,
+    target: str,
+    *,
+    run: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> Copied:
+    """Copy a run, or a whole store, into another store; neither has to be the one that the settings name.
+
+    Args:
+        project: Where paths begin, and where the lock files of this host's processes are.
+        loaded: Settings in force; user and password of a Neo4j store whose URI has none.
+        source: URI or path of a store that is there.
+        target: URI or path; a file is made if it is not there.
+        run: Empty: all of it.
+        say: Told that a store is lost, that it is back.
+
+    Raises:
+        UsageError: The source is not there, or is the target.
+        BusyError: Somebody works on it.
+        StoreError: The target holds something else under one of the ids; nothing was changed.
+    """
+    room = project / ROOM
+    _prepare(room, create=True)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def opened(uri: str, *, create: bool) -> GraphStore:
+            one = Settings.model_copy(loaded.settings, update={"store": uri})
+            store = _store(
+                one, room, SystemClock(), door=secrets.token_hex(8), say=say, create=create
+            )
+            await store.init()
+            stack.push_async_callback(store.close)
+            return store
+
+        one = await opened(source, create=False)
+        if _place(source) == _place(target):
+            raise UsageError(f"Both are the same store: {one.uri}.")
+        other = await opened(target, create=True)
+        dead = Owners(room / "work" / "owners").dead()
+        return await transferring.migrate(one, other, run, dead=dead, room=room / "work")
+
+
             "mimir was not used in this directory yet: there is no .mimir here.",
             next_step='Start with: mimir chain "what you want"',
         )
@@ -142,7 +189,7 @@ def _store(
             f"There is no store of the kind {uri.split('://')[0]}://.",
             next_step="Name a file or a Neo4j server: --store path/to/mimir.db or --store neo4j://HOST:7687",
         )
-    path = Path(uri.removeprefix("sqlite://").removeprefix("sqlite:")) if uri else room / "mimir.db"
+    path = _file(uri) if uri else room / "mimir.db"
     if not create and not path.exists():
         raise UsageError(
             f"There is no store at {path}.", next_step="Name another: --store PATH, or begin a run."
@@ -155,6 +202,15 @@ def _store(
 async def _parts(
     project: Path,
     loaded: Loaded,
+def _file(uri: str) -> Path:
+    return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
+
+
+def _place(uri: str) -> str:
+    """Return what two URIs of one store have in common; two addresses of one server are not told apart."""
+    return uri if is_address(uri) else os.path.realpath(_file(uri))
+
+
     store: GraphStore,
     endpoints: Endpoints,
     me: tuple[Owners, str],

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
@@ -13,6 +13,9 @@ from mimir.domain.run import Apply, Ending, Limits
 if TYPE_CHECKING:
     from mimir.planning.diagnostics import Finding
     from mimir.settings import Loaded
+
+Form = Literal["cypher", "jsonl", "mermaid"]
+"""Of an export."""
 
 
 class Planned(Protocol):
@@ -97,6 +100,30 @@ class Diagnosis(Protocol):
         ...
 
 
+class Copied(Protocol):
+    """What a migration came to."""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Those that are new in the target."""
+        ...
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Those that were there already, equal."""
+        ...
+
+    @property
+    def nodes(self) -> int:
+        """How many were compared."""
+        ...
+
+    @property
+    def edges(self) -> int:
+        """How many were compared."""
+        ...
+
+
 class Mimir(Protocol):
     """One open project. Only what each verb adds to its name is said here; `mimir.app` has the contracts."""
 
@@ -159,6 +186,10 @@ class Mimir(Protocol):
         """Recompute all seals; `seal`, if given, must be the run's."""
         ...
 
+    async def export(self, run: str, form: Form, write: Callable[[str], object]) -> None:
+        """Write a run line by line; an empty `run`: the whole store."""
+        ...
+
     async def doctor(self) -> Sequence[Diagnosis]:
         """Look at all that mimir needs."""
         ...
@@ -186,3 +217,16 @@ class App(Protocol):
 def app() -> App:
     """Import `mimir.app`."""
     return cast("App", importlib.import_module("mimir.app"))
+    async def migrate(
+        self,
+        project: Path,
+        loaded: "Loaded",
+        source: str,
+        target: str,
+        *,
+        run: str = "",
+        say: Callable[[str], None] = ...,
+    ) -> Copied:
+        """Copy a run, or a whole store, into another store."""
+        ...
+

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 import typer
 from typer.main import get_command
 
-from mimir.cli.commands import demo, looking, planning, running
+from mimir.cli.commands import demo, looking, measuring, moving, planning, running
 from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ for _body in (
     running.apply,
     looking.verify,
     looking.doctor,
+    moving.export,
+    moving.migrate,
     demo.demo,
 ):
     app.command(_body.__name__)(command(_body))

@@ -1,12 +1,12 @@
 """Everything that can be asked of mimir in one project: what doors (command line, later others) program against."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
 from mimir.domain.run import Apply, Ending, Limits
-from mimir.orchestrator import applying, beginning, driving, looking, planning
+from mimir.orchestrator import applying, beginning, driving, looking, planning, transferring
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.planning import Planned
 from mimir.reporting.gather import gather
@@ -92,6 +92,13 @@ class Mimir:
     async def report_json(self, run: str) -> Mapping[str, object]:
         """Return the report's JSON twin."""
         return await looking.report_json(self._parts, run)
+
+    async def export(
+        self, run: str, form: transferring.Form, write: Callable[[str], object]
+    ) -> None:
+        """Write a run as text, line by line; an empty `run`: the whole store."""
+        parts = self._parts
+        await transferring.export(parts.store, run, form, write, room=parts.work_room)
 
     async def cancel(self, run: str) -> None:
         """Cancel what has not ended."""

@@ -12,7 +12,8 @@ from neo4j.exceptions import ConstraintError
 
 from mimir.errors import StoreError
 from mimir.store import schema
-from mimir.store.cypher.library import STATUS_LABELS, Cypher, names, query, types
+from mimir.store.cypher.library import Cypher, query, types
+from mimir.store.cypher.statuses import by_status, status
 from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
 from mimir.store.protocol import Direction, Row, Value, Where
 
@@ -179,9 +180,9 @@ class Neo4jOps(Neo4jReads):
         """Make nodes, or set properties of existing ones."""
         label = schema.label_name(label)
         accepted = [schema.accept(row) for row in rows]
-        for status, alike in _by_status(label, accepted):
+        for shown, alike in by_status(label, accepted):
             for some in _batches(alike):
-                self._upsert(label, status, some)
+                self._upsert(label, shown, some)
 
     def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
         """Make edges between nodes that are there."""
@@ -198,7 +199,7 @@ class Neo4jOps(Neo4jReads):
         label, new = schema.label_name(label), schema.accept(props, partly=True)
         if not schema.is_id(id):
             return False
-        text = query("patch", label=label, status=_status(label, new))
+        text = query("patch", label=label, status=status(label, new))
         done = self._change(text, id=id, props=new).single(strict=True)
         return bool(done["number"])
 
@@ -212,7 +213,7 @@ class Neo4jOps(Neo4jReads):
             before = self.get(label, id)
             if before is None or not wanted.holds(before):
                 return None
-        text = query("patch-if", label=label, others=query("others"), status=_status(label, new))
+        text = query("patch-if", label=label, others=query("others"), status=status(label, new))
         return _one(self._change(text, id=id, props=new, **wanted.bound))
 
     def delete(self, label: str, ids: Sequence[str], /) -> int:
@@ -224,9 +225,9 @@ class Neo4jOps(Neo4jReads):
             gone += int(done.single(strict=True)["number"])
         return gone
 
-    def _upsert(self, label: str, status: Cypher, rows: Sequence[Mapping[str, Value]]) -> None:
+    def _upsert(self, label: str, shown: Cypher, rows: Sequence[Mapping[str, Value]]) -> None:
         try:
-            self._change(query("upsert", label=label, status=status), rows=rows).consume()
+            self._change(query("upsert", label=label, status=shown), rows=rows).consume()
         except ConstraintError as error:
             ids = ", ".join(repr(row["id"]) for row in rows[:3])
             raise StoreError(
@@ -242,35 +243,6 @@ def _asking(name: str, label: str, wanted: Conditions, **pieces: Cypher) -> Cyph
     """Return a query with its conditions; every kind of question has few texts, for the server plans each once."""
     others = query("others") if wanted.bound["others"] else Cypher()
     return query(name, label=label, indexed=wanted.indexed, others=others, **pieces)
-
-
-def _status(label: str, new: Mapping[str, Value]) -> Cypher:
-    """Return what shows the new status as a label; nothing where none is set."""
-    shown = STATUS_LABELS.get(label)
-    if shown is None or "status" not in new:
-        return Cypher()
-    statuses = names(shown.values(), between=":")
-    now = shown.get(str(new["status"]))
-    if now is None:
-        return query("status-none", statuses=statuses)
-    return query("status-set", statuses=statuses, status=now)
-
-
-def _by_status(
-    label: str, rows: Sequence[dict[str, Value]]
-) -> Iterator[tuple[Cypher, list[dict[str, Value]]]]:
-    """Part rows by the label that shows their status, in their order."""
-    alike: list[dict[str, Value]] = []
-    shown = Cypher()
-    for row in rows:
-        status = _status(label, row)
-        if alike and status != shown:
-            yield shown, alike
-            alike = []
-        shown = status
-        alike.append(row)
-    if alike:
-        yield shown, alike
 
 
 def _batches(rows: Sequence[dict[str, Value]]) -> Iterator[list[dict[str, Value]]]:

@@ -1,0 +1,35 @@
+"""A status as a second label, `:Task:Completed`: it gives a node its colour, and no query of the engine looks at it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mimir.store.cypher.library import STATUS_LABELS, Cypher, names, query
+from mimir.store.protocol import Value
+
+
+def status(label: str, new: Mapping[str, Value]) -> Cypher:
+    """Return what shows the status that is set; nothing where none is set."""
+    shown = STATUS_LABELS.get(label)
+    if shown is None or "status" not in new:
+        return Cypher()
+    statuses = names(shown.values(), between=":")
+    now = shown.get(str(new["status"]))
+    if now is None:
+        return query("status-none", statuses=statuses)
+    return query("status-set", statuses=statuses, status=now)
+
+
+def by_status(
+    label: str, rows: Sequence[dict[str, Value]]
+) -> Iterator[tuple[Cypher, list[dict[str, Value]]]]:
+    """Part rows by the label that shows their status, in their order."""
+    alike: list[dict[str, Value]] = []
+    shown = Cypher()
+    for row in rows:
+        now = status(label, row)
+        if alike and now != shown:
+            yield shown, alike
+            alike = []
+        shown = now
+        alike.append(row)
+    if alike:
+        yield shown, alike
