@@ -69,6 +69,7 @@ def claim(
         return []
     chosen = _candidates(ops, run, limit, frozenset(dead))
     if not chosen:
+        _note_empty(ops, run)
         return []
     until = _later(ops.now(), lease_seconds)
     taken = [_granted(row, owner, ops.now(), until) for row in chosen]
@@ -76,6 +77,12 @@ def claim(
     _make_attempts(ops, run, [grant.claim for grant in taken if grant.claim.fresh])
     runs.emit_all(ops, run, [grant.event for grant in taken], known=known)
     return [grant.claim for grant in taken]
+
+
+def _note_empty(ops: Ops, run: str) -> None:
+    """Count a claim that others were faster than; only who saw work to be had claims, so it is rare."""
+    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
+    ops.patch(Label.RUN, run, {"claimsEmpty": fields.whole(row, "claimsEmpty") + 1})
 
 
 def is_work_there(reads: Reads, run: str, dead: Collection[str] = ()) -> bool:
@@ -98,9 +105,11 @@ def heartbeat(
 
 def give_back(ops: Ops, run: str, task: str, fence: int) -> bool:
     """End the lease and keep the phase; False if it was lost or had ended. Nobody died: no death is counted."""
-    held = {"fence": fence, "claimState": _HELD}
-    changed = {**_NO_LEASE, "claimState": _FREE}
-    return ops.patch_if(Label.TASK, ids.task_id(run, task), held, changed) is not None
+    id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
+    row = ops.patch_if(Label.TASK, id, held, {})
+    if row is None:
+        return False
+    return ops.patch(Label.TASK, id, {**_NO_LEASE, **_time_held(ops, row), "claimState": _FREE})
 
 
 def give_back_all(ops: Ops, run: str, owner: str) -> None:
@@ -135,7 +144,12 @@ def move(
     at = Status(fields.text(row, "status"))
     guard(at, to, mover)
     expect = {"fence": fence, "status": at.value}
-    changed: Row = {**props, **_lease_after(to), "status": to.value}
+    changed: Row = {
+        **props,
+        **_lease_after(to),
+        **_time_held_until(ops, row, to),
+        "status": to.value,
+    }
     moved = ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed)
     if moved is None:
         raise _lost(task, fence)
@@ -342,6 +356,19 @@ def _lease_after(to: Status) -> Row:
     return {}
 
 
+def _time_held_until(reads: Reads, row: Row, to: Status) -> Row:
+    return _time_held(reads, row) if _lease_after(to) else {}
+
+
+def _time_held(reads: Reads, row: Row) -> Row:
+    """Add up for how long a task was worked on, at the end of a lease: the part that a dead holder had is not known."""
+    since = fields.text(row, "lockedAt")
+    if not since:
+        return {}
+    seconds = (moment(reads.now()) - moment(since)).total_seconds()
+    return {"heldSeconds": round(fields.number(row, "heldSeconds") + max(0.0, seconds), 3)}
+
+
 def _end(
     ops: Ops,
     run: str,
@@ -356,7 +383,8 @@ def _end(
         task, at = fields.text(row, "taskId"), Status(fields.text(row, "status"))
         guard(at, to, Mover.SCHEDULING)
         number, fence = fields.whole(row, "attemptNumber"), fields.whole(row, "fence")
-        changed: Row = {**props, **_lease_after(to), "status": to.value, "fence": fence + 1}
+        changed: dict[str, Value] = {**props, **_lease_after(to), **_time_held(ops, row)}
+        changed |= {"status": to.value, "fence": fence + 1}
         expect = {"status": at.value, "fence": fence}
         if ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed) is None:
             raise StoreError(f"Task {task!r} was changed by another process meanwhile.")
