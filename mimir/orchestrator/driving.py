@@ -27,6 +27,7 @@ from mimir.scheduling.serve import serve
 from mimir.scheduling.takeover import take_over
 from mimir.store import claims, fields, memory, runs
 from mimir.store.protocol import Ops, Row
+from mimir.workspace.sweeping import sweep
 
 
 async def drive(
@@ -40,8 +41,10 @@ async def drive(
         UsageError: There is no run of this name.
     """
     store, owner = parts.store, parts.owner
+    await asyncio.to_thread(sweep, parts.work_room, parts.owners.is_alone)
     row = await store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
+        shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(ended(row), message="It had ended already.")
     applying.must_be_possible(parts, apply)
     parts.check_models()

@@ -56,6 +56,11 @@ class Owners:
             if owner not in self._held and path and _left_behind(path)
         )
 
+    def is_alone(self) -> bool:
+        """True if no other process of this project lives."""
+        alive = {path.name for path in self._directory.iterdir()} - self.dead()
+        return alive <= self._held.keys()
+
     def is_dead(self, owner: str) -> bool:
         """True if `owner` had a lock here and its process is gone; False if it lives or is of another host."""
         return owner in self.dead()

@@ -18,9 +18,10 @@ from mimir.domain.ids import attempt_id, lane_id
 from mimir.domain.plan import Plan
 from mimir.domain.verdict import Judgement
 from mimir.store import runs
-from mimir.store.protocol import Reads
+from mimir.store.protocol import GraphStore, Reads
 from mimir.store.schema import Label, unpack
 from mimir.store.sqlite import SqliteStore
+from tests.support.stores import opened
 
 Nodes = dict[str, list[dict[str, object]]]
 """Label → its nodes, in their order."""
@@ -193,26 +194,22 @@ class Outside:
     """How many tasks were in flight at each crash."""
 
 
-def load(project: Path, run: str) -> Facts:
+def load(project: Path, run: str, store: GraphStore | None = None) -> Facts:
     """Read a run; for a test that has no loop of its own running."""
-    return asyncio.run(gather(project, run))
+    return asyncio.run(gather(project, run, store))
 
 
-async def gather(project: Path, run: str) -> Facts:
-    """Read a run. No engine may have it open for writing, or it is read as it stands."""
-    async with store_of(project) as store:
+async def gather(project: Path, run: str, store: GraphStore | None = None) -> Facts:
+    """Read a run, of the project's own store if no other is given. No engine may have it open for writing, or it is read as it stands."""
+    async with opened(store) if store else store_of(project) as store:
         return await store.read(lambda reads: _read(reads, project, run))
 
 
 @contextlib.asynccontextmanager
-async def store_of(project: Path) -> AsyncIterator[SqliteStore]:
+async def store_of(project: Path) -> AsyncIterator[GraphStore]:
     """Open a project's store as another process would, by the same clock."""
-    store = SqliteStore(project / ".mimir" / "mimir.db", SystemClock())
-    await store.init()
-    try:
+    async with opened(SqliteStore(project / ".mimir" / "mimir.db", SystemClock())) as store:
         yield store
-    finally:
-        await store.close()
 
 
 def _read(reads: Reads, project: Path, run: str) -> Facts:

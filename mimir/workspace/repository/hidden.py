@@ -92,12 +92,17 @@ class Hidden:
     def index(self) -> Generator[Path]:
         """Give an index file that is gone afterwards."""
         path = self.scratch("index")
-        path.unlink(missing_ok=True)
+        # Where process ids begin anew with each start, one that was killed had the same names.
+        _forget(path)
         try:
             yield path
         finally:
-            path.unlink(missing_ok=True)
-            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+            _forget(path)
+
+
+def _forget(index: Path) -> None:
+    index.unlink(missing_ok=True)
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
 
 
 async def opened(

@@ -1,0 +1,149 @@
+"""One trial: a run that is killed in a certain way, gone on with, and judged."""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from signal import SIGKILL
+
+from tests.support.crash.forge import Child, Forge
+from tests.support.crash.ground import Ground, Scene, prepared
+from tests.support.crash.judge import End, end_of, judge
+from tests.support.crash.points import DIED, Point, points
+
+MOST_DEATHS = 2
+"""After so many in a row without an outcome a task is let go on: a third one would rightly be its end."""
+EARLY = 0.2
+"""Share of the kills that come before the process has said anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What one trial came to."""
+
+    name: str
+    problems: tuple[str, ...]
+    kills: int
+    asked_again: int = 0
+    run_again: int = 0
+    lost: int = 0
+    doubled: int = 0
+    reached: bool = True
+    """False: the run ended before it came to the point."""
+    resumes: tuple[float, ...] = ()
+    """Seconds from the start of a process to its first event."""
+    more: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def line(self) -> dict[str, object]:
+        """Return it as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Where trials are made: one directory and one forge, used by one thread."""
+
+    root: Path
+    forge: Forge
+    scene: Scene
+    wanted: End
+    uri: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def reference(
+    root: Path, scene: Scene, forge: Forge, uri: str = "", settings: Mapping[str, str] | None = None
+) -> tuple[End, list[Point]]:
+    """Run a scene without kills: its end, and every point that it came by.
+
+    Raises:
+        AssertionError: It breaks an invariant already.
+    """
+    with prepared(root, scene, forge, uri, settings) as ground:
+        trace = ground.path("trace")
+        child = ground.start(trace=trace)
+        code = child.wait()
+        assert code in (0, 1), child.said
+        end = end_of(ground, code)
+        ruling = judge(ground, code, end)
+        assert not ruling.problems, ruling.problems
+        return end, points(trace)
+
+
+def die_at(stage: Stage, point: Point) -> Trial:
+    """Let the process die at a point, and go on with the run."""
+    with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
+        code = ground.start(die_at=point).wait()
+        if code != DIED:
+            return told(ground, str(point), code, stage.wanted, reached=False)
+        ground.died()
+        code, seconds = to_the_end(ground)
+        return told(ground, str(point), code, stage.wanted, resumes=(seconds,))
+
+
+def kill_at_random(stage: Stage, seed: int, most: int) -> Trial:
+    """Kill the run's processes at random moments, up to `most` times, and go on with it after each."""
+    chance = random.Random(seed)
+    resumes: list[float] = []
+    with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
+        while len(ground.deaths) < most:
+            child = ground.start()
+            early = chance.random() < EARLY
+            seconds = 0.0 if early else _first_event(child)
+            time.sleep(chance.uniform(0, 0.6 if early else 1.8))
+            child.signal(SIGKILL)
+            if child.wait() != -SIGKILL:
+                break
+            if ground.deaths and seconds:
+                resumes.append(seconds)
+            if ground.died().deaths >= MOST_DEATHS - 1:
+                break
+        code, seconds = to_the_end(ground)
+        resumes.append(seconds)
+        return told(ground, f"seed {seed}", code, stage.wanted, resumes=tuple(resumes))
+
+
+def told(
+    ground: Ground,
+    name: str,
+    code: int,
+    wanted: End,
+    resumes: tuple[float, ...] = (),
+    reached: bool = True,
+    **more: float,
+) -> Trial:
+    """Judge a run that has come to its end."""
+    ruling = judge(ground, code, wanted)
+    return Trial(
+        name=name,
+        problems=ruling.problems,
+        kills=len(ground.deaths),
+        asked_again=ruling.asked_again,
+        run_again=ruling.run_again,
+        lost=ruling.lost,
+        doubled=ruling.doubled,
+        reached=reached,
+        resumes=resumes,
+        more=more,
+    )
+
+
+told = _told
+
+
+def to_the_end(ground: Ground) -> tuple[int, float]:
+    """Go on with a run to its end: the exit code, and the seconds to the first event."""
+    child = ground.start()
+    seconds = _first_event(child)
+    code = child.wait()
+    return code, seconds
+
+
+def _first_event(child: Child) -> float:
+    started = time.monotonic()
+    while not child.has_ended:
+        if child.out.exists() and child.out.stat().st_size:
+            break
+        time.sleep(0.003)
+    return time.monotonic() - started
