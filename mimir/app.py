@@ -27,8 +27,8 @@ from mimir.llm.journaled import JournaledModel
 from mimir.llm.limits import Limits
 from mimir.llm.protocol import ChatModel
 from mimir.llm.retrying import RetryPolicy
-from mimir.orchestrator.parts import Parts
 from mimir.orchestrator import transferring
+from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
 from mimir.qc.execution import Execution
@@ -36,8 +36,8 @@ from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
 from mimir.store.cypher.address import is_address, parse
 from mimir.store.protocol import GraphStore
-from mimir.store.workers import Process
 from mimir.store.transfer.copying import Copied
+from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
 from mimir.workspace.git import History
@@ -110,9 +110,6 @@ async def open(
         owners.leave(owner, holds=not clean)
 
 
-def _prepare(room: Path, *, create: bool) -> None:
-    if not create and not room.is_dir():
-        raise UsageError(
 async def migrate(
     project: Path,
     loaded: Loaded,
@@ -158,6 +155,9 @@ async def migrate(
         return await transferring.migrate(one, other, run, dead=dead, room=room / "work")
 
 
+def _prepare(room: Path, *, create: bool) -> None:
+    if not create and not room.is_dir():
+        raise UsageError(
             "mimir was not used in this directory yet: there is no .mimir here.",
             next_step='Start with: mimir chain "what you want"',
         )
@@ -199,9 +199,6 @@ def _store(
     return SqliteStore(path, clock)
 
 
-async def _parts(
-    project: Path,
-    loaded: Loaded,
 def _file(uri: str) -> Path:
     return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
 
@@ -211,6 +208,9 @@ def _place(uri: str) -> str:
     return uri if is_address(uri) else os.path.realpath(_file(uri))
 
 
+async def _parts(
+    project: Path,
+    loaded: Loaded,
     store: GraphStore,
     endpoints: Endpoints,
     me: tuple[Owners, str],

@@ -174,6 +174,10 @@ class Mimir(Protocol):
         """Return the report's JSON twin."""
         ...
 
+    async def export(self, run: str, form: Form, write: Callable[[str], object]) -> None:
+        """Write a run line by line; an empty `run`: the whole store."""
+        ...
+
     async def cancel(self, run: str) -> None:
         """End a run and all its tasks that have not ended."""
         ...
@@ -184,10 +188,6 @@ class Mimir(Protocol):
 
     async def verify(self, run: str, seal: str) -> Verified:
         """Recompute all seals; `seal`, if given, must be the run's."""
-        ...
-
-    async def export(self, run: str, form: Form, write: Callable[[str], object]) -> None:
-        """Write a run line by line; an empty `run`: the whole store."""
         ...
 
     async def doctor(self) -> Sequence[Diagnosis]:
@@ -213,10 +213,6 @@ class App(Protocol):
         """Open a project; `create=False` makes nothing and refuses where nothing is. `say` is told that the store is lost or back."""
         ...
 
-
-def app() -> App:
-    """Import `mimir.app`."""
-    return cast("App", importlib.import_module("mimir.app"))
     async def migrate(
         self,
         project: Path,
@@ -230,3 +226,7 @@ def app() -> App:
         """Copy a run, or a whole store, into another store."""
         ...
 
+
+def app() -> App:
+    """Import `mimir.app`."""
+    return cast("App", importlib.import_module("mimir.app"))

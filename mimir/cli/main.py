@@ -89,9 +89,9 @@ for _body in (
     running.cancel,
     running.apply,
     looking.verify,
-    looking.doctor,
     moving.export,
     moving.migrate,
+    looking.doctor,
     demo.demo,
 ):
     app.command(_body.__name__)(command(_body))
