@@ -129,9 +129,6 @@ def told(
     )
 
 
-told = _told
-
-
 def to_the_end(ground: Ground) -> tuple[int, float]:
     """Go on with a run to its end: the exit code, and the seconds to the first event."""
     child = ground.start()
