@@ -146,13 +146,16 @@ def flat(receipt: Receipt, prefix: str = "") -> dict[str, int | list[str]]:
 
     Returns:
         `contextTokens` given, `contextTokensAvailable`, and `contextPieces`: one text for each piece that was given or merged
-        away, the first 16 digits of its hash, a blank, its tokens.
+        away, the first 16 digits of its hash, a blank, its tokens. `contextGiven` and `contextWithheld`: the same for a person, by
+        name.
     """
     pieces = [f"{piece.hash[:16]} {piece.tokens}" for piece in _counted(receipt)]
     values: dict[str, int | list[str]] = {
         "contextTokens": receipt.given_tokens,
         "contextTokensAvailable": receipt.available_tokens,
         "contextPieces": pieces,
+        "contextGiven": [f"{piece.name} ({piece.tokens})" for piece in receipt.given],
+        "contextWithheld": [f"{p.name} ({p.tokens}, {p.why})" for p in receipt.withheld],
     }
     return {f"{prefix}{n[0].upper()}{n[1:]}" if prefix else n: v for n, v in values.items()}
 

@@ -25,7 +25,7 @@ from mimir.store import fields, leases, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
-from mimir.store.schema import Label, pack, unpack
+from mimir.store.schema import Edge, Label, pack, unpack
 
 
 async def create(
@@ -77,6 +77,8 @@ async def create(
             },
         )
         background.pin(ops, run, parts.project_id, plan_path)
+        if from_run:
+            ops.link(Edge.FOLLOWS, [(run, from_run)])
         for warning in (*parts.warnings, *base.warnings):
             runs.emit(ops, run, EventKind.WARNING, data={"message": warning})
 

@@ -11,7 +11,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.verdict import Judgement
 from mimir.scheduling import settle
 from mimir.scheduling.crew import Crew
-from mimir.store import claims, proof, runs
+from mimir.store import claims, proof, runs, traces
 from mimir.store.claims import Claim
 from mimir.store.protocol import Ops
 from mimir.store.schema import PHASES
@@ -63,9 +63,11 @@ class Move:
             if judgement:
                 number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
                 proof.put_verdict(ops, run, claim.task, claim.attempt, number, judgement)
+                self._trace_reviewer(ops, name)
             told: Props = {}
             if judgement or done:
                 row = claims.check_fence(ops, run, claim.task, claim.fence)
+                traces.left_files(ops, run, name, _changed(task) if done else ())
                 told = settle.history_values(
                     row, claim.attempt, judgement, now=ops.now(), is_done=done
                 )
@@ -89,6 +91,18 @@ class Move:
             self._records.extend(records)
             await self._crew.wake.ring()
         return moved
+
+    def _trace_reviewer(self, ops: Ops, attempt: str) -> None:
+        facts = self._crew.facts
+        role = facts.plan.task(self._claim.task).reviewer
+        used = facts.preambles["qc", role]
+        traces.used_preamble(ops, attempt, facts.project, "qc", role, used.hash)
+
+
+def _changed(values: Props | None) -> list[str]:
+    """Return the files that a completed task brings onto the line."""
+    changed = (values or {}).get("filesChanged")
+    return changed if isinstance(changed, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Plan, Task
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.rows import tried
-from mimir.store import claims, fields, runs
+from mimir.store import claims, fields, runs, traces
 from mimir.store.claims import Claim
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
@@ -164,8 +164,8 @@ class Preparer:
             return FileView(path=path, size=len(content), text=None, note="binary")
 
     async def _keep(self, claim: Claim, start: Start, context: Context) -> None:
-        run = self._crew.facts.id
-        now = stamp(self._crew.clock.now())
+        facts = self._crew.facts
+        run, now = facts.id, stamp(self._crew.clock.now())
         values = {
             "startJson": START.write(start),
             "receiptJson": pack(context.receipt.as_json()),
@@ -177,7 +177,10 @@ class Preparer:
 
         def work(ops: Ops) -> None:
             claims.check_fence(ops, run, claim.task, claim.fence)
-            ops.patch("Attempt", attempt_id(run, claim.task, claim.attempt), values)
+            name = attempt_id(run, claim.task, claim.attempt)
+            ops.patch("Attempt", name, values)
+            role = facts.plan.task(claim.task).worker_role
+            traces.used_preamble(ops, name, facts.project, "worker", role, start.preamble_hash)
             ops.patch(
                 "Task",
                 task_id(run, claim.task),
