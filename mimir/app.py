@@ -10,6 +10,7 @@ import shutil
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from mimir.agents.agentinator import Agentinator, Asking
 from mimir.agents.roles.library import Library
-from mimir.attempts.desk import OpenLane, RoleChoice
+from mimir.attempts.desk import OpenLane, RoleChoice, ToolMaker
 from mimir.domain.agent import ROLES
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.errors import ConfigurationError, UnavailableError, UsageError
@@ -76,6 +77,7 @@ async def open(
     *,
     create: bool = True,
     say: Callable[[str], None] = lambda _: None,
+    around: Callable[[ToolMaker], ToolMaker] = lambda tools: tools,
 ) -> AsyncGenerator[Mimir]:
     """Open a project: its store, history, sandbox and models; closed in the end.
 
@@ -84,6 +86,7 @@ async def open(
         loaded: Settings in force.
         create: False: refuse where mimir was never used, rather than make `.mimir`.
         say: Told what a person should know at once: that the store is lost, that it is back.
+        around: Laid around the tools of worker and QC; the benchmark plants faults there.
 
     Raises:
         UnavailableError: The store or git is not there.
@@ -102,7 +105,7 @@ async def open(
     clean = False
     try:
         parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
-        yield Mimir(parts)
+        yield Mimir(replace(parts, tools=around(parts.tools)))
         clean = True
     finally:
         await endpoints.close()

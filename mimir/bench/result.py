@@ -1,0 +1,110 @@
+"""What a benchmark found: rows of figures with a hash, and how two of them differ. Pure.
+
+A row is flat but for counts by name. Its texts name it, its numbers are its figures. Nothing that depends on the hour or the machine
+goes into what is hashed: such figures stand in `aside`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from mimir.errors import UsageError
+
+SCHEMA = 1
+Cell = str | int | float | Mapping[str, int]
+Row = Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One benchmark's figures."""
+
+    name: str
+    seeds: str
+    """As printed: such as "1-20"."""
+    rows: tuple[Row, ...]
+    tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Figure → by which share it may differ between two runs; one that is not named must be equal."""
+    aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
+    """Of this run on this machine: not compared, not hashed."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over name, seeds and rows."""
+        told = {"name": self.name, "seeds": self.seeds, "rows": self.rows}
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "name": self.name,
+            "seeds": self.seeds,
+            "hash": self.hash,
+            "rows": list(self.rows),
+            "tolerances": dict(self.tolerances),
+            "aside": dict(self.aside),
+        }
+
+
+def document(results: Sequence[Result]) -> dict[str, object]:
+    """Return what `mimir bench --json` prints."""
+    return {"schema": SCHEMA, "benchmarks": [result.as_json() for result in results]}
+
+
+def differences(old_text: str, results: Sequence[Result]) -> list[str]:
+    """Return what is different from an older document, past each figure's tolerance.
+
+    Raises:
+        UsageError: The text is no document of `mimir bench --json`.
+    """
+    old = _read(old_text)
+    found: list[str] = []
+    for result in results:
+        before = old.get(result.name)
+        if before is None:
+            found.append(f"{result.name}: it is not in the older file")
+        else:
+            found += _compare(result, before)
+    return found
+
+
+def _read(text: str) -> dict[str, list[Row]]:
+    try:
+        value = cast("dict[str, object]", json.loads(text))
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"schema {value['schema']!r}")
+        listed = cast("list[dict[str, object]]", value["benchmarks"])
+        return {str(one["name"]): cast("list[Row]", one["rows"]) for one in listed}
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"The older file cannot be compared with: {error}.",
+            next_step="Write one with: mimir bench --json > OLD.json",
+        ) from error
+
+
+def _compare(result: Result, before: Sequence[Row]) -> Iterator[str]:
+    old = {_named(row): row for row in before}
+    new = {_named(row): row for row in result.rows}
+    for name in [*old, *(n for n in new if n not in old)]:
+        if name not in new or name not in old:
+            where = "only in the older file" if name in old else "not in the older file"
+            yield f"{result.name}: {name}: {where}"
+            continue
+        yield from (
+            f"{result.name}: {name}: {figure}: {old[name].get(figure)} before, {value} now"
+            for figure, value in new[name].items()
+            if not _near(old[name].get(figure), value, result.tolerances.get(figure, 0.0))
+        )
+
+
+def _named(row: Row) -> str:
+    return ", ".join(value for value in row.values() if isinstance(value, str))
+
+
+def _near(old: Cell | None, new: Cell, tolerance: float) -> bool:
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return abs(new - old) <= tolerance * abs(old)
+    return old == new

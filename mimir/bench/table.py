@@ -1,0 +1,26 @@
+"""Tables in plain text. Pure."""
+
+from collections.abc import Sequence
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lay out a table: the first column to the left, the others to the right; a column without any content is left out."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    shown = [n for n in range(len(columns)) if n == 0 or any(row[n] for row in texts)]
+    widths = {n: max(len(columns[n]), *(len(row[n]) for row in texts), 0) for n in shown}
+
+    def line(cells: Sequence[str]) -> str:
+        laid = [cells[n].rjust(widths[n]) if n else cells[n].ljust(widths[n]) for n in shown]
+        return "  ".join(laid).rstrip()
+
+    return [line(columns), *(line(row) for row in texts)]
+
+
+def share(part: int, whole: int) -> str:
+    """Return a share in percent; never 100 for less than all, nor 0 for more than none."""
+    if not whole:
+        return "-"
+    percent = 100 * part / whole
+    if 0 < part < whole:
+        percent = min(max(percent, 0.1), 99.9)
+    return f"{percent:.1f} %" if percent % 1 else f"{percent:.0f} %"
