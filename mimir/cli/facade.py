@@ -154,6 +154,18 @@ class Mimir(Protocol):
         """Serve a run; cancelled, it pauses the run and passes the cancellation on."""
         ...
 
+    async def help(self, run: str, *, workers: int) -> Ending:
+        """Serve a run that is under way; cancelled, it leaves the run and passes the cancellation on."""
+        ...
+
+    async def find_work(self, run: str | None) -> str:
+        """Return the id of the run to help; None: the newest one that is being worked on."""
+        ...
+
+    async def workers(self, run: str) -> Mapping[str, object]:
+        """Return `workers`, `locks` and `metrics` of a run, as `status --workers --json` shows them."""
+        ...
+
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
         """Return the id of a run named whole or by its beginning; None: the latest."""
         ...

@@ -84,6 +84,7 @@ for _body in (
     planning.check,
     running.execute,
     running.resume,
+    running.worker,
     looking.status,
     looking.report,
     running.cancel,

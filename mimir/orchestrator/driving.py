@@ -165,7 +165,10 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
     )
     lead = partial(_lead, parts, crew, apply)
     ending = await serve(crew, Pursuit(crew, tools), lead, workers=workers, leads=leads)
-    return ending or ended(await parts.store.read(partial(runs.get, run=run)))
+    if ending is not None:
+        return ending
+    await parts.store.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+    return ended(await parts.store.read(partial(runs.get, run=run)))
 
 
 async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:

@@ -6,7 +6,16 @@ from functools import partial
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
 from mimir.domain.run import Apply, Ending, Limits
-from mimir.orchestrator import applying, beginning, driving, looking, planning, transferring
+from mimir.orchestrator import (
+    applying,
+    beginning,
+    driving,
+    helping,
+    looking,
+    planning,
+    transferring,
+    watching,
+)
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.planning import Planned
 from mimir.reporting.gather import gather
@@ -64,6 +73,22 @@ class Mimir:
         return await driving.drive(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
+
+    async def help(self, run: str, *, workers: int) -> Ending:
+        """Serve a run that is under way beside the process that coordinates it, or in its place when it dies."""
+        return await helping.help(self._parts, run, workers=workers)
+
+    async def find_work(self, run: str | None) -> str:
+        """Return the run to help: named whole or by its beginning, or the newest one that is being worked on.
+
+        Raises:
+            UsageError: There is none.
+        """
+        return await helping.find(self._parts, run)
+
+    async def workers(self, run: str) -> Mapping[str, object]:
+        """Return which processes serve a run, what they hold and how they do: `workers`, `locks`, `metrics`."""
+        return await watching.workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
         """Return a run's id: itself, by a unique prefix, or the newest one.

@@ -24,8 +24,12 @@ Seal = Annotated[
     str, typer.Option("--seal", metavar="HASH", help="The seal that you wrote down, to compare.")
 ]
 
+Workers = Annotated[
+    bool, typer.Option("--workers", help="Show the processes that serve it, and what they hold.")
+]
 
-def status(session: Session, run: Run = None) -> int:
+
+def status(session: Session, run: Run = None, workers: Workers = False) -> int:
     """Say where a run stands.
 
     RUN is a run, or how its name begins; left out, the latest.
@@ -34,15 +38,19 @@ def status(session: Session, run: Run = None) -> int:
 
     async def job() -> "Mapping[str, object]":
         async with session.open(loaded, create=False) as mimir:
-            return await mimir.status(await mimir.find_run(run))
+            id = await mimir.find_run(run)
+            shape = await mimir.status(id)
+            return {**shape, **await mimir.workers(id)} if workers else shape
 
     shape = session.run(job())
     if session.json:
         session.console.json({"schema": 1, **shape})
         return 0
-    from mimir.cli.verbs import tables
+    from mimir.cli.verbs import fleet, tables
 
     for line in tables.status(shape, session.console.glyphs, session.console.width):
+        session.console.say(line)
+    for line in fleet.lines(shape) if workers else ():
         session.console.say(line)
     return 0
 

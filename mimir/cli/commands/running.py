@@ -1,4 +1,4 @@
-"""`mimir execute`, `resume`, `cancel`, `apply`: what makes a run go, stop and reach the person's files."""
+"""`mimir execute`, `resume`, `worker`, `cancel`, `apply`: what makes a run go, stop and reach the person's files."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,6 +16,14 @@ OneRun = Annotated[str, typer.Argument(metavar="RUN", hidden=True)]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", metavar="N", min=1, max=256, help="Tasks at once; default: 4."),
+]
+InRun = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="Which run; default: the newest under way."),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option("--concurrency", metavar="N", min=1, max=256, help="Tasks at once; default: 4."),
 ]
 Only = Annotated[
     list[str] | None,
@@ -121,6 +129,23 @@ def resume(
     limits = Limits(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds)
     loaded = session.load({"run.workers": workers, "llm.model": model})
     return session.run(running.resume(session, loaded, run, limits, apply))
+
+
+def worker(session: Session, run: InRun = None, concurrency: Concurrency = None) -> int:
+    """Help a run that is under way, here or in another process.
+
+    Start as many as you like, on any machine that reaches the store. Each claims tasks; when the one that coordinates dies, another one does.
+    """
+    from mimir.cli.verbs import driving
+
+    loaded = session.load({"run.workers": concurrency})
+    session.require_model(loaded)
+
+    async def job() -> int:
+        async with session.open(loaded) as mimir:
+            return await driving.help(session, mimir, loaded, await mimir.find_work(run))
+
+    return session.run(job())
 
 
 def cancel(session: Session, run: OneRun) -> int:

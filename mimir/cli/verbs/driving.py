@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,6 @@ async def drive(
     """
     status = await mimir.status(run)
     past = await mimir.events(run, 0) if resumed else ()
-    board = boards.fold(boards.begin(status), past)
-    view, picture = _view(session, loaded, board)
     work = mimir.drive(
         run,
         workers=loaded.settings.run.workers,
@@ -71,12 +69,49 @@ async def drive(
         limits=limits,
         resumed=resumed,
     )
+    left = (
+        f"interrupted: run {run} is paused; no finished work is lost.",
+        f"next: mimir resume {run}",
+    )
+    board = boards.fold(boards.begin(status), past)
+    return await _watched(session, mimir, loaded, run, board, work, left)
+
+
+async def help(session: Session, mimir: "Mimir", loaded: "Loaded", run: str) -> int:
+    """Serve a run beside others, shown in the same way; the exit code.
+
+    Raises:
+        asyncio.CancelledError: Interrupted; this process has left the run, and that was said.
+    """
+    past = await mimir.events(run, 0)
+    board = boards.fold(boards.begin(await mimir.status(run)), past)
+    if not session.json:
+        session.console.say(f"helping run {run}: {loaded.settings.run.workers} tasks at once")
+    work = mimir.help(run, workers=loaded.settings.run.workers)
+    left = (
+        f"interrupted: this process has left run {run}; no work is lost.",
+        f"next: mimir status {run}",
+    )
+    return await _watched(session, mimir, loaded, run, board, work, left)
+
+
+async def _watched(
+    session: Session,
+    mimir: "Mimir",
+    loaded: "Loaded",
+    run: str,
+    board: Board,
+    work: Coroutine[object, object, Ending],
+    left: tuple[str, str],
+) -> int:
+    """Do the work before the person's eyes; `left` is said when it is interrupted."""
+    view, picture = _view(session, loaded, board)
     try:
         with picture:
             ending = await watch(work, partial(mimir.events, run), view, after=board.seq)
     except asyncio.CancelledError:
-        session.console.note(f"interrupted: run {run} is paused; no finished work is lost.")
-        session.console.note(f"next: mimir resume {run}")
+        for line in left:
+            session.console.note(line)
         raise
     await _tell(session, mimir, ending)
     return ending.exit_code

@@ -1,13 +1,14 @@
 """The agents of one process: so many tasks at once. One claimer takes tasks for all that are idle, in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from mimir.scheduling.crew import Crew, Halt
+from mimir.scheduling.fleet import figures
 from mimir.scheduling.worker import Worker
-from mimir.store import claims
+from mimir.store import claims, workers
 from mimir.store.claims import Claim
 from mimir.store.workers import Tally
 
@@ -84,6 +85,19 @@ class AgentPool:
             busy_seconds=round(self._busy_seconds, 3),
             served_seconds=round(self._served_seconds, 3),
         )
+
+    async def metrics(self) -> Mapping[str, object]:
+        """Return its figures: context size and completion times of its tasks, lock contention, retry rate, idle share."""
+        run, owner, tally = self._crew.facts.id, self._crew.owner, self.tally()
+        attend = partial(
+            workers.attend,
+            run=run,
+            process=self._crew.process,
+            tally=tally,
+            seconds=self._crew.lease_seconds,
+        )
+        await self._crew.store.write(attend)
+        return await self._crew.store.read(partial(figures.metrics, run=run, agent=owner))
 
     @property
     def held(self) -> Sequence[tuple[str, int]]:

@@ -1,0 +1,175 @@
+"""The verb `help`: a process more for a run that is under way. It claims like any other, and takes the chair when the coordinator dies.
+
+What goes wrong on its own machine is no reason to pause the run: it gives back what it holds and leaves. The end of a budget is.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+from typing import cast, get_args
+
+from mimir.domain.attempt import RUN_ENDED, RunStatus
+from mimir.domain.run import Apply, Ending
+from mimir.errors import (
+    BusyError,
+    ModelError,
+    Paused,
+    SandboxError,
+    StoreError,
+    UsageError,
+    WorkspaceError,
+)
+from mimir.orchestrator import beginning, driving, looking
+from mimir.orchestrator.parts import Parts
+from mimir.scheduling import lifecycle
+from mimir.scheduling.fleet.chair import ELSEWHERE
+from mimir.store import fields, leases, runs
+from mimir.store.protocol import Reads, Row
+from mimir.store.schema import Label
+
+OF_THE_RUN = ("budget", "time_limit")
+"""Reasons that hold for every process of a run; any other one is the helper's own."""
+POLL_SECONDS = 0.25
+
+
+async def find(parts: Parts, run: str | None) -> str:
+    """Return the run to help: the named one, or the newest one that is being worked on.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if run is not None:
+        return await looking.find(parts, run, resumable=False)
+    rows = await parts.store.read(_running)
+    own = [row for row in rows if fields.text(row, "projectId") == parts.project_id]
+    if own:
+        return str(own[0]["id"])
+    raise UsageError(
+        "No run is being worked on here.",
+        next_step="Begin one: mimir execute PLAN  Go on with a paused one: mimir resume",
+    )
+
+
+async def help(parts: Parts, run: str, *, workers: int) -> Ending:
+    """Serve a run that is under way until it ends or pauses.
+
+    Args:
+        parts: Services.
+        run: Id.
+        workers: Tasks at once.
+
+    Returns:
+        How the run ended, or `paused`: the run is, or this process had to leave it.
+
+    Raises:
+        UnavailableError: The sandbox does not work.
+        ConfigurationError: The models cannot be asked from here.
+    """
+    row = await parts.store.read(partial(runs.get, run=run))
+    if RunStatus(fields.text(row, "status")) in RUN_ENDED:
+        return driving.ended(row)
+    parts.check_models()
+    await beginning.require_sandbox(parts)
+    try:
+        leads = await _begin(parts, run)
+        if leads is None:
+            return driving.ended(await parts.store.read(partial(runs.get, run=run)))
+        return await driving.through(parts, run, workers, _apply(row), leads=leads)
+    except Paused as paused:
+        return await _leave(parts, run, paused)
+    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
+        paused = driving.as_pause(error)
+        if paused is None:
+            raise
+        return await _leave(parts, run, paused)
+    except asyncio.CancelledError:
+        await asyncio.shield(
+            parts.store.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+        )
+        raise
+
+
+async def _begin(parts: Parts, run: str) -> bool | None:
+    """Wait until the run's preambles are there; True: this process has taken the chair, and makes them; None: the run ended.
+
+    Raises:
+        Paused: The run is.
+    """
+    while True:
+        row, is_ready, holder = await parts.store.read(
+            partial(_look, run=run, dead=parts.owners.dead())
+        )
+        status = RunStatus(fields.text(row, "status"))
+        if status in RUN_ENDED:
+            return None
+        if status is RunStatus.PAUSED:
+            raise _is_paused(row)
+        if is_ready:
+            return False
+        if not holder and await _take(parts, run):
+            return True
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _take(parts: Parts, run: str) -> bool:
+    take = partial(
+        lifecycle.take,
+        run=run,
+        owner=parts.owner,
+        seconds=parts.lease_seconds,
+        dead=parts.owners.dead(),
+        resumed=True,
+    )
+    try:
+        await parts.store.write(take)
+    except (BusyError, UsageError):
+        return False
+    return True
+
+
+async def _leave(parts: Parts, run: str, paused: Paused) -> Ending:
+    """Leave the run, or pause it where the reason is the run's own."""
+    if paused.reason in OF_THE_RUN:
+        write = partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
+    else:
+        write = partial(lifecycle.leave, run=run, owner=parts.owner)
+    with contextlib.suppress(
+        Paused, StoreError
+    ):  # lost with the store: the leases end by themselves
+        await parts.store.write(write)
+    step = f"Help it again: mimir worker --run {run}"
+    return Ending(
+        run=run,
+        outcome=RunStatus.PAUSED,
+        exit_code=paused.exit_code,
+        message=str(paused),
+        next_step=paused.next_step or step,
+    )
+
+
+def _running(reads: Reads) -> list[Row]:
+    where = {"kind": "execute", "status": RunStatus.RUNNING.value}
+    return reads.find(Label.RUN, where, order=("-createdAt", "-seq"))
+
+
+def _look(reads: Reads, run: str, dead: frozenset[str]) -> tuple[Row, bool, str]:
+    row = reads.get(Label.RUN, run) or {}
+    pinned = reads.get(Label.ARTIFACT, f"{run}#preambles")
+    return row, pinned is not None, leases.holder(reads, row, lifecycle.COORDINATOR, dead)
+
+
+def _is_paused(row: Row) -> Paused:
+    run = str(row["id"])
+    return Paused(
+        f"Run {run} is paused: {fields.text(row, 'pauseMessage') or 'nobody works on it'}",
+        reason=ELSEWHERE,
+        next_step=f"Go on with: mimir resume {run}",
+    )
+
+
+def _apply(row: Row) -> Apply:
+    """Return what the run was begun with."""
+    pinned = fields.mapping(row, "settingsJson").get("run")
+    said = cast("Mapping[str, object]", pinned).get("apply") if isinstance(pinned, dict) else None
+    return cast("Apply", said) if said in get_args(Apply) else "never"

@@ -1,0 +1,16 @@
+"""The verb `workers`: which processes serve a run, what they hold, how they do."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from mimir.orchestrator.parts import Parts
+from mimir.scheduling.crew import Roster
+from mimir.scheduling.fleet import figures
+from mimir.store import workers as registrations
+
+
+async def workers(parts: Parts, run: str) -> Mapping[str, object]:
+    """Return `workers`, `locks` and `metrics` of a run."""
+    roster = Roster(owners=parts.owners, host=parts.process.host)
+    roster.learn(await parts.store.read(partial(registrations.present, run=run)))
+    return await parts.store.read(partial(figures.shape, run=run, dead=roster.dead()))
