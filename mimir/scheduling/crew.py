@@ -85,6 +85,8 @@ class Crew:
     lease_seconds: float
     work_room: Path
     wake: Wake
+    integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
 

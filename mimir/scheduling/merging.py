@@ -66,7 +66,8 @@ class Merging:
             lease=self._take_lease,
             release=self._leave_lease,
         )
-        return await integrate(self._desk.task, work, mine, use)
+        async with self._crew.integrating:
+            return await integrate(self._desk.task, work, mine, use)
 
     async def _run_check(
         self, task: Task, check: Check, tree: str, answer: str

@@ -28,15 +28,23 @@ async def commit(
         stdin=message.replace("\0", "").encode("utf-8", "replace"),
         extra={"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date},
     )
+    hidden.trees[ended.word] = await tree_of(hidden, tree)
+    hidden.times[ended.word] = seconds
+    if all(_ID.fullmatch(parent) for parent in parents):
+        hidden.parents[ended.word] = tuple(parents)
     return ended.word
 
 
 async def newest(hidden: Hidden, commits: Sequence[str]) -> int:
     """Return the committer's time of the newest of some commits, `DEFAULT_TIME` at least."""
-    if not commits:
-        return DEFAULT_TIME
-    ended = await hidden.git.run("show", "-s", "--format=%ct", *commits)
-    return max(DEFAULT_TIME, *(int(line) for line in ended.out.split()))
+    unknown = [id for id in commits if id not in hidden.times]
+    if unknown:
+        ended = await hidden.git.run("show", "-s", "--format=%ct", *unknown)
+        times = [int(line) for line in ended.out.split()]
+        if not all(_ID.fullmatch(id) for id in unknown):  # a name may mean another commit tomorrow
+            return max([DEFAULT_TIME, *times, *(hidden.times.get(id, 0) for id in commits)])
+        hidden.times.update(zip(unknown, times, strict=True))
+    return max([DEFAULT_TIME, *(hidden.times[id] for id in commits)])
 
 
 async def tree_of(hidden: Hidden, id: str) -> str:

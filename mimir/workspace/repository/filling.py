@@ -25,7 +25,7 @@ async def fill(hidden: Hidden, source: str, where: Path, index: Path, base: str)
     tree = await tree_of(hidden, source)
     passed_over = await ignoring(hidden, base)
     is_new = await asyncio.to_thread(_prepare, where, index)
-    if is_new or not await _reset(hidden, tree, where, index):
+    if not await _reset(hidden, tree, where, index):
         await _fill_anew(hidden, tree, where, index)
     if not is_new:
         await _clean(hidden, where, index, passed_over)
@@ -39,7 +39,8 @@ async def checkout(hidden: Hidden, source: str, where: Path) -> None:
     await asyncio.to_thread(remove, where)
     with hidden.index() as index:
         await asyncio.to_thread(_prepare, where, index)
-        await _fill_anew(hidden, await tree_of(hidden, source), where, index)
+        tree = await tree_of(hidden, source)
+        await hidden.git.run("read-tree", "--reset", "-u", tree, tree=where, index=index)
     if hidden.owner is not None:
         await asyncio.to_thread(give_all, where, hidden.owner)
 

@@ -62,10 +62,21 @@ class Hidden:
     """What is ignored on which tree, as far as it was asked; it changes only when a run pins rules anew."""
     trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
     """Commit or tree that was looked up → its tree."""
+    times: dict[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
+    """Commit → its committer's time, as far as it was made or looked up here."""
+    parents: dict[str, tuple[str, ...]] = field(
+        default_factory=dict[str, tuple[str, ...]], compare=False, repr=False
+    )
+    """Commit → its parents, as far as it was made here."""
     listings: dict[str, tuple[object, ...]] = field(
         default_factory=dict[str, tuple[object, ...]], compare=False, repr=False
     )
     """Answers of git that can never be others, since an object's id names its content: the latest few (see `trees`)."""
+
+    def wrote(self, tree: str) -> str:
+        """Return the id of a tree that was just written, and know it from now on."""
+        self.trees[tree] = tree
+        return tree
 
     @property
     def room(self) -> Path:

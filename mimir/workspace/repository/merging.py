@@ -76,19 +76,38 @@ async def merge(
             *("read-tree", "-i", "-m", "--aggressive", root, our_tree, their_tree), index=index
         )
         unmerged = await _unmerged(hidden, index)
-        result = await _settled(hidden, unmerged, labels)
-        await _part_files_from_directories(hidden, index, unmerged, result, labels)
-        await put_entries(hidden, index, result.edits)
-        tree = await hidden.git.word("write-tree", index=index)
+        result = _Result()
+        if unmerged:
+            result = await _settled(hidden, unmerged, labels)
+            await _part_files_from_directories(hidden, index, unmerged, result, labels)
+            await put_entries(hidden, index, result.edits)
+        tree = hidden.wrote(await hidden.git.word("write-tree", index=index))
     return Merge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
 
 
 async def _common(hidden: Hidden, ours: str, theirs: str) -> str:
     """Return the tree of the newest commit that two commits share; the empty one if they share none."""
+    known = _base_on_the_line(hidden, ours, theirs)
+    if known:
+        return await tree_of(hidden, known)
     found = await hidden.git.run("merge-base", ours, theirs, ok=(0, 1))
     if found.code == 0:
         return await tree_of(hidden, found.word)
     return (await hidden.git.run("mktree", stdin=b"")).word
+
+
+def _base_on_the_line(hidden: Hidden, ours: str, theirs: str) -> str:
+    """Return what an attempt and the line share, from the commits made here: the attempt's base, or itself if it is merged already.
+
+    Only along first parents, which is how a run's line grows; "": git has to look.
+    """
+    base = hidden.parents.get(theirs, ())
+    while len(base) == 1 and ours not in (theirs, base[0]):
+        parents = hidden.parents.get(ours, ())
+        if not parents:
+            return ""
+        ours = theirs if theirs in parents else parents[0]
+    return ours if len(base) == 1 else ""
 
 
 async def _unmerged(hidden: Hidden, index: Path) -> dict[str, _Sides]:

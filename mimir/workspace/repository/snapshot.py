@@ -78,7 +78,7 @@ async def snapshot(
     await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
     written = await hidden.git.alone().run("write-tree", "--missing-ok", index=index)
     return Snapshot(
-        tree=written.word,
+        tree=hidden.wrote(written.word),
         nested=nested,
         refused=tuple(sorted_out.refused),
         special=tuple(sorted_out.special),

@@ -197,7 +197,7 @@ async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -
     with hidden.index() as index:
         await hidden.git.run("read-tree", tree, index=index)
         await put_entries(hidden, index, edits)
-        return await hidden.git.word("write-tree", index=index)
+        return hidden.wrote(await hidden.git.word("write-tree", index=index))
 
 
 async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | None]) -> None:
@@ -225,7 +225,7 @@ async def written(hidden: Hidden, files: Iterable[Entry]) -> str:
     with hidden.index() as index:
         await hidden.git.run("read-tree", "--empty", index=index)
         await put_entries(hidden, index, {one.path: one for one in files})
-        return await hidden.git.word("write-tree", index=index)
+        return hidden.wrote(await hidden.git.word("write-tree", index=index))
 
 
 async def with_files(
