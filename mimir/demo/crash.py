@@ -1,6 +1,7 @@
 """`mimir demo --crash`: another process does the work and is killed in the middle of it; what that cost is counted afterwards.
 
-`python -m mimir.demo.crash PROJECT RUN` is that other process.
+`python -m mimir.demo.crash PROJECT RUN` is that other process. It reads where the runs are kept from its input: there may be a password
+in it, and others of the machine see what stands on a command line.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ class Toll:
     """Calls that were answered more than once."""
 
 
-async def work_until_killed(project: Path, run: str, teller: Teller) -> int:
+async def work_until_killed(project: Path, run: str, teller: Teller, store: str) -> int:
     """Have another process serve the run, and kill it while tasks are under way.
 
     Returns:
@@ -55,10 +56,13 @@ async def work_until_killed(project: Path, run: str, teller: Teller) -> int:
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mimir.demo.crash", str(project), run),
         cwd=project,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
+    if child.stdin is not None:
+        child.stdin.write(f"{store}\n".encode())
+        child.stdin.close()
     teller.say("process", f"{child.pid} does the work, until it is killed")
     events: list[Event] = []
     try:
@@ -117,10 +121,10 @@ async def _ended(child: asyncio.subprocess.Process) -> UnavailableError:
     return UnavailableError(f"The working process ended by itself ({child.returncode}): {last}")
 
 
-async def _work(project: Path, run: str) -> None:
-    async with app.open(project, stage.settings(project)) as mimir:
+async def _work(project: Path, run: str, store: str) -> None:
+    async with app.open(project, stage.settings(project, store)) as mimir:
         await stage.drive(mimir, run, resumed=False)
 
 
 if __name__ == "__main__":
-    asyncio.run(_work(Path(sys.argv[1]), sys.argv[2]))
+    asyncio.run(_work(Path(sys.argv[1]), sys.argv[2], sys.stdin.readline().rstrip("\n")))

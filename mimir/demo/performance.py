@@ -26,24 +26,24 @@ WIDTH = 100
 """Columns of what is said in sentences."""
 
 
-async def perform(screen: Screen, *, crash: bool, directory: Path | None) -> int:
+async def perform(screen: Screen, *, crash: bool, directory: Path | None, store: str) -> int:
     """Play all acts; see `play.demo`."""
     project = await stage.build(directory)
     screen.say(f"project  {project}")
     _say(screen, "request  ", REQUEST)
     screen.say()
-    async with app.open(project, stage.settings(project)) as mimir:
+    async with app.open(project, stage.settings(project, store), say=screen.say) as mimir:
         teller = Teller(screen, mimir)
         run = await _plan(mimir, teller)
-        killed_at = await work_until_killed(project, run, teller) if crash else 0
+        killed_at = await work_until_killed(project, run, teller, store) if crash else 0
         try:
             ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
         except asyncio.CancelledError:
             screen.say("Interrupted; the run is paused, and no finished work is lost.")
-            _list(screen, _go_on(project, run))
+            _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
             raise
         await _look_back(screen, mimir, run, killed_at)
-        return await _close(screen, mimir, project, ending)
+        return await _close(screen, mimir, project, ending, named=bool(store))
 
 
 async def _plan(mimir: Mimir, teller: Teller) -> str:
@@ -74,7 +74,9 @@ async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> 
         _say(screen, f"  {'the kill':<11}", said)
 
 
-async def _close(screen: Screen, mimir: Mimir, project: Path, ending: Ending) -> int:
+async def _close(
+    screen: Screen, mimir: Mimir, project: Path, ending: Ending, *, named: bool
+) -> int:
     """Say what it came to, verify every seal, and name what to do next."""
     verified = await mimir.verify(ending.run, "")
     word = "every one is as it was sealed" if verified.ok else "BROKEN"
@@ -95,7 +97,8 @@ async def _close(screen: Screen, mimir: Mimir, project: Path, ending: Ending) ->
             screen.say(f"  {problem}")
     screen.say()
     paused = ending.outcome is RunStatus.PAUSED
-    _list(screen, _go_on(project, ending.run) if paused else _try_next(project))
+    store = mimir.store_uri if named else ""
+    _list(screen, _go_on(project, ending.run, store) if paused else _try_next(project, store))
     return ending.exit_code or (0 if verified.ok else 1)
 
 
@@ -104,16 +107,19 @@ def _list(screen: Screen, lines: Sequence[str]) -> None:
         screen.say(line)
 
 
-def _go_on(project: Path, run: str) -> tuple[str, ...]:
+def _go_on(project: Path, run: str, store: str) -> tuple[str, ...]:
     # The play is no setting of the person's: without it a model would be asked for.
-    again = shlex.join(("mimir", "resume", run, "--model", f"play:{stage.PLAY}"))
+    where = ("--store", store) if store else ()
+    again = shlex.join(("mimir", "resume", run, "--model", f"play:{stage.PLAY}", *where))
     return ("Go on with:", f"  cd {shlex.quote(str(project))}", f"  {again}")
 
 
-def _try_next(project: Path) -> tuple[str, ...]:
+def _try_next(project: Path, store: str) -> tuple[str, ...]:
+    where = (f"  export MIMIR_STORE={shlex.quote(store)}",) if store else ()
     return (
         "Try next:",
         f"  cd {shlex.quote(str(project))}",
+        *where,
         "  git diff                                   what was applied to the files",
         "  python3 -m tally access.log --top 3        what was released",
         "  mimir report                               what happened, with the proof",

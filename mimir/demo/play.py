@@ -7,13 +7,14 @@ if TYPE_CHECKING:
     from mimir.demo.teller import Screen
 
 
-async def demo(console: "Screen", *, crash: bool, directory: Path | None) -> int:
+async def demo(console: "Screen", *, crash: bool, directory: Path | None, store: str = "") -> int:
     """Play it.
 
     Args:
         console: Where it is told.
         crash: Have another process do the work, kill it with SIGKILL in the middle of two tasks, and go on.
         directory: Of the project that is worked on; new or empty. None: a fresh one among the temporary files.
+        store: Where the runs are kept. Empty: in a file of the project.
 
     Returns:
         The exit code: 0 if every task is completed and every seal verified.
@@ -30,4 +31,4 @@ async def demo(console: "Screen", *, crash: bool, directory: Path | None) -> int
     console.say()
     from mimir.demo.performance import perform  # here: the person should be reading by now
 
-    return await perform(console, crash=crash, directory=directory)
+    return await perform(console, crash=crash, directory=directory, store=store)

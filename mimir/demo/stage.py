@@ -59,13 +59,17 @@ def _copy(directory: Path | None) -> Path:
     return place
 
 
-def settings(project: Path) -> Loaded:
-    """Read the person's settings; the play speaks for every role, and the store is the project's own file.
+def settings(project: Path, store: str) -> Loaded:
+    """Read the person's settings; the play speaks for every role.
+
+    Args:
+        project: That is worked on.
+        store: Where the runs are kept. Empty: in the project's own file, whatever the person has set.
 
     Raises:
         ConfigurationError: They cannot be used.
     """
-    flags: dict[str, object] = {"llm.model": f"play:{PLAY}", "store": "", "run.workers": WORKERS}
+    flags: dict[str, object] = {"llm.model": f"play:{PLAY}", "store": store, "run.workers": WORKERS}
     return load(project, flags | {f"roles.{role}.model": "" for role in ROLES})
 
 

@@ -23,7 +23,9 @@ Directory = Annotated[
 class Play(Protocol):
     """The module `mimir.demo.play`."""
 
-    async def demo(self, console: "Console", *, crash: bool, directory: Path | None) -> int:
+    async def demo(
+        self, console: "Console", *, crash: bool, directory: Path | None, store: str
+    ) -> int:
         """Play it; the exit code."""
         ...
 
@@ -31,4 +33,6 @@ class Play(Protocol):
 def demo(session: Session, crash: Crash = False, directory: Directory = None) -> int:
     """See a request become a proven result, offline, without a key."""
     play = cast("Play", importlib.import_module("mimir.demo.play"))
-    return session.run(play.demo(session.console, crash=crash, directory=directory))
+    return session.run(
+        play.demo(session.console, crash=crash, directory=directory, store=session.store)
+    )
