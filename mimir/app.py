@@ -33,6 +33,12 @@ from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
 from mimir.qc.execution import Execution
+from mimir.qc.journaled import JournaledExecution
+from mimir.recordings.file import read as read_recording
+from mimir.recordings.history import NotedHistory
+from mimir.recordings.models import ReplayedModels
+from mimir.recordings.recorder import RecordingMimir, recorder
+from mimir.recordings.replaying import ReplayingMimir, tell_drift
 from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
 from mimir.store.cypher.address import is_address, parse
@@ -41,7 +47,6 @@ from mimir.store.transfer.copying import Copied
 from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
-from mimir.workspace.git import History
 from mimir.workspace.owners import Owners
 from mimir.workspace.sandbox import Limits as SandboxLimits
 from mimir.workspace.sandbox import Sandbox, SandboxConfig
@@ -78,6 +83,8 @@ async def open(
     create: bool = True,
     say: Callable[[str], None] = lambda _: None,
     around: Callable[[ToolMaker], ToolMaker] = lambda tools: tools,
+    record: Path | None = None,
+    replay: Path | None = None,
 ) -> AsyncGenerator[Mimir]:
     """Open a project: its store, history, sandbox and models; closed in the end.
 
@@ -87,12 +94,16 @@ async def open(
         create: False: refuse where mimir was never used, rather than make `.mimir`.
         say: Told what a person should know at once: that the store is lost, that it is back.
         around: Laid around the tools of worker and QC; the benchmark plants faults there.
+        record: File that everything is written to which runs ask and get. None: nothing is recorded.
+        replay: Recording that answers in place of every model. None: models are asked.
 
     Raises:
         UnavailableError: The store or git is not there.
         StoreError: The store is not mimir's, or of a newer mimir.
+        PlanError: The recording cannot be read, or not be written behind.
     """
     settings, clock = loaded.settings, SystemClock()
+    tape = read_recording(replay, _shown(replay, project))[0] if replay else None
     room = project / ROOM
     _prepare(room, create=create)
     redact = Redactor(loaded.secrets)
@@ -100,12 +111,24 @@ async def open(
     owners = Owners(room / "work" / "owners")
     store = _store(settings, room, clock, door=owner, say=say, create=create)
     await store.init()
-    endpoints = _endpoints(settings, clock)
+    name = _shown(replay, project)
+    endpoints = (
+        ReplayedModels(tape, name, on_drift=partial(tell_drift, store))
+        if tape
+        else _endpoints(settings, clock)
+    )
     owners.live(owner)
     clean = False
     try:
         parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
-        yield Mimir(replace(parts, tools=around(parts.tools)))
+        parts = replace(parts, tools=around(parts.tools))
+        if isinstance(endpoints, ReplayedModels) and tape:
+            yield ReplayingMimir(parts, endpoints, tape, name)
+        elif record:
+            with recorder(parts, record, _shown(record, project), say) as written:
+                yield RecordingMimir(parts, written)
+        else:
+            yield Mimir(parts)
         clean = True
     finally:
         await endpoints.close()
@@ -202,6 +225,13 @@ def _store(
     return SqliteStore(path, clock)
 
 
+def _shown(path: Path | None, project: Path) -> str:
+    """Return a file as the person calls it."""
+    if path is None:
+        return ""
+    return str(path.relative_to(project) if path.is_relative_to(project) else path)
+
+
 def _file(uri: str) -> Path:
     return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
 
@@ -215,14 +245,14 @@ async def _parts(
     project: Path,
     loaded: Loaded,
     store: GraphStore,
-    endpoints: Endpoints,
+    endpoints: Endpoints | ReplayedModels,
     me: tuple[Owners, str],
     redact: Redactor,
 ) -> Parts:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
     sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     place = room / "work" / "history.git"
-    history = await History.open(project, place, owner=sandbox.owner, program=_git())
+    history = await NotedHistory.open(project, place, owner=sandbox.owner, program=_git())
     seat = Seat(sandbox, history, project)
     project_id = _project_id(project)
     toolbox = Toolbox(seat, store, project_id, redact)
@@ -264,7 +294,7 @@ async def _parts(
         store=store,
         history=history,
         sandbox=sandbox,
-        checks=Checks(history, execution),
+        checks=Checks(history, JournaledExecution(execution, store, owner)),
         models=endpoints,
         tools=toolbox,
         planner_tools=toolbox.planner,

@@ -221,6 +221,8 @@ class App(Protocol):
         *,
         create: bool = True,
         say: Callable[[str], None] = ...,
+        record: Path = ...,
+        replay: Path = ...,
     ) -> AbstractAsyncContextManager[Mimir]:
         """Open a project; `create=False` makes nothing and refuses where nothing is. `say` is told that the store is lost or back."""
         ...

@@ -46,6 +46,10 @@ class Session:
         self.console = console
         self.store = store
         self.json = json
+        self.record: Path | None = None
+        """File that runs are recorded in; None: they are not."""
+        self.replay: Path | None = None
+        """Recording that answers in place of every model; None: models are asked."""
 
     def load(self, flags: Mapping[str, object] | None = None) -> "Loaded":
         """Read the settings, flags on top; what a person should know of them is said at once.
@@ -68,6 +72,8 @@ class Session:
         Raises:
             ConfigurationError: The key is missing.
         """
+        if self.replay is not None:
+            return
         from mimir.domain.agent import ROLES
         from mimir.llm.config import EndpointConfig, split_provider
 
@@ -95,10 +101,12 @@ class Session:
                 f"mimir was not used in this directory yet: there is no {ROOM} here.",
                 next_step='Start with: mimir chain "what you want"',
             )
+        tapes = {"record": self.record, "replay": self.replay}
+        given = {name: self.project / path for name, path in tapes.items() if path is not None}
         async with AsyncExitStack() as stack:
             with self.waiting("Opening the project", loaded):
                 mimir = await stack.enter_async_context(
-                    app().open(self.project, loaded, create=create, say=self.console.note)
+                    app().open(self.project, loaded, create=create, say=self.console.note, **given)
                 )
             yield mimir
 

@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     TOOL_DENIED = "ToolDenied"
     BREAKER_TRIPPED = "BreakerTripped"
     LANE_CUT = "LaneCut"
+    DRIFT = "Drift"
     WORK_ANSWERED = "WorkAnswered"
     CHECK_RUN = "CheckRun"
     JUDGING_STARTED = "JudgingStarted"

@@ -64,7 +64,7 @@ class JournaledModel:
         """
         kept = _common(self._before, request.messages)
         new = request.messages[kept:]
-        settings = _settings(request)
+        settings = settings_json(request)
         digest = _digest(settings)
         asked: dict[str, object] = {
             "kept": kept,
@@ -106,7 +106,7 @@ def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
     return next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), len(now))
 
 
-def _settings(request: ModelRequest) -> dict[str, object]:
+def settings_json(request: ModelRequest) -> dict[str, object]:
     """Return all that decides the answer besides the messages."""
     return {
         "model": request.model,

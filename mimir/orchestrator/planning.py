@@ -147,6 +147,7 @@ class _Planning:
         target = parts.project / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_text(proposal), encoding="utf-8", newline="")
+        await self._keep_made(_text(proposal))
         return Planned(
             run=self._run,
             path=path,
@@ -154,6 +155,17 @@ class _Planning:
             findings=proposal.findings,
             exit_code=0 if proposal.acceptable else 65,
         )
+
+    async def _keep_made(self, text: str) -> None:
+        """Keep the plan as it was saved: the file is the person's from now on."""
+        row = {
+            "id": f"{self._run}#made",
+            "name": "made",
+            "runId": self._run,
+            "kind": "made",
+            "text": text,
+        }
+        await self._parts.store.write(lambda ops: ops.upsert(Label.ARTIFACT, [row]))
 
     async def _specify(self, request: str) -> str:
         system = templates.system("ecko", self._parts.project)

@@ -19,7 +19,8 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.apparatus import Apparatus, apparatus, is_work, steering
-from mimir.qc.execution import Execution, Phase
+from mimir.qc.execution import Phase
+from mimir.qc.journaled import Executes
 from mimir.qc.rule import kind_of, needs_again, rule
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class Checks:
     def __init__(
         self,
         history: History,
-        execution: Execution,
+        execution: Executes,
         known: MutableMapping[str, CheckRun] | None = None,
     ) -> None:
         """Bind them to their services.

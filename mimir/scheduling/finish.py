@@ -10,6 +10,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Task
+from mimir.domain.speaker import SPEAKER, Speaker
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
@@ -48,7 +49,7 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
         Paused: A check could not be run.
     """
     run = crew.facts.id
-
+    SPEAKER.set(Speaker(run=run))
     row = await crew.store.read(partial(runs.get, run=run))
     tasks = await crew.store.read(partial(runs.tasks, run=run))
     sealed = await crew.store.read(partial(proof.records, chain=gate_chain(run)))

@@ -5,7 +5,7 @@ of this task, of the tasks whose files it touches, and QC's judgement where a fi
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mimir.attempts.record import Work
@@ -53,6 +53,8 @@ class Clash:
     cause: Cause
     """`integration`, or what QC's second judgement ended in (`qc_unavailable`, `unverifiable`)."""
     issues: tuple[str, ...]
+    onto: str = ""
+    """The head that it was tried on."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
 
 
@@ -102,7 +104,7 @@ async def _once(
     line = await use.line()
     merged = await _merge(task, work, accepted, line, use)
     if isinstance(merged, Clash):
-        return merged
+        return replace(merged, onto=line.head)
     return None if await use.publish(merged) else MOVED
 
 

@@ -20,6 +20,7 @@ from mimir.agents.views.inputs import (
 from mimir.attempts.desk import RoleChoice, RunFacts, Start
 from mimir.attempts.record import OUTCOMES
 from mimir.attempts.stored import Stored
+from mimir.domain.attempt import Status
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
@@ -237,7 +238,8 @@ def _related(reads: Reads, facts: RunFacts, near: tuple[str, int, Relation]) -> 
     return Related(
         id=id,
         title=fields.text(row, "title"),
-        status=fields.text(row, "status"),
+        # Whether a task that waits for this one was blocked meanwhile must not change a prompt: it would differ each time.
+        status=fields.text(row, "status") if relation == "needs" else Status.PENDING.value,
         distance=distance,
         relation=relation,
     )

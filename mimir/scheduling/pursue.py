@@ -17,6 +17,7 @@ from mimir.domain.evidence import Record
 from mimir.domain.ids import attempt_id
 from mimir.domain.message import CallContext
 from mimir.domain.plan import Task
+from mimir.domain.speaker import SPEAKER, Speaker
 from mimir.qc.checks import Checks
 from mimir.scheduling import retry, settle
 from mimir.scheduling.crew import Crew
@@ -70,6 +71,7 @@ class Pursuit:
             Paused: The run must stop; the phase is kept.
             LeaseLost: Another holder has the task.
         """
+        SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
         held = await self._hold(claim)
         if claim.died:
             await self._died(held)
@@ -191,7 +193,7 @@ class Pursuit:
                 task=work | settle.retry_values(claim.attempt, end, standing, now),
                 attempt=settle.attempt_values(end),
                 artifacts=answer,
-                data={"reason": end.cause.value, "issues": list(end.issues)[:20]},
+                data={"reason": end.cause.value, "issues": list(end.issues)[:20]} | _onto(end),
             )
             return
         task, attempt = _failed(held, attempts, end, standing, follows.cause)
@@ -201,7 +203,7 @@ class Pursuit:
             task={**work, **task},
             attempt=attempt,
             artifacts=answer,
-            data={"cause": follows.cause.value, "issues": list(end.issues)[:20]},
+            data={"cause": follows.cause.value, "issues": list(end.issues)[:20]} | _onto(end),
         )
 
     async def _last_words(
@@ -235,6 +237,11 @@ def _failed(
     report = settle.report(held.task, attempts, (held.claim.attempt, end), cause)
     values = settle.failure_values(pack(asdict(report)), end, standing, report.timeline)
     return values | {"cause": cause.value}, settle.attempt_values(end)
+
+
+def _onto(end: settle.Ended) -> dict[str, object]:
+    """Name the head that an attempt clashed with, so that a replay tries the same merge."""
+    return {"onto": end.onto} if end.onto else {}
 
 
 def _course(row: Row) -> Course:

@@ -47,6 +47,8 @@ class Ended:
     """True: it uses up an attempt."""
     effort: Effort | None = None
     """What the worker used. None: that was written when it answered."""
+    onto: str = ""
+    """Head of the line that it could not be merged with; empty: not tried."""
 
 
 def ended(course: Course, base_tree: str) -> Ended:
@@ -86,6 +88,7 @@ def clashed(course: Course, clash: Clash, base_tree: str) -> Ended:
         end,
         cause=clash.cause,
         issues=clash.issues,
+        onto=clash.onto,
         score=float(course.judgement.score) if course.judgement else None,
         failed_checks=tuple(
             (r.check, r.output_tail[-MAX_OUTPUT:]) for _, r in clash.runs if not r.green

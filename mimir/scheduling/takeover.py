@@ -19,6 +19,7 @@ from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, task_id
 from mimir.domain.plan import Plan, Task
+from mimir.domain.speaker import SPEAKER, Speaker
 from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
@@ -63,6 +64,7 @@ async def take_over(crew: Crew, history: History, checks: Checks, source_run: st
         UsageError: There is no such run.
         Paused: A check could not be run.
     """
+    SPEAKER.set(Speaker(run=crew.facts.id))
     before = await crew.store.read(partial(runs.get, run=source_run))
     theirs = runs.plan_of(before)
     done = await crew.store.read(partial(_completed, run=crew.facts.id))

@@ -1,5 +1,6 @@
 """`mimir chain` makes a plan of a request, `mimir check` says what is wrong with one."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,12 @@ Output = Annotated[
 Model = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="Which model answers this time.")
 ]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE", help="Write all that is asked and answered to a file."
+    ),
+]
 
 
 def chain(
@@ -29,6 +36,7 @@ def chain(
     ecko: Ecko = False,
     output: Output = None,
     model: Model = None,
+    record: Record = None,
 ) -> int:
     """Make a plan of a request.
 
@@ -46,6 +54,7 @@ def chain(
         output=planning.free_output(session.project, output),
         model=model or "",
     )
+    session.record = record
     loaded = session.load({"llm.model": model})
     session.require_model(loaded)
 

@@ -1,10 +1,11 @@
 """`mimir execute`, `resume`, `worker`, `cancel`, `apply`: what makes a run go, stop and reach the person's files."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from mimir.cli.commands.planning import Ecko, Model, Output
+from mimir.cli.commands.planning import Ecko, Model, Output, Record
 from mimir.cli.session import Session
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ ApplyMode = Annotated[
     Literal["auto", "never", "commit"] | None,
     typer.Option("--apply", help="What is brought into your files at the end."),
 ]
+Replay = Annotated[
+    Path | None,
+    typer.Option("--replay", metavar="FILE", help="Let a recording answer; do the work again."),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --replay: fail if a call is left over or missing.")
+]
 Commit = Annotated[bool, typer.Option("--commit", help="Make a commit of it on your branch.")]
 
 
@@ -66,6 +74,9 @@ def execute(
     ecko: Ecko = False,
     output: Output = None,
     model: Model = None,
+    record: Record = None,
+    replay: Replay = None,
+    strict: Strict = False,
 ) -> int:
     """Run a plan; of a request, make the plan first.
 
@@ -76,6 +87,9 @@ def execute(
     from mimir.cli.verbs import planning, running
     from mimir.errors import UsageError
 
+    session.record, session.replay = record, replay
+    if record and replay:
+        raise UsageError("--record and --replay do not go together: nothing new would be recorded.")
     rest, tasks = split_tasks(words or [], only or [], session.project)
     named = plan_or_request(rest, session.project)
     flags = {
@@ -86,7 +100,7 @@ def execute(
         "run.apply": apply,
         "llm.model": model,
     }
-    order = running.Order(only=tasks, from_run=from_run, is_agreed=yes)
+    order = running.Order(only=tasks, from_run=from_run, is_agreed=yes, is_strict=strict)
     if named.plan is None:
         running.must_be_agreed(session, order)
         free = planning.free_output(session.project, output)
@@ -116,6 +130,7 @@ def resume(
     max_tokens: MaxTokens = None,
     time_limit: TimeLimit = None,
     apply: ApplyMode = None,
+    record: Record = None,
 ) -> int:
     """Go on with a paused run.
 
@@ -125,6 +140,7 @@ def resume(
     from mimir.cli.verbs import running
     from mimir.domain.run import Limits
 
+    session.record = record
     seconds = None if time_limit is None else minutes(time_limit) * 60
     limits = Limits(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds)
     loaded = session.load({"run.workers": workers, "llm.model": model})

@@ -169,6 +169,7 @@ _SAYINGS: Mapping[EventKind, Callable[[Data], str]] = {
     EventKind.TOOL_DENIED: _tool,
     EventKind.BREAKER_TRIPPED: _named("detail", "kind"),
     EventKind.LANE_CUT: _named("lane"),
+    EventKind.DRIFT: _named("lane", "part"),
     EventKind.WORK_ANSWERED: _answered,
     EventKind.CHECK_RUN: _check,
     EventKind.JUDGING_STARTED: _named(),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import nearest
 from mimir.cli.session import Session
-from mimir.cli.verbs import planning
+from mimir.cli.verbs import planning, taping
 from mimir.cli.verbs.driving import drive
 from mimir.cli.verbs.planning import Wanted
 from mimir.domain.graph import TaskGraph
@@ -32,6 +32,8 @@ class Order:
     """Empty: nothing is taken over."""
     is_agreed: bool
     """True: nobody is asked."""
+    is_strict: bool = False
+    """True: what is left over of a recording, or not in it, is a failure."""
 
 
 def must_be_agreed(session: Session, order: Order) -> None:
@@ -103,7 +105,10 @@ async def _run(
     with session.waiting("Beginning", loaded):
         source = await mimir.find_run(order.from_run) if order.from_run else ""
         run = await mimir.create_run(plan, path, only=order.only, limits=limits, from_run=source)
-    return await drive(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    code = await drive(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    if session.replay is None:
+        return code
+    return taping.told(session, mimir, code, is_strict=order.is_strict)
 
 
 def _limits(loaded: "Loaded") -> Limits:

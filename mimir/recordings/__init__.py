@@ -1,0 +1,1 @@
+"""What a run asked and got, as a file that can be read, merged and played again. Promises that a replay executes nothing, and that a difference is named by its lane, call and characters. Entered by `app`."""

@@ -1,0 +1,155 @@
+"""A run's rows as the lines of a recording, in the order in which they came about.
+
+What a line holds stands in `docs/recordings.md`. The store is the truth: what is missing in a file can be written behind it at any time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mimir.attempts.record import WORK
+from mimir.domain.event import Event, EventKind
+from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
+from mimir.qc import journaled
+from mimir.scheduling.prepare import START
+from mimir.store import fields, runs
+from mimir.store.protocol import Reads, Row
+from mimir.store.schema import Label, unpack
+
+Line = dict[str, object]
+
+PINNED = (
+    "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
+    "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
+)  # fmt: skip
+"""What a run pins of itself when it is made."""
+TEXTS = ("preambles", "brief")
+"""Artifacts of a run that are made once and used by everything after."""
+CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
+ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, *CALLS)
+
+
+@dataclass(slots=True, kw_only=True)
+class Written:
+    """How far a run's lines are written."""
+
+    seq: int = 0
+    """Last event."""
+    checks: frozenset[str] = frozenset()
+    checks_at: str = ""
+    """When the last check's run was kept."""
+    texts: frozenset[str] = frozenset()
+    """Names of the run's own texts that are written."""
+
+
+def lines(reads: Reads, run: str, written: Written) -> Iterator[Line]:
+    """Yield what is not written yet, and note in `written` that it is."""
+    if written.seq == 0:
+        yield _head(runs.get(reads, run))
+    events = runs.events(reads, run, after=written.seq)
+    yield from _texts(reads, run, written)
+    yield from _checks(reads, run, written)
+    for event in events:
+        yield from _of(reads, event)
+        yield _event(event)
+        written.seq = event.seq
+
+
+def end_of(reads: Reads, run: str, *, report: str, plan: str) -> Line:
+    """Return the line of what a run came to: what a replay is compared with."""
+    row = runs.get(reads, run)
+    evidence = reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))
+    verdicts = reads.find(Label.VERDICT, {"runId": run}, order=("id",))
+    return {
+        "kind": "end", "run": run, "status": fields.text(row, "status"), "seal": fields.text(row, "seal"),
+        "report": report, "plan": plan, "evidence": [dict(one) for one in evidence],
+        "verdicts": [dict(one) for one in verdicts],
+    }  # fmt: skip
+
+
+def _head(row: Row) -> Line:
+    plan = fields.text(row, "planJson")
+    pinned: Line = {name: row[name] for name in PINNED if row.get(name) is not None}
+    pinned["settingsJson"] = unpack(fields.text(row, "settingsJson") or "{}")
+    return {
+        "kind": "run",
+        "run": str(row["id"]),
+        "pinned": pinned,
+        "plan": unpack(plan) if plan else None,
+    }
+
+
+def _texts(reads: Reads, run: str, written: Written) -> Iterator[Line]:
+    for name in TEXTS:
+        row = None if name in written.texts else reads.get(Label.ARTIFACT, f"{run}#{name}")
+        if row is not None:
+            written.texts |= {name}
+            yield {
+                "kind": "text",
+                "run": run,
+                "name": name,
+                "text": unpack(fields.text(row, "text")),
+            }
+
+
+def _checks(reads: Reads, run: str, written: Written) -> Iterator[Line]:
+    for row in journaled.kept(reads, run, written.checks_at):
+        id, at = str(row["id"]), fields.text(row, "createdAt")
+        if id in written.checks:
+            continue
+        if at > written.checks_at:
+            written.checks, written.checks_at = frozenset(), at
+        written.checks |= {id}
+        yield {
+            "kind": "check", "run": run, "by": fields.text(row, "by"), "at": at,
+            "timeout": fields.number(row, "timeoutSeconds"), "ran": unpack(fields.text(row, "text")),
+        }  # fmt: skip
+
+
+def _of(reads: Reads, event: Event) -> Iterator[Line]:
+    """Yield what belongs to an event and is no event itself: the call, the attempt's base and time."""
+    if event.kind in CALLS:
+        lane = lane_id(
+            event.run, event.task or PLAN_TASK, event.attempt, str(event.data.get("role") or "")
+        )
+        row = reads.get(Label.CALL, call_id(lane, _number(event.data, "seq")))
+        if row is not None and fields.flag(row, "done"):
+            yield _call(row)
+    first = event.kind is EventKind.MODEL_CALLED and event.data.get("seq") == 0
+    if event.task and event.attempt and (first or event.kind in ATTEMPTS[:3]):
+        row = reads.get(Label.ATTEMPT, attempt_id(event.run, event.task, event.attempt))
+        if row is not None and row.get("startJson"):
+            yield _attempt(row)
+
+
+def _attempt(row: Row) -> Line:
+    work = fields.text(row, "workJson")
+    return {
+        "kind": "attempt", "run": fields.text(row, "runId"), "task": fields.text(row, "taskId"),
+        "attempt": fields.whole(row, "seq"), "base": START.read(fields.text(row, "startJson")).base_commit,
+        "seconds": row.get("workerDuration"), "notes": list(WORK.read(work).notes) if work else [],
+    }  # fmt: skip
+
+
+def _call(row: Row) -> Line:
+    used = None
+    if row.get("inputTokens") is not None:
+        used = [fields.whole(row, "inputTokens"), fields.whole(row, "outputTokens")]
+    return {
+        "kind": "call", "run": fields.text(row, "runId"), "lane": fields.text(row, "lane"), "seq": fields.whole(row, "seq"),
+        "call": fields.text(row, "kind"), "tool": fields.text(row, "tool"), "title": fields.text(row, "name"),
+        "request": fields.mapping(row, "deltaJson"), "answer": fields.mapping(row, "valueJson"),
+        "usage": used, "tree": fields.text(row, "tree"), "request_hash": fields.text(row, "requestHash"),
+        "lane_hash": fields.text(row, "hash"),
+    }  # fmt: skip
+
+
+def _event(event: Event) -> Line:
+    return {
+        "kind": "event", "run": event.run, "seq": event.seq, "event": event.kind.value, "at": event.at,
+        "task": event.task, "attempt": event.attempt, "data": dict(event.data),
+    }  # fmt: skip
+
+
+def _number(values: Mapping[str, object], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,230 @@
+"""A recording as values: runs with their events, calls, check runs and what they came to. Built from lines, wherever those come from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+from mimir.domain.event import Event, EventKind
+from mimir.domain.evidence import CheckRun
+from mimir.domain.lane import Outcome
+from mimir.domain.plan import Plan
+from mimir.domain.usage import Usage
+from mimir.store import codec
+from mimir.store.schema import pack
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a lane with its outcome."""
+
+    lane: str
+    seq: int
+    kind: str
+    """`model` or `tool`."""
+    tool: str
+    title: str
+    request: Json
+    """What it added to the calls before."""
+    request_hash: str
+    outcome: Outcome
+    lane_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRan:
+    """One run of a check."""
+
+    by: str
+    """`task/attempt`; empty: the run at its end."""
+    at: str
+    timeout_seconds: float
+    ran: CheckRun
+
+
+@dataclass(slots=True, kw_only=True)
+class AttemptFacts:
+    """What an attempt was begun with, and what it took."""
+
+    base: str = ""
+    """Head of the line that it began on; empty: it was not begun."""
+    seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What a run came to."""
+
+    status: str
+    seal: str
+    report: str
+    plan: str
+    evidence: Sequence[Json]
+    verdicts: Sequence[Json]
+
+
+@dataclass(kw_only=True)
+class RunTape:
+    """One run; filled by `build`."""
+
+    id: str
+    pinned: Json = field(default_factory=dict[str, object])
+    plan: Plan | None = None
+    """None: a planning run."""
+    texts: dict[str, object] = field(default_factory=dict[str, object])
+    """`preambles`, `brief`, as JSON values."""
+    events: list[Event] = field(default_factory=list[Event])
+    lanes: dict[str, dict[int, Call]] = field(default_factory=dict[str, dict[int, Call]])
+    checks: list[CheckRan] = field(default_factory=list[CheckRan])
+    attempts: dict[tuple[str, int], AttemptFacts] = field(
+        default_factory=dict[tuple[str, int], AttemptFacts]
+    )
+    end: End | None = None
+
+    def own(self, lane: str) -> str:
+        """Return a lane's name within its run: `task/attempt/role`."""
+        return lane.removeprefix(f"{self.id}/")
+
+    def model_calls(self, lane: str) -> list[Call]:
+        """Return the model calls of a lane (named within its run), in order."""
+        known = self.lanes.get(f"{self.id}/{lane}", {})
+        return [known[seq] for seq in sorted(known) if known[seq].kind == "model"]
+
+    @cached_property
+    def preambles(self) -> Mapping[tuple[str, str], tuple[str, str]]:
+        """(kind, role) → (text, hash)."""
+        rows = cast("list[list[str]]", self.texts.get("preambles") or [])
+        return {(kind, role): (text, hash) for kind, role, text, hash in rows}
+
+
+@dataclass(kw_only=True)
+class Tape:
+    """All that a recording holds."""
+
+    runs: dict[str, RunTape] = field(default_factory=dict[str, RunTape])
+    """In the order of their first lines."""
+    git: dict[str, object] = field(default_factory=dict[str, object])
+    """What was asked of the history → what it said."""
+
+
+def build(lines: Iterable[Json]) -> Tape:
+    """Build a tape; a line that stands twice counts once, so that recordings can be put behind one another.
+
+    Raises:
+        StoreError, ValueError, KeyError, TypeError: A line is not of its form.
+    """
+    tape = Tape()
+    for line in lines:
+        add(tape, line)
+    for run in tape.runs.values():
+        known = {event.seq: event for event in run.events}
+        run.events = [known[seq] for seq in sorted(known)]
+    return tape
+
+
+def add(tape: Tape, line: Json) -> None:
+    """Take in one line."""
+    if line["kind"] == "git":
+        tape.git[pack(line["ask"])] = line["answer"]
+        return
+    id = str(line["run"])
+    run = tape.runs.setdefault(id, RunTape(id=id))
+    match line["kind"]:
+        case "run":
+            run.pinned = _mapping(line["pinned"])
+            run.plan = codec.decode(Plan, line["plan"]) if line["plan"] else None
+        case "text":
+            run.texts[str(line["name"])] = line["text"]
+        case "event":
+            run.events.append(_event(line))
+        case "call":
+            call = _call(line)
+            run.lanes.setdefault(call.lane, {})[call.seq] = call
+        case "check":
+            _add_check(run, line)
+        case "attempt":
+            run.attempts[str(line["task"]), _whole(line, "attempt")] = _facts(line)
+        case "end":
+            run.end = _end(line)
+        case other:
+            raise ValueError(f"there is no line of the kind {other!r}")
+
+
+def _event(line: Json) -> Event:
+    return Event(
+        seq=_whole(line, "seq"),
+        kind=EventKind(str(line["event"])),
+        run=str(line["run"]),
+        at=str(line["at"]),
+        task=str(line["task"]),
+        attempt=_whole(line, "attempt"),
+        data=_mapping(line["data"]),
+    )
+
+
+def _call(line: Json) -> Call:
+    usage = None
+    if line["usage"] is not None:
+        given = cast("list[int]", line["usage"])
+        usage = Usage(input_tokens=given[0], output_tokens=given[1])
+    return Call(
+        lane=str(line["lane"]),
+        seq=_whole(line, "seq"),
+        kind=str(line["call"]),
+        tool=str(line["tool"]),
+        title=str(line["title"]),
+        request=_mapping(line["request"]),
+        request_hash=str(line["request_hash"]),
+        outcome=Outcome(value=_mapping(line["answer"]), tree=str(line["tree"]), usage=usage),
+        lane_hash=str(line["lane_hash"]),
+    )
+
+
+def _add_check(run: RunTape, line: Json) -> None:
+    timeout = line["timeout"]
+    if not isinstance(timeout, int | float):
+        raise TypeError("timeout: not a number")
+    one = CheckRan(
+        by=str(line["by"]),
+        at=str(line["at"]),
+        timeout_seconds=float(timeout),
+        ran=codec.decode(CheckRun, line["ran"]),
+    )
+    if one not in run.checks:
+        run.checks.append(one)
+
+
+def _facts(line: Json) -> AttemptFacts:
+    seconds = line["seconds"]
+    return AttemptFacts(
+        base=str(line["base"]),
+        seconds=float(seconds) if isinstance(seconds, int | float) else None,
+        notes=tuple(cast("list[str]", line["notes"])),
+    )
+
+
+def _end(line: Json) -> End:
+    return End(
+        status=str(line["status"]),
+        seal=str(line["seal"]),
+        report=str(line["report"]),
+        plan=str(line["plan"]),
+        evidence=cast("list[Json]", line["evidence"]),
+        verdicts=cast("list[Json]", line["verdicts"]),
+    )
+
+
+def _mapping(value: object) -> Json:
+    if not isinstance(value, Mapping):
+        raise TypeError("not an object")
+    return cast("Json", value)
+
+
+def _whole(line: Json, name: str) -> int:
+    value = line[name]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: not a whole number")
+    return value
