@@ -1,6 +1,6 @@
 """The tools of each role and the sandbox they see: concrete tools stacked behind the one gateway; named here and in `app` only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from mimir.store import proof
 from mimir.store.memory import ProjectMemory, View
 from mimir.store.protocol import GraphStore
 from mimir.tools.artifacts import ArtifactTools
+from mimir.tools.awaited import Awaited
 from mimir.tools.files import FileTools
 from mimir.tools.gateway import gateway
 from mimir.tools.memory import MemoryTools
@@ -64,12 +65,20 @@ class Toolbox:
             base_tree=bench.tree,
         )
 
-    def judge(self, run: str, where: Path, lane: OpenLane, artifacts: Sequence[str]) -> Toolset:
+    def judge(
+        self,
+        run: str,
+        where: Path,
+        lane: OpenLane,
+        artifacts: Sequence[str],
+        checkout: Callable[[], Awaitable[None]],
+    ) -> Toolset:
         """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
         files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
         commands = RunTool(self._seat, where, redact=self._redact)
         rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
-        return self._reading([files, commands, self._artifacts(run, artifacts)], rights, lane)
+        placed = Awaited([files, commands], checkout)
+        return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, and the memory."""

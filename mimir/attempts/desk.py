@@ -179,8 +179,15 @@ class ToolMaker(Protocol):
         """Return the worker's tools over its workspace."""
         ...
 
-    def judge(self, run: str, where: Path, lane: OpenLane, artifacts: Sequence[str]) -> Toolset:
-        """Return QC's tools over a throw-away checkout."""
+    def judge(
+        self,
+        run: str,
+        where: Path,
+        lane: OpenLane,
+        artifacts: Sequence[str],
+        checkout: Callable[[], Awaitable[None]],
+    ) -> Toolset:
+        """Return QC's tools over a throw-away checkout, which is made with the first call that needs it."""
         ...
 
 

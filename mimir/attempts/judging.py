@@ -116,8 +116,10 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     watch = Stopwatch(desk.clock)
 
     async def on_live(_tree: str) -> None:
-        await desk.history.checkout(tree, where)
         watch.start()
+
+    async def checkout() -> None:
+        await desk.history.checkout(tree, where)
 
     async def close() -> None:
         await lane.flush()
@@ -129,7 +131,7 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     return qc.Sitting(
         services=LoopServices(
             model=JournaledModel(desk.models.for_lane("qc", name, choice.model), lane),
-            tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts),
+            tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts, checkout),
             context=replace(desk.context, role="qc"),
             breaker=Breaker.for_estimate(
                 None,

@@ -1,0 +1,56 @@
+"""Tools over a place that is made when it is first needed."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.errors import WorkspaceError
+from mimir.tools.awaited import Awaited
+
+CONTEXT = CallContext(project="p", run="r", task="t", attempt=1, role="qc")
+
+
+@dataclass
+class Place:
+    made: int = 0
+    seen: list[int] = field(default_factory=list)
+    failures: int = 0
+    specs: tuple[ToolSpec, ...] = (ToolSpec(name="look", description="Look.", input_schema={}),)
+
+    async def make(self) -> None:
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise WorkspaceError("No room.")
+        self.made += 1
+
+    async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        self.seen.append(self.made)
+        return ToolResult(text=call.name)
+
+
+LOOK = ToolCall(id="1", name="look", arguments="{}")
+
+
+async def test_a_place_nobody_needs_is_never_made():
+    place = Place()
+    assert Awaited([place], place.make).specs == place.specs
+    assert place.made == 0
+
+
+async def test_calls_at_once_wait_until_the_place_is_made_once():
+    place = Place()
+    tools = Awaited([place], place.make)
+    await asyncio.gather(*(tools.call(LOOK, CONTEXT) for _ in range(3)))
+    assert place.seen == [1, 1, 1]
+
+
+async def test_a_place_that_could_not_be_made_is_made_with_the_next_call():
+    place = Place(failures=1)
+    tools = Awaited([place], place.make)
+    with pytest.raises(WorkspaceError):
+        await tools.call(LOOK, CONTEXT)
+    assert (await tools.call(LOOK, CONTEXT)).text == "look"
+    assert place.seen == [1]
