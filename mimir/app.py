@@ -83,6 +83,7 @@ async def open(
     create: bool = True,
     say: Callable[[str], None] = lambda _: None,
     around: Callable[[ToolMaker], ToolMaker] = lambda tools: tools,
+    around_store: Callable[[GraphStore], GraphStore] = lambda store: store,
     record: Path | None = None,
     replay: Path | None = None,
 ) -> AsyncGenerator[Mimir]:
@@ -94,6 +95,7 @@ async def open(
         create: False: refuse where mimir was never used, rather than make `.mimir`.
         say: Told what a person should know at once: that the store is lost, that it is back.
         around: Laid around the tools of worker and QC; the benchmark plants faults there.
+        around_store: Laid around the store; benchmarks time its verbs there.
         record: File that everything is written to which runs ask and get. None: nothing is recorded.
         replay: Recording that answers in place of every model. None: models are asked.
 
@@ -109,7 +111,7 @@ async def open(
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
     owners = Owners(room / "work" / "owners")
-    store = _store(settings, room, clock, door=owner, say=say, create=create)
+    store = around_store(_store(settings, room, clock, door=owner, say=say, create=create))
     await store.init()
     name = _shown(replay, project)
     endpoints = (
