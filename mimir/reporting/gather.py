@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
@@ -14,6 +14,8 @@ from mimir.domain.ids import lane_id
 from mimir.domain.verdict import Judgement
 from mimir.errors import StoreError
 from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData, WorkData
+from mimir.reporting.measuring import measure
+from mimir.reporting.records import record_of
 from mimir.store import fields, runs
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Label, unpack
@@ -53,8 +55,10 @@ def gather(reads: Reads, run: str) -> RunData:
     """
     row = runs.get(reads, run)
     calls = reads.counts(Label.CALL, "lane", {"runId": run, "kind": "tool"})
+    tried = reads.find(Label.ATTEMPT, {"runId": run}, order=("seq",))
+    tasks = runs.tasks(reads, run)
     attempts: dict[str, list[AttemptData]] = {}
-    for one in reads.find(Label.ATTEMPT, {"runId": run}, order=("seq",)):
+    for one in tried:
         attempts.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
     return RunData(
         id=run,
@@ -75,25 +79,14 @@ def gather(reads: Reads, run: str) -> RunData:
         pause_reason=fields.text(row, "pauseReason"),
         pause_message=fields.text(row, "pauseMessage"),
         plan=runs.plan_of(row) if row.get("planJson") else None,
-        tasks=tuple(_task(one, attempts) for one in runs.tasks(reads, run)),
+        tasks=tuple(_task(one, attempts) for one in tasks),
+        measured=measure(reads, row, tasks, tried),
         evidence=_evidence(reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))),
         events=tuple(e for e in runs.events(reads, run, kinds=NOTED) if not _is_reporters(e)),
         artifacts={
             one.id: one
             for one in map(_artifact, reads.find(Label.ARTIFACT, {"runId": run, "kind": "answer"}))
         },
-    )
-
-
-def record_of(row: Row) -> Record:
-    """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
-    seq = row.get("seq")
-    return Record(
-        seq=seq if isinstance(seq, int) else -1,
-        kind=cast('Literal["check", "deliverable", "verdict", "gate"]', str(row.get("kind") or "")),
-        body=str(row.get("body") or ""),
-        previous=str(row.get("previous") or ""),
-        hash=str(row.get("hash") or ""),
     )
 
 

@@ -10,6 +10,7 @@ from mimir.domain.event import Event
 from mimir.domain.evidence import CheckOutcome, Record
 from mimir.domain.plan import Plan
 from mimir.domain.verdict import Judgement
+from mimir.reporting.metrics import NOTHING, Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,8 @@ class RunData:
     """Those that a report tells of; none that is written with or after the report."""
     artifacts: Mapping[str, ArtifactData] = field(default_factory=dict[str, ArtifactData])
     """By id."""
+    measured: Measured = NOTHING
+    """What its metrics are made from."""
 
     @property
     def gate(self) -> str:

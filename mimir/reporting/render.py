@@ -10,7 +10,7 @@ from typing import cast
 
 from mimir.reporting.prose import Prose
 from mimir.reporting.summary import Summary
-from mimir.reporting.words import sections
+from mimir.reporting.words import figures, sections
 from mimir.reporting.words.plain import clean, code, fenced
 
 SCHEMA = 1
@@ -21,8 +21,8 @@ _BY_A_MODEL = (
 )
 
 
-def markdown(summary: Summary, prose: Prose) -> str:
-    """Return `execution-report.md`."""
+def markdown(summary: Summary, prose: Prose, link: sections.Link | None = None) -> str:
+    """Return `execution-report.md`; `link` makes links to the store's nodes, if they have any."""
     told = [
         sections.outcome(summary),
         _prose("## In the words of the PM (model)", prose.run),
@@ -39,8 +39,9 @@ def markdown(summary: Summary, prose: Prose) -> str:
         sections.reasoning(summary),
         sections.decided(summary),
         sections.warned(summary),
-        sections.receipts(summary),
-        sections.nodes(summary),
+        figures.metrics(summary),
+        figures.receipts(summary),
+        sections.nodes(summary, link),
         sections.next_steps(summary),
     ]
     return "\n\n".join(section for section in told if section) + "\n"

@@ -14,9 +14,9 @@ from mimir.domain.attempt import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.errors import StoreError
-from mimir.reporting.gather import record_of
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 from mimir.reporting.pieces.proofs import body
+from mimir.reporting.records import record_of
 from mimir.store import fields
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Label

@@ -16,6 +16,7 @@ from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntr
 from mimir.domain.run import exit_code
 from mimir.qc.diagnose import failure_report, failure_summary
 from mimir.reporting.material import RunData, TaskData
+from mimir.reporting.metrics import ContextUse, Metric, context_use, metrics
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts
 from mimir.reporting.pieces.decisions import Decision, decisions, warnings
 from mimir.reporting.pieces.places import without_places
@@ -85,6 +86,9 @@ class Summary:
     """None: nothing failed."""
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    """The nine, always in the same order."""
+    context: ContextUse
     next_steps: tuple[Step, ...]
 
 
@@ -130,6 +134,8 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
         impact=failure_summary(data.plan, statuses, reports) if data.plan else None,
         decisions=decisions(data, proven),
         warnings=warnings(data, proven),
+        metrics=metrics(data.measured),
+        context=context_use(data.measured),
         next_steps=_next_steps(came_to, data),
     )
 

@@ -11,9 +11,10 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 
 from mimir.agents.breaker import Trip
-from mimir.agents.receipt import Given, Receipt, Withheld
+from mimir.agents.receipt import Given, Receipt, Withheld, flat
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, WORK, Work
 from mimir.domain.attempt import Cause, Mover, RunStatus, Status
+from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
@@ -21,14 +22,16 @@ from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
 from mimir.qc import rule, score, seal
 from mimir.qc.bodies import check_bodies, deliverable_body, run_body, verdict_body
-from mimir.store import claims, proof, runs
+from mimir.store import claims, proof, runs, workers
 from mimir.store.protocol import GraphStore, Ops, Reads, Row
 from mimir.store.schema import pack
+from mimir.store.workers import Process, Tally
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
 
 RUN = "run-1"
 FOUND = "refills at ten tokens a second"
+PROCESS = Process(owner="me", host="here", number=1, lock_file="")
 
 
 def task(id: str, **given: object) -> Task:
@@ -141,6 +144,7 @@ class SmallRun:
             ops.patch("Run", self.run, {"sandbox": "bubblewrap"})
             roots = [(t.id, 1.0) for t in self.plan.tasks if not t.dependencies]
             claims.release(ops, self.run, roots)
+            workers.attend(ops, self.run, PROCESS, Tally(agents=1), 3600)
 
         await self.store.write(work)
 
@@ -156,7 +160,7 @@ class SmallRun:
             return claim
 
         claim = await self.store.write(work)
-        await self.note(claim, {"receiptJson": pack(RECEIPT.as_json())})
+        await self.note(claim, {"receiptJson": pack(RECEIPT.as_json()), **flat(RECEIPT)})
         return claim
 
     async def note(self, claim: claims.Claim, values: Row) -> None:
@@ -195,7 +199,11 @@ class SmallRun:
             Status.WORKER_COMPLETED,
             EventKind.WORK_ANSWERED,
             task=values,
-            attempt={**values, "workJson": WORK.write(work)},
+            attempt={
+                **values,
+                "workJson": WORK.write(work),
+                "workerCompletedAt": stamp(self.clock.now()),
+            },
             artifacts={"answer": answer},
         )
         return work
@@ -260,6 +268,7 @@ class SmallRun:
                 **values,
                 "judgementJson": JUDGEMENT.write(ruled),
                 "qcReceiptJson": pack(receipt.as_json()),
+                **flat(receipt, "qc"),
             },
             bodies=[("verdict", verdict_body(ruled, work.tree, work.answer))],
             judgement=ruled,

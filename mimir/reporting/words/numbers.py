@@ -34,6 +34,16 @@ def share(part: float) -> str:
     return f"{part * 100:.0f} %"
 
 
+def percent(part: float) -> str:
+    """Write a share of 1 in percent with two decimals: `81.25 %`."""
+    return f"{part * 100:.2f} %"
+
+
+def seconds(value: float) -> str:
+    """Write seconds to the thousandth: `12.345 s`."""
+    return f"{value:.3f} s"
+
+
 def amount(number: int, one: str, many: str = "") -> str:
     """Write how many: `1 task`, `2,000 tasks`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

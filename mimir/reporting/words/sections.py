@@ -1,7 +1,8 @@
 """The sections of the report in markdown, each from its part of the summary; an empty one is left out. Pure."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
 from mimir.reporting.pieces.decisions import Decision
@@ -166,27 +167,19 @@ def warned(summary: Summary) -> str:
     return "\n".join(["## Warnings", "", fenced("\n".join(shown), 200_000)])
 
 
-def receipts(summary: Summary) -> str:
-    """Return what each agent was given and what was withheld from it, in tokens."""
-    rows = [
-        f"| {cell(attempt.node)} | {cell(one.role)} | {one.given:,} | {one.available:,} | "
-        f"{', '.join(f'{why} {tokens:,}' for why, tokens in one.withheld.items()) or '—'} |"
-        for task in summary.tasks
-        for attempt in task.history
-        for one in attempt.receipts
-    ]
-    if not rows:
-        return ""
-    head = "| Attempt | Agent | Given | Available | Withheld, by reason |\n|---|---|---:|---:|---|"
-    note = "Tokens by the engine's estimate; *available* is all that the engine had for it."
-    return "\n".join(["## Context receipts", "", head, *rows, "", note])
+Link = Callable[[Literal["run", "task"], str], str]
+"""Makes the address of a page that shows a node, by its id."""
 
 
-def nodes(summary: Summary) -> str:
-    """Return the ids under which all of it stands in the store."""
-    lines = ["## Nodes", "", f"- Run: {code(summary.run)}"]
+def nodes(summary: Summary, link: Link | None) -> str:
+    """Return the ids under which all of it stands in the store, with links where it has a page that shows them."""
+
+    def page(shown: Literal["run", "task"], id: str) -> str:
+        return f" ([in Neo4j Browser](<{link(shown, id)}>))" if link else ""
+
+    lines = ["## Nodes", "", f"- Run: {code(summary.run)}{page('run', summary.run)}"]
     for task in summary.tasks:
-        parts = [f"- Task {code(task.node)}"]
+        parts = [f"- Task {code(task.node)}{page('task', task.node)}"]
         if task.history:
             parts.append(f"attempts {_named([a.node for a in task.history])}")
         if task.taken_from:

@@ -132,7 +132,7 @@ async def test_report_holds_no_absolute_path(done):
 
 
 ENGINES = frozenset(
-    ("run", "outcome", "because", "status", "state", "basis", "points", "phase", "ended", "started", "kind", "risk_level", "why")
+    ("run", "outcome", "because", "status", "state", "basis", "points", "phase", "ended", "started", "kind", "risk_level", "why", "metrics")
 )  # fmt: skip
 """Members whose texts the engine makes itself, out of nothing but numbers and words of its own."""
 
@@ -232,7 +232,11 @@ def members(value: object) -> set[str]:
     match value:
         case dict():
             inner = set().union(
-                *(members(v) for k, v in value.items() if k not in ("by_status", "withheld"))
+                *(
+                    members(v)
+                    for k, v in value.items()
+                    if k not in ("by_status", "withheld", "inputs")
+                )
             )
             return {*value, *inner}
         case list():
