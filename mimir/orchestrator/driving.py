@@ -23,6 +23,7 @@ from mimir.scheduling.crew import Crew, Roster
 from mimir.scheduling.finish import End, finish
 from mimir.scheduling.prepare import Preparer
 from mimir.scheduling.pursue import Pursuit, Tools
+from mimir.scheduling.rows import Completions
 from mimir.scheduling.serve import serve
 from mimir.scheduling.takeover import take_over
 from mimir.store import claims, fields, memory, runs
@@ -153,6 +154,7 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
         lease_seconds=parts.lease_seconds,
         work_room=parts.work_room,
         wake=parts.wake,
+        completions=Completions(facts.plan),
     )
     tools = Tools(
         history=parts.history,

@@ -9,6 +9,7 @@ from typing import Protocol
 from mimir.attempts.desk import RunFacts
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
+from mimir.scheduling.rows import Completions
 from mimir.store import workers
 from mimir.store.protocol import GraphStore, Row
 
@@ -85,6 +86,8 @@ class Crew:
     lease_seconds: float
     work_room: Path
     wake: Wake
+    completions: Completions
+    """Looked at by whoever holds `integrating`."""
     integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
     poll_seconds: float = 0.25

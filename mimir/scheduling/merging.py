@@ -19,7 +19,6 @@ from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import Accepted
 from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrate
 from mimir.scheduling.moving import Move, Publish
-from mimir.scheduling.rows import accepted
 from mimir.store import fields, leases, runs
 from mimir.store.protocol import Ops, Reads, Value
 from mimir.store.schema import Label
@@ -85,7 +84,7 @@ class Merging:
             return Line(
                 head=fields.text(row, "head"),
                 tree=fields.text(row, "headTree"),
-                completed=accepted(reads, self._crew.facts.plan, runs.tasks(reads, run)),
+                completed=self._crew.completions.look(reads, run),
             )
 
         return await self._crew.store.read(look)

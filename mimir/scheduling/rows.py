@@ -4,10 +4,11 @@ from collections.abc import Collection
 
 from mimir.attempts.record import OUTPUT_ON_TASK
 from mimir.domain.attempt import Status
-from mimir.domain.ids import attempt_id
-from mimir.domain.plan import Plan
+from mimir.domain.event import EventKind
+from mimir.domain.ids import attempt_id, task_id
+from mimir.domain.plan import Plan, Task
 from mimir.scheduling.gate import Accepted
-from mimir.store import fields, proof
+from mimir.store import fields, proof, runs
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Label
 
@@ -32,13 +33,37 @@ def accepted(reads: Reads, plan: Plan, tasks: Collection[Row]) -> tuple[Accepted
     """Return the completed tasks of a run with what their accepted verdicts counted, in the plan's order."""
     rows = {fields.text(row, "taskId"): row for row in tasks}
     return tuple(
-        Accepted(
-            task=task,
-            attempt=fields.whole(rows[task.id], "acceptedAttempt"),
-            answer=whole_answer(reads, rows[task.id]),
-            passed=frozenset(fields.texts(rows[task.id], "passedChecks")),
-            changed=frozenset(fields.texts(rows[task.id], "filesChanged")),
-        )
+        _accepted(reads, task, rows[task.id])
         for task in plan.tasks
         if fields.text(rows[task.id], "status") == Status.COMPLETED.value
+    )
+
+
+class Completions:
+    """What `accepted` returns, for one process and run; how a task completed never changes, so each row is read once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._tasks = {task.id: (place, task) for place, task in enumerate(plan.tasks)}
+        self._seen = 0
+        self._known: dict[str, Accepted] = {}
+
+    def look(self, reads: Reads, run: str) -> tuple[Accepted, ...]:
+        """Return the completed tasks; one caller at a time."""
+        kinds = (EventKind.TASK_COMPLETED,)
+        for event in runs.events(reads, run, after=self._seen, kinds=kinds):
+            row = reads.get(Label.TASK, task_id(run, event.task)) or {}
+            self._known[event.task] = _accepted(reads, self._tasks[event.task][1], row)
+            self._seen = event.seq
+        return tuple(
+            self._known[task] for task in sorted(self._known, key=lambda task: self._tasks[task][0])
+        )
+
+
+def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:
+    return Accepted(
+        task=task,
+        attempt=fields.whole(row, "acceptedAttempt"),
+        answer=whole_answer(reads, row),
+        passed=frozenset(fields.texts(row, "passedChecks")),
+        changed=frozenset(fields.texts(row, "filesChanged")),
     )
