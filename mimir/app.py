@@ -16,12 +16,13 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from mimir import storeroom
 from mimir.agents.agentinator import Agentinator, Asking
 from mimir.agents.roles.library import Library
 from mimir.attempts.desk import OpenLane, RoleChoice, ToolMaker
 from mimir.domain.agent import ROLES
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.errors import ConfigurationError, UnavailableError, UsageError
+from mimir.errors import UnavailableError, UsageError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.endpoints import Endpoints
 from mimir.llm.journaled import JournaledModel
@@ -41,7 +42,6 @@ from mimir.recordings.recorder import RecordingMimir, recorder
 from mimir.recordings.replaying import ReplayingMimir, tell_drift
 from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
-from mimir.store.cypher.address import is_address, parse
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.copying import Copied
 from mimir.store.workers import Process
@@ -111,7 +111,9 @@ async def open(
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
     owners = Owners(room / "work" / "owners")
-    store = around_store(_store(settings, room, clock, door=owner, say=say, create=create))
+    store = around_store(
+        storeroom.open_store(settings, room, clock, door=owner, say=say, create=create)
+    )
     await store.init()
     name = _shown(replay, project)
     endpoints = (
@@ -168,7 +170,7 @@ async def migrate(
 
         async def opened(uri: str, *, create: bool) -> GraphStore:
             one = Settings.model_copy(loaded.settings, update={"store": uri})
-            store = _store(
+            store = storeroom.open_store(
                 one, room, SystemClock(), door=secrets.token_hex(8), say=say, create=create
             )
             await store.init()
@@ -176,7 +178,7 @@ async def migrate(
             return store
 
         one = await opened(source, create=False)
-        if _place(source) == _place(target):
+        if storeroom.is_same(source, target):
             raise UsageError(f"Both are the same store: {one.uri}.")
         other = await opened(target, create=True)
         dead = Owners(room / "work" / "owners").dead()
@@ -196,51 +198,11 @@ def _prepare(room: Path, *, create: bool) -> None:
         ignore.write_text("*\n", encoding="utf-8")
 
 
-def _store(
-    settings: Settings,
-    room: Path,
-    clock: SystemClock,
-    *,
-    door: str,
-    say: Callable[[str], None],
-    create: bool,
-) -> GraphStore:
-    uri, neo4j = settings.store, settings.neo4j
-    if is_address(uri):
-        from mimir.store.neo4j import Neo4jStore
-
-        password = neo4j.password.get_secret_value()
-        address = parse(uri, user=neo4j.user, password=password, database=neo4j.database)
-        return Neo4jStore(address, clock, door=door, say=say)
-    if "://" in uri and not uri.startswith("sqlite:"):
-        raise ConfigurationError(
-            f"There is no store of the kind {uri.split('://')[0]}://.",
-            next_step="Name a file or a Neo4j server: --store path/to/mimir.db or --store neo4j://HOST:7687",
-        )
-    path = _file(uri) if uri else room / "mimir.db"
-    if not create and not path.exists():
-        raise UsageError(
-            f"There is no store at {path}.", next_step="Name another: --store PATH, or begin a run."
-        )
-    from mimir.store.sqlite import SqliteStore
-
-    return SqliteStore(path, clock)
-
-
 def _shown(path: Path | None, project: Path) -> str:
     """Return a file as the person calls it."""
     if path is None:
         return ""
     return str(path.relative_to(project) if path.is_relative_to(project) else path)
-
-
-def _file(uri: str) -> Path:
-    return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
-
-
-def _place(uri: str) -> str:
-    """Return what two URIs of one store have in common; two addresses of one server are not told apart."""
-    return uri if is_address(uri) else os.path.realpath(_file(uri))
 
 
 async def _parts(
@@ -322,6 +284,7 @@ async def _parts(
         check_models=endpoints.check,
         engine_version=version("mimir"),
         sandbox_name=settings.sandbox.backend,
+        link=storeroom.links(settings),
         show_base=partial(setattr, seat, "base"),
     )
 

@@ -124,6 +124,10 @@ class Neo4jSettings(_Section):
     """Empty here and in the URI: no authentication."""
     database: str = ""
     """Empty: the user's own."""
+    browser: str = ""
+    """Address of Neo4j Browser, for the report's links; empty: http://HOST:7474/browser/."""
+    patience_seconds: float = Field(default=300.0, ge=0)
+    """How long a lost server is waited for before a run pauses."""
 
 
 class RunSettings(_Section):

@@ -105,7 +105,7 @@ async def write_report(
         outcome: Of a run whose last write is still to come; None: as stored.
     """
     summary = await _summary(parts, run, outcome)
-    text = markdown(summary, await _prose(parts, run))
+    text = markdown(summary, await _prose(parts, run), parts.link)
     folder = _folder(parts, summary)
     target = parts.project / folder
     target.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from mimir.agents.agentinator import Agentinator
 from mimir.attempts.desk import Models, OpenLane, RoleChoice, ToolMaker
 from mimir.domain.clock import Clock, IdFactory
 from mimir.qc.checks import Checks
+from mimir.reporting.words.sections import Link
 from mimir.scheduling.crew import Wake
 from mimir.store.protocol import GraphStore
 from mimir.store.workers import Process
@@ -65,6 +66,8 @@ class Parts:
     """What was learned of the models' endpoints since the last call."""
     engine_version: str
     sandbox_name: str
+    link: Link | None
+    """Makes links to the store's nodes; None: it has no page that shows them."""
     show_base: Callable[[str], None]
     """Names the commit that git shows inside checks."""
 

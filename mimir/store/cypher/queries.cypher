@@ -139,6 +139,14 @@ WITH pair, a, b WHERE a IS NULL OR b IS NULL
 RETURN pair[0] AS source, pair[1] AS target, CASE WHEN a IS NULL THEN pair[0] ELSE pair[1] END AS missing LIMIT 1
 
 
+// show-run: A run's tasks with the tasks that each waits for; for people, as a link.
+MATCH (:Run {_store: $store, id: $id})-[:HAS_TASK]->(t:Task) OPTIONAL MATCH p = (t)-[:DEPENDS_ON]->(:Task) RETURN t, p
+
+// show-task: A task with its attempts, their verdicts and what they left; for people, as a link.
+MATCH p = (:Task {_store: $store, id: $id})-[:HAS_ATTEMPT]->(a:Attempt)
+OPTIONAL MATCH q = (a)-[:HAS_VERDICT|PRODUCED|USED_PREAMBLE]->() RETURN p, q
+
+
 // status-set: Show the status as a second label, for the eye alone: it gives the node its colour.
  REMOVE n:<statuses> SET n:<status>
 

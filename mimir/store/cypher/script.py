@@ -19,6 +19,7 @@ T = TypeVar("T")
 _AT_ONCE = 100
 """Nodes or edges in one statement."""
 _ESCAPED: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PARAMETER = re.compile(r"\$(\w+)")
 _SPECIAL = re.compile(r"[^ -&(-\[\]-~]")
 """Whatever is no printable ASCII character, quotes and backslashes."""
 
@@ -41,7 +42,8 @@ def nodes(label: str, rows: Sequence[Row], store: str) -> Iterator[str]:
     for status, alike in by_status(label, accepted):
         text = query("upsert", label=label, status=status)
         for some in _parts(alike):
-            yield _with(text, store, "$rows", f"[{', '.join(_map(row) for row in some)}]")
+            listed = ", ".join(_map(row) for row in some)
+            yield f"{filled(text, store=literal(store), rows=f'[{listed}]')};"
 
 
 def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[str]:
@@ -49,7 +51,7 @@ def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[s
     text = query("link", type=edge_name(kind))
     for some in _parts(pairs):
         listed = ", ".join(f"[{literal(source)}, {literal(end)}]" for source, end in some)
-        yield _with(text, store, "$pairs", f"[{listed}]")
+        yield f"{filled(text, store=literal(store), pairs=f'[{listed}]')};"
 
 
 def literal(value: Value) -> str:
@@ -90,10 +92,9 @@ def _map(row: Mapping[str, Value]) -> str:
     return f"{{{', '.join(pairs)}}}"
 
 
-def _with(text: Cypher, store: str, hole: str, values: str) -> str:
-    """Return a query of the library on one line, its two parameters written out; values go in last, for they may hold anything."""
-    before, after = " ".join(text.split()).replace("$store", literal(store)).split(hole)
-    return f"{before}{values}{after};"
+def filled(text: Cypher, **values: str) -> str:
+    """Return a query of the library on one line, each of its parameters written out; what was written is not looked at again."""
+    return _PARAMETER.sub(lambda found: values[found[1]], " ".join(text.split()))
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
