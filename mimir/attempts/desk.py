@@ -51,6 +51,8 @@ class RunFacts:
     """By (kind, role): `worker` and `qc`."""
     background: Background
     """What the PM had and no attempt may see; for the receipts."""
+    learned: Mapping[str, float]
+    """Worker role → minutes that its tasks took in finished runs, as known when the run was made."""
     attempt_tokens: int = 1_000_000
     """Most tokens that one worker may use in an attempt."""
 

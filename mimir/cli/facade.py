@@ -1,11 +1,12 @@
 """What the commands want of `mimir.app`, which is imported inside command bodies only: it brings the heavy libraries."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
+from mimir.domain.estimates import Learned
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
 from mimir.domain.run import Apply, Ending, Limits
@@ -97,6 +98,89 @@ class Diagnosis(Protocol):
     @property
     def fix(self) -> str:
         """What to do; empty if there is nothing to do."""
+        ...
+
+
+class Difference(Protocol):
+    """One place where a replay is not as recorded."""
+
+    @property
+    def where(self) -> str:
+        """Lane and call, event, or line."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What was recorded there, and what is there now."""
+        ...
+
+
+class Replayed(Protocol):
+    """One run that was replayed."""
+
+    @property
+    def run(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def events(self) -> int:
+        """How many came about again."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """Outcomes of models and tools that were served."""
+        ...
+
+    @property
+    def checks(self) -> int:
+        """Runs of checks that were served."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """Of the run, at its end."""
+        ...
+
+    @property
+    def report(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def plan(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def verdict_rows(self) -> str:
+        """JSON text."""
+        ...
+
+    @property
+    def evidence_rows(self) -> str:
+        """JSON text."""
+        ...
+
+    @property
+    def verdicts(self) -> int:
+        """How many rulings there are."""
+        ...
+
+    @property
+    def evidence(self) -> int:
+        """How many sealed records there are."""
+        ...
+
+    @property
+    def seal(self) -> str:
+        """Of the run; empty: it has none."""
+        ...
+
+    @property
+    def differences(self) -> "Sequence[Difference]":
+        """Where it is not as recorded; empty: the same bytes."""
         ...
 
 
@@ -206,6 +290,10 @@ class Mimir(Protocol):
         """Look at all that mimir needs."""
         ...
 
+    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+        """Return what tasks of these worker roles took in finished runs."""
+        ...
+
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
         """Return the number of tasks, and bounds of calls and of tokens."""
         ...
@@ -225,6 +313,10 @@ class App(Protocol):
         replay: Path = ...,
     ) -> AbstractAsyncContextManager[Mimir]:
         """Open a project; `create=False` makes nothing and refuses where nothing is. `say` is told that the store is lost or back."""
+        ...
+
+    async def replay(self, project: Path, loaded: "Loaded", what: str) -> "Sequence[Replayed]":
+        """Replay a recording or a run from its record alone; nothing is executed."""
         ...
 
     async def migrate(

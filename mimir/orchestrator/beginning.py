@@ -21,7 +21,7 @@ from mimir.orchestrator.applying import must_be_possible
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store import fields, leases, runs
+from mimir.store import estimates, fields, leases, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
@@ -77,6 +77,10 @@ async def create(
             },
         )
         background.pin(ops, run, parts.project_id, plan_path)
+        known = estimates.learned(ops, parts.project_id, [task.worker_role for task in plan.tasks])
+        if known:
+            minutes = {role: one.minutes for role, one in known.items()}
+            ops.patch(Label.RUN, run, {"learnedJson": pack(minutes)})
         if from_run:
             ops.link(Edge.FOLLOWS, [(run, from_run)])
         for warning in (*parts.warnings, *base.warnings):
@@ -115,6 +119,7 @@ async def facts(parts: Parts, run: str) -> RunFacts:
         base_tree=fields.text(row, "baseTree"),
         preambles=preambles,
         background=Background.of(plan, given),
+        learned=cast("Mapping[str, float]", fields.mapping(row, "learnedJson")),
         attempt_tokens=parts.attempt_tokens,
     )
 

@@ -26,7 +26,7 @@ from mimir.scheduling.pursue import Pursuit, Tools
 from mimir.scheduling.rows import Completions
 from mimir.scheduling.serve import serve
 from mimir.scheduling.takeover import take_over
-from mimir.store import claims, fields, memory, runs
+from mimir.store import claims, estimates, fields, memory, runs
 from mimir.store.protocol import Ops, Row
 from mimir.workspace.sweeping import sweep
 
@@ -214,6 +214,10 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
     applied = await applying.finish(parts, run, end, apply)
     await parts.store.write(partial(memory.learn_from_run, run=run))
+    took = await parts.store.read(partial(estimates.of_run, run=run))
+    await parts.store.write(
+        partial(estimates.keep, project=parts.project_id, run=run, samples=took)
+    )
     await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
     await looking.write_prose(parts, run, end.outcome)
     path, _ = await looking.write_report(parts, run, outcome=end.outcome)

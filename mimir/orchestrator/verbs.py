@@ -1,8 +1,9 @@
 """Everything that can be asked of mimir in one project: what doors (command line, later others) program against."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
+from mimir.domain.estimates import Learned
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
 from mimir.domain.run import Apply, Ending, Limits
@@ -21,7 +22,7 @@ from mimir.orchestrator.planning import Planned
 from mimir.reporting.gather import gather
 from mimir.reporting.material import RunData
 from mimir.reporting.verifying import Verified, verify
-from mimir.store import runs
+from mimir.store import estimates, runs
 
 
 class Mimir:
@@ -140,6 +141,11 @@ class Mimir:
     async def doctor(self) -> Sequence[looking.Diagnosis]:
         """Say what works here and what does not."""
         return await looking.doctor(self._parts)
+
+    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+        """Return what tasks of these worker roles took in finished runs; a role that nothing is known of is left out."""
+        ask = partial(estimates.learned, project=self._parts.project_id, roles=roles)
+        return await self._parts.store.read(ask)
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
         """Return (tasks, most tool calls, most tokens) of a plan: what is asked about before it runs."""

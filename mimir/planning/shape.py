@@ -1,25 +1,34 @@
 """The JSON that `mimir check --json` prints: tasks and findings, a documented shape that scripts rely on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from mimir.domain.estimates import Learned
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.planning.diagnostics import Finding
 
 SCHEMA = 1
 
 
-def json_shape(plan: Plan | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return `{schema, tasks: […], findings: […]}`, the same where there are errors; roles are those in force.
+def json_shape(
+    plan: Plan | None,
+    findings: Sequence[Finding],
+    learned: Mapping[str, Learned] | None = None,
+) -> dict[str, object]:
+    """Return `{schema, tasks: […], findings: […], learned: […]}`, the same where there are errors; roles are those in force.
 
     Args:
         plan: None: the file could not be read at all.
         findings: In the order in which they are printed.
+        learned: Worker role → what its tasks took in finished runs; None or empty: nothing is known.
     """
+    known = learned or {}
+    tasks = plan.tasks if plan is not None else ()
     return {
         "schema": SCHEMA,
-        "tasks": [_task(task) for task in plan.tasks] if plan is not None else [],
+        "tasks": [_task(task) for task in tasks],
         "findings": [finding_shape(one) for one in findings],
+        "learned": [_learned(t, known[t.worker_role]) for t in tasks if t.worker_role in known],
     }
 
 
@@ -56,6 +65,17 @@ def _task(task: Task) -> dict[str, object]:
         "model": task.model,
         "parallel_group": task.parallel_group,
         "notes": task.notes,
+    }
+
+
+def _learned(task: Task, known: Learned) -> dict[str, object]:
+    return {
+        "task": task.id,
+        "estimated_minutes": task.estimated_minutes,
+        "minutes": known.minutes,
+        "estimated_tool_calls": task.estimated_tool_calls,
+        "tool_calls": known.tool_calls,
+        "from_tasks": known.tasks,
     }
 
 

@@ -96,5 +96,5 @@ def _snapshot(crew: Crew, rows: Sequence[Row]) -> Snapshot:
         plan,
         {t: Status(str(row["status"])) for t, row in known.items()},
         [t for t, row in known.items() if row.get("released")],
-        weights(plan),
+        weights(plan, crew.facts.learned),
     )

@@ -8,7 +8,7 @@ from mimir.domain.plan import Plan, Task
 
 
 def weights(plan: Plan, learned: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return each task's weight: its estimated minutes, else its calls, else the role's learned median, else 1."""
+    """Return each task's weight: its estimated minutes, else its calls, else the minutes learned of its role, else 1."""
     known = learned or {}
     return {t.id: _weight(t, known) for t in plan.tasks}
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import cast
 
 from mimir.domain.attempt import RunStatus
+from mimir.domain.estimates import Learned
 from mimir.domain.event import Event, EventKind
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, Ending, Limits
@@ -164,6 +165,8 @@ class FakeMimir:
     verified: FakeVerified = field(default_factory=FakeVerified)
     diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(what="git", ok=True, detail="found"),)
     report_text: str = "# Report\n"
+    known: Mapping[str, Learned] = field(default_factory=dict[str, Learned])
+    """What finished runs showed, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])
     """What `status` says beyond its own."""
     asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
@@ -249,6 +252,10 @@ class FakeMimir:
     async def doctor(self) -> Sequence[FakeDiagnosis]:
         self._note("doctor")
         return self.diagnoses
+
+    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+        self._note("learned", tuple(roles))
+        return self.known
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
         self._note("plan_size", tuple(task.id for task in plan.tasks))

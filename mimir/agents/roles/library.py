@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import unicodedata
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Literal
 
 from mimir.agents.roles import frontmatter
 from mimir.agents.roles.templates import Template, digest, read_own
+from mimir.domain.estimates import role_key
 from mimir.errors import Location, PlanError
 from mimir.workspace.paths import Tree
 
@@ -46,7 +46,7 @@ class Recipe:
         """SHA-256 over kind, normalised role, versions and model."""
         parts = [
             self.kind,
-            normalised(self.role),
+            role_key(self.role),
             self.template.version,
             self.guidance.version,
             self.model,
@@ -98,7 +98,7 @@ class Library:
             return None
         values, body = frontmatter.split(text, recipe.path)
         frontmatter.require(values, KEYS, recipe.path)
-        if values["kind"] != recipe.kind or normalised(values["role"]) != normalised(recipe.role):
+        if values["kind"] != recipe.kind or role_key(values["role"]) != role_key(recipe.role):
             raise _unusable(recipe, f"it is the preamble of another role: {values['role'][:80]!r}")
         if not body.strip():
             raise _unusable(recipe, "it holds no text")
@@ -139,14 +139,6 @@ class Library:
             yield
         finally:
             os.close(file)
-
-
-def normalised(role: str) -> str:
-    """Return what makes two role descriptions the same: NFKC, case-folded, white space and trailing punctuation collapsed."""
-    text = " ".join(unicodedata.normalize("NFKC", role).casefold().split())
-    while text and (unicodedata.category(text[-1])[0] == "P" or text[-1].isspace()):
-        text = text[:-1]
-    return text
 
 
 def _taken(file: int) -> bool:

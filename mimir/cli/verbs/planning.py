@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import PLAN_NAME, shown
 from mimir.cli.session import Session
-from mimir.cli.verbs import findings
+from mimir.cli.verbs import estimates, findings
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Plan
 from mimir.errors import Location, PlanError, UsageError
@@ -93,10 +93,13 @@ def tell_checked(session: Session, path: Path) -> bool:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))
         return False
+    learned = estimates.learned(session, checked.plan)
     if session.json:
-        session.console.json(json_shape(checked.plan, checked.findings))
+        session.console.json(json_shape(checked.plan, checked.findings, learned))
     else:
         for line in findings.as_lines(checked.findings, checked.name):
+            session.console.say(line)
+        for line in estimates.as_lines(checked.plan, learned):
             session.console.say(line)
         count = len(checked.plan.tasks)
         session.console.say(findings.summary(checked.findings, count, checked.name))

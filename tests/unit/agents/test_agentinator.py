@@ -7,7 +7,8 @@ import pytest
 
 from mimir.agents.agentinator import SECTIONS, Agentinator, Asking, Preamble, accepted
 from mimir.agents.roles import frontmatter, templates
-from mimir.agents.roles.library import Library, Recipe, normalised
+from mimir.agents.roles.library import Library, Recipe
+from mimir.domain.estimates import role_key
 from mimir.domain.message import Answer
 from mimir.errors import AnswerError, ModelError, Paused, PlanError
 from mimir.llm.protocol import ChatModel
@@ -283,4 +284,4 @@ async def test_link_in_place_of_the_folder_is_not_written_through(tmp_path: Path
     ],
 )
 def test_roles_are_compared_by_meaningful_characters(one: str, two: str, same: bool):
-    assert (normalised(one) == normalised(two)) is same
+    assert (role_key(one) == role_key(two)) is same

@@ -7,9 +7,11 @@ from typing import cast
 import pytest
 
 from mimir.cli.verbs.findings import as_lines, summary
+from mimir.domain.estimates import Learned
 from mimir.domain.plan import Plan, Task
+from mimir.errors import UnavailableError
 from mimir.planning.diagnostics import Finding
-from tests.support.fake_app import PLAN, Mimir
+from tests.support.fake_app import PLAN, FakeMimir, Mimir
 
 
 @pytest.mark.parametrize("name", [[], ["limiter"], ["chains/limiter"]])
@@ -126,3 +128,49 @@ def test_findings_come_in_the_order_of_the_file():
 def test_the_summary_counts():
     task = Task(id="a", title="", prompt="", worker_role="")
     assert summary([], len(Plan(title="", tasks=(task,)).tasks), "p") == "p can run: 1 task."
+
+
+def test_what_finished_runs_showed_stands_beside_the_estimates(
+    mimir: Mimir, project: Path, fake: FakeMimir
+):
+    (project / ".mimir" / "mimir.db").touch()
+    fake.known = {"Engineer": Learned(minutes=4.25, tool_calls=6.5, tasks=14)}
+
+    said = mimir("check", "limiter")
+    assert said.code == 0
+    line = "task-1: estimated no minutes, 8 calls; learned 4.2 min, 6.5 calls (median of 14)"
+    assert said.out.splitlines()[1] == line
+    assert [create for _, _, create in fake.opened] == [False]
+
+    shape = mimir("check", "limiter", "--json").shape
+    first = {
+        "task": "task-0",
+        "estimated_minutes": None,
+        "minutes": 4.25,
+        "estimated_tool_calls": 8,
+    }
+    assert cast("list[object]", shape["learned"])[0] == {
+        **first,
+        "tool_calls": 6.5,
+        "from_tasks": 14,
+    }
+
+
+@pytest.mark.parametrize("trouble", [UnavailableError("The store is lost."), OSError("No.")])
+def test_a_store_that_does_not_answer_keeps_no_plan_from_being_checked(
+    mimir: Mimir, project: Path, fake: FakeMimir, trouble: Exception
+):
+    (project / ".mimir" / "mimir.db").touch()
+    fake.raises = {"open": trouble}
+    said = mimir("check", "limiter")
+    assert (said.code, said.err) == (0, "")
+    assert mimir("check", "limiter", "--json").shape["learned"] == []
+
+
+def test_checking_where_mimir_was_never_used_makes_nothing(
+    mimir: Mimir, project: Path, fake: FakeMimir
+):
+    (project / ".mimir").rmdir()
+    assert mimir("check", "limiter").code == 0
+    assert not (project / ".mimir").exists()
+    assert fake.opened == []
