@@ -5,14 +5,17 @@ Loopback only, without a password: for trying out and for looking, not for a tea
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from tests.support.local_neo4j import LocalServer, MissingError, cache, fetch, version
 
+DRAWN = Path(__file__).resolve().parents[1] / "docs" / "neo4j" / "dag.cypher"
 HOME = Path(".mimir") / "neo4j"
 UNAVAILABLE = 69
 
@@ -55,7 +58,8 @@ def serve(home: Path, bolt: int, http: int) -> int:
     server = LocalServer(home.absolute(), bolt_port=bolt, http_port=http, options=())
     print("Starting …", flush=True)
     server.start()
-    look = f"http://127.0.0.1:{http}/browser/?dbms=bolt://127.0.0.1:{bolt}&preselectAuthMethod=NO_AUTH&db=neo4j"
+    look = page_of(DRAWN.read_text(encoding="utf-8"), bolt, http)
+    (home / "browser.txt").write_text(f"{look}\n", encoding="utf-8")
     print(f"Store    mimir demo --store bolt://127.0.0.1:{bolt}")
     print(f"Browser  {look}")
     print(f"Stop     Ctrl-C (runs stay in {home})", flush=True)
@@ -66,6 +70,13 @@ def serve(home: Path, bolt: int, http: int) -> int:
     except KeyboardInterrupt:
         server.stop()
     return 0
+
+
+def page_of(query: str, bolt: int, http: int) -> str:
+    """Return the address of Neo4j Browser with a query that is to be run."""
+    asked = quote(" ".join(re.sub(r"//.*", "", query).split()), safe="")  # a link has one line
+    place = f"dbms=bolt://127.0.0.1:{bolt}&preselectAuthMethod=NO_AUTH&db=neo4j"
+    return f"http://127.0.0.1:{http}/browser/?{place}&cmd=edit&arg={asked}"
 
 
 def taken(port: int) -> bool:
