@@ -8,8 +8,9 @@ import random
 import secrets
 import shutil
 import socket
+import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,16 +31,23 @@ from mimir.llm.limits import Limits
 from mimir.llm.protocol import ChatModel
 from mimir.llm.retrying import RetryPolicy
 from mimir.orchestrator import transferring
+from mimir.orchestrator.looking import find_run
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
 from mimir.qc.execution import Execution
 from mimir.qc.journaled import JournaledExecution
+from mimir.recordings.differences import Replayed, with_broken
+from mimir.recordings.file import Broken
 from mimir.recordings.file import read as read_recording
-from mimir.recordings.history import NotedHistory
+from mimir.recordings.history import NotedHistory, ServedHistory
 from mimir.recordings.models import ReplayedModels
-from mimir.recordings.recorder import RecordingMimir, recorder
+from mimir.recordings.recorder import RecordingMimir, recorder, tape_of
+from mimir.recordings.replay import replay as replay_run
 from mimir.recordings.replaying import ReplayingMimir, tell_drift
+from mimir.recordings.served import Delay, at_once
+from mimir.recordings.stage import Actor, Score, Stage, StageClock
+from mimir.recordings.tape import RunTape, Tape
 from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings
 from mimir.store.protocol import GraphStore
@@ -47,6 +55,7 @@ from mimir.store.transfer.copying import Copied
 from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
+from mimir.workspace.git import History
 from mimir.workspace.owners import Owners
 from mimir.workspace.sandbox import Limits as SandboxLimits
 from mimir.workspace.sandbox import Sandbox, SandboxConfig
@@ -185,6 +194,83 @@ async def migrate(
         return await transferring.migrate(one, other, run, dead=dead, room=room / "work")
 
 
+async def replay(
+    project: Path, loaded: Loaded, what: str, *, delay: Delay = at_once
+) -> Sequence[Replayed]:
+    """Replay a recording, or a run of the project, from nothing but its record: no model, tool, check or git is asked.
+
+    Args:
+        project: Where the run is, and where paths begin.
+        loaded: Settings in force.
+        what: A recording's file, or a run's id or how it begins; empty: the latest run.
+        delay: Awaited before each outcome.
+
+    Raises:
+        PlanError: The recording cannot be read, or a run of it cannot be replayed.
+        UsageError: There is no such run.
+    """
+    redact = Redactor(loaded.secrets)
+    with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
+        room = Path(name)
+        file = project / what if what else None
+        if file is None or not file.is_file():
+            async with _looked_at(project, loaded) as (store, history):
+                id = await find_run(store, _project_id(project), what or None)
+                tapes = [await store.read(partial(tape_of, run=id))]
+                return await _replayed(project, loaded, (tapes, ()), history, room, redact, delay)
+        tape, broken = read_recording(file, _shown(file, project), forgive=True)
+        history = ServedHistory(tape.git, None)
+        return await _replayed(
+            project, loaded, (list(tape.runs.values()), broken), history, room, redact, delay
+        )
+
+
+@contextlib.asynccontextmanager
+async def _looked_at(project: Path, loaded: Loaded) -> AsyncGenerator[tuple[GraphStore, History]]:
+    """Open a project's store and history to look at them."""
+    room = project / ROOM
+    _prepare(room, create=False)
+    store = storeroom.open_store(
+        loaded.settings, room, SystemClock(), door=secrets.token_hex(8), say=_silent, create=False
+    )
+    await store.init()
+    try:
+        place = room / "work" / "history.git"
+        yield store, ServedHistory({}, await History.open(project, place, program=_git()))
+    finally:
+        await store.close()
+
+
+def _silent(_said: str) -> None:
+    """Tell nobody."""
+
+
+async def _replayed(
+    project: Path,
+    loaded: Loaded,
+    tapes: tuple[Sequence[RunTape], Sequence[Broken]],
+    history: History,
+    room: Path,
+    redact: Redactor,
+    delay: Delay,
+) -> Sequence[Replayed]:
+    me = (Owners(room / "owners"), "replay")
+    nobody = ReplayedModels(Tape(), "", on_drift=partial(tell_drift, None))
+    played: list[Replayed] = []
+    for number, tape in enumerate(tapes[0]):
+        own = room / str(number)
+        own.mkdir()
+
+        def stage(score: Score, owner: Callable[[], Actor | None], own: Path = own) -> Stage:
+            return Stage(storeroom.throw_away(own / "replay.db", StageClock(score)), score, owner)
+
+        nowhere = storeroom.throw_away(own / "none.db", SystemClock())
+        parts = await _parts(project, loaded, nowhere, nobody, me, redact, history=history)
+        found = await replay_run(parts, tape, stage, own, delay=delay)
+        played.append(with_broken(found, tapes[1]))
+    return played
+
+
 def _prepare(room: Path, *, create: bool) -> None:
     if not create and not room.is_dir():
         raise UsageError(
@@ -212,11 +298,14 @@ async def _parts(
     endpoints: Endpoints | ReplayedModels,
     me: tuple[Owners, str],
     redact: Redactor,
+    *,
+    history: History | None = None,
 ) -> Parts:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
     sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     place = room / "work" / "history.git"
-    history = await NotedHistory.open(project, place, owner=sandbox.owner, program=_git())
+    if history is None:
+        history = await NotedHistory.open(project, place, owner=sandbox.owner, program=_git())
     seat = Seat(sandbox, history, project)
     project_id = _project_id(project)
     toolbox = Toolbox(seat, store, project_id, redact)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 import typer
 from typer.main import get_command
 
-from mimir.cli.commands import demo, looking, measuring, moving, planning, running
+from mimir.cli.commands import demo, looking, measuring, moving, planning, replaying, running
 from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
 
 if TYPE_CHECKING:
@@ -92,8 +92,10 @@ for _body in (
     looking.verify,
     moving.export,
     moving.migrate,
+    replaying.replay,
     looking.doctor,
     demo.demo,
+    measuring.bench,
 ):
     app.command(_body.__name__)(command(_body))
 app.command("lint", hidden=True)(command(planning.check))

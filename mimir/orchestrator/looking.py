@@ -23,7 +23,7 @@ from mimir.scheduling import lifecycle
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
-from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.protocol import GraphStore, Ops, Reads, Row
 from mimir.store.schema import Label
 
 REPORT = "execution-report.md"
@@ -46,12 +46,18 @@ async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
     Raises:
         UsageError: There is none, or several begin like that.
     """
+    return await find_run(parts.store, parts.project_id, run, resumable=resumable)
+
+
+async def find_run(
+    store: GraphStore, project_id: str, run: str | None, *, resumable: bool = False
+) -> str:
+    """Return a run's id, as `find` does, of a project whose store is there."""
 
     def look(reads: Reads) -> list[Row]:
-        where = {"projectId": parts.project_id}
-        return reads.find(Label.RUN, where, order=("-createdAt", "-seq"))
+        return reads.find(Label.RUN, {"projectId": project_id}, order=("-createdAt", "-seq"))
 
-    rows = await parts.store.read(look)
+    rows = await store.read(look)
     if run is None:
         return _newest(rows, resumable=resumable)
     ids = [str(row["id"]) for row in rows]
@@ -64,7 +70,7 @@ async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
         raise UsageError(
             f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
         )
-    await parts.store.read(partial(runs.get, run=run))  # names the nearest
+    await store.read(partial(runs.get, run=run))  # names the nearest
     return run
 
 

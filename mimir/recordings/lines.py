@@ -6,13 +6,12 @@ What a line holds stands in `docs/recordings.md`. The store is the truth: what i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mimir.attempts.record import WORK
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
 from mimir.qc import journaled
 from mimir.scheduling.prepare import START
-from mimir.store import fields, runs
-from mimir.store.protocol import Reads, Row
+from mimir.store import calls, fields, runs, workers
+from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label, unpack
 
 Line = dict[str, object]
@@ -22,6 +21,8 @@ PINNED = (
     "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
 )  # fmt: skip
 """What a run pins of itself when it is made."""
+TIMES = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
+"""How the names of properties end that hold what a clock said, or who else was there."""
 TEXTS = ("preambles", "brief")
 """Artifacts of a run that are made once and used by everything after."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
@@ -62,8 +63,30 @@ def end_of(reads: Reads, run: str, *, report: str, plan: str) -> Line:
     return {
         "kind": "end", "run": run, "status": fields.text(row, "status"), "seal": fields.text(row, "seal"),
         "report": report, "plan": plan, "evidence": [dict(one) for one in evidence],
-        "verdicts": [dict(one) for one in verdicts],
+        "verdicts": [dict(one) for one in verdicts], "measured": _measured(reads, row),
     }  # fmt: skip
+
+
+def _measured(reads: Reads, run: Row) -> list[object]:
+    """Return what was measured, not decided: times, durations, who was there; of the plan's making what a report counts."""
+    id = str(run["id"])
+    where: Where = {"runId": id}
+    planned = fields.text(run, "planRun")
+    rows: list[tuple[str, Row]] = [(Label.RUN.value, run)]
+    rows += [(Label.TASK.value, row) for row in reads.find(Label.TASK, where, order=("seq",))]
+    rows += [(Label.ATTEMPT.value, row) for row in reads.find(Label.ATTEMPT, where, order=("id",))]
+    kept = [[label, {"id": row["id"], **_times(row)}] for label, row in rows]
+    there = workers.present(reads, id)
+    asked = calls.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
+    return [
+        *kept,
+        *([Label.ARTIFACT.value, dict(row)] for row in there),
+        *([Label.CALL.value, {k: v for k, v in r.items() if k != "deltaJson"}] for r in asked),
+    ]
+
+
+def _times(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name.endswith(TIMES)}
 
 
 def _head(row: Row) -> Line:
@@ -122,11 +145,10 @@ def _of(reads: Reads, event: Event) -> Iterator[Line]:
 
 
 def _attempt(row: Row) -> Line:
-    work = fields.text(row, "workJson")
     return {
         "kind": "attempt", "run": fields.text(row, "runId"), "task": fields.text(row, "taskId"),
         "attempt": fields.whole(row, "seq"), "base": START.read(fields.text(row, "startJson")).base_commit,
-        "seconds": row.get("workerDuration"), "notes": list(WORK.read(work).notes) if work else [],
+        "seconds": row.get("workerDuration"),
     }  # fmt: skip
 
 

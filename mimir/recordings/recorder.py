@@ -20,6 +20,7 @@ from mimir.planning.render import render
 from mimir.recordings.file import Writer
 from mimir.recordings.history import NotedHistory
 from mimir.recordings.lines import Line, Written, end_of, lines
+from mimir.recordings.tape import RunTape, build
 from mimir.reporting.gather import gather
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.render import markdown
@@ -138,6 +139,12 @@ class Recorder:
     async def _finish(self, run: str, written: Written) -> None:
         await self._write(run, written)
         self._writer.write(await self._parts.store.read(partial(ended, run=run)))
+
+
+def tape_of(reads: Reads, run: str) -> RunTape:
+    """Return what the store holds of a run, as a recording would."""
+    whole = [*lines(reads, run, Written()), ended(reads, run)]
+    return build(whole).runs[run]
 
 
 def ended(reads: Reads, run: str) -> Line:

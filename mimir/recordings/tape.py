@@ -51,7 +51,6 @@ class AttemptFacts:
     base: str = ""
     """Head of the line that it began on; empty: it was not begun."""
     seconds: float | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +63,8 @@ class End:
     plan: str
     evidence: Sequence[Json]
     verdicts: Sequence[Json]
+    measured: Sequence[tuple[str, Json]] = ()
+    """(label, row) of what was measured, not decided."""
 
 
 @dataclass(kw_only=True)
@@ -202,7 +203,6 @@ def _facts(line: Json) -> AttemptFacts:
     return AttemptFacts(
         base=str(line["base"]),
         seconds=float(seconds) if isinstance(seconds, int | float) else None,
-        notes=tuple(cast("list[str]", line["notes"])),
     )
 
 
@@ -214,6 +214,10 @@ def _end(line: Json) -> End:
         plan=str(line["plan"]),
         evidence=cast("list[Json]", line["evidence"]),
         verdicts=cast("list[Json]", line["verdicts"]),
+        measured=[
+            (str(label), _mapping(row))
+            for label, row in cast("list[tuple[object, object]]", line["measured"])
+        ],
     )
 
 

@@ -61,6 +61,7 @@ class SqliteStore:
         *,
         faults: Callable[[str], None] | None = None,
         patience_seconds: float = _PATIENCE_SECONDS,
+        durable: bool = True,
     ) -> None:
         """Name the store; `init` opens it.
 
@@ -69,6 +70,7 @@ class SqliteStore:
             clock: The store's time.
             faults: Called on the writer's thread at `before-commit` and `after-commit`; for tests that crash there.
             patience_seconds: How long another process may hold the write lock before the run pauses.
+            durable: False: a power cut may lose what was written; for a store that is thrown away.
         """
         self._path = path
         self._clock = clock
@@ -78,6 +80,7 @@ class SqliteStore:
         self._readers: ThreadPoolExecutor | None = None
         self._writer: threading.Thread | None = None
         self._identity = (0, 0)
+        self._durable = durable
         self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
         self._tries = max(1, math.ceil(patience_seconds / file.PATIENCE_SECONDS))
 
@@ -134,7 +137,9 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return file.connect(self._path, wait_seconds=self._wait_seconds)
+            return file.connect(
+                self._path, wait_seconds=self._wait_seconds, durable=self._durable
+            )
         except sqlite3.Error as error:
             raise file.problem(error, self._path) from error
 

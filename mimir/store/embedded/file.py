@@ -49,7 +49,11 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def connect(
-    path: Path, *, mode: str = "rw", wait_seconds: float = PATIENCE_SECONDS
+    path: Path,
+    *,
+    mode: str = "rw",
+    wait_seconds: float = PATIENCE_SECONDS,
+    durable: bool = True,
 ) -> sqlite3.Connection:
     """Open an existing store; transactions are begun by hand.
 
@@ -57,6 +61,7 @@ def connect(
         path: Its file.
         mode: As in SQLite's URIs: `rw`, `ro`, `ro&immutable=1`.
         wait_seconds: How long a statement waits for other processes.
+        durable: False: the disk is not waited for.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
@@ -66,7 +71,7 @@ def connect(
         check_same_thread=False,
         cached_statements=512,
     )
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     # A damaged byte must reach the seals' check as text, not end the query.
     connection.text_factory = _lenient
     return connection

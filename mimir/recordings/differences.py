@@ -1,0 +1,155 @@
+"""What a replay came to, and where it was not as recorded. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from mimir.domain.event import Event
+from mimir.recordings.file import Broken
+from mimir.recordings.requests import SHOWN
+from mimir.recordings.tape import End, RunTape
+from mimir.store.schema import pack
+
+IGNORED: Mapping[str, tuple[str, ...]] = {
+    "ModelCalled": ("calls",),
+}
+"""Data of events that say what was under way at the same time: a replay does one thing after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One place where a replay is not as recorded."""
+
+    where: str
+    """`lane task-1/1/worker, call 3`, `event 57 (VerdictGiven of task-1)`, `report, line 12`."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One run that was replayed."""
+
+    run: str
+    events: int
+    calls: int
+    """Outcomes of models and tools that were served."""
+    checks: int
+    report: str
+    plan: str
+    seal: str
+    status: str
+    verdicts: int
+    evidence: int
+    verdict_rows: str
+    """All of them, as JSON text."""
+    evidence_rows: str
+    differences: tuple[Difference, ...]
+    """In the order in which they came up; empty: the same bytes."""
+
+
+def of_events(recorded: Event, now: Event) -> str:
+    """Say how an event is not the recorded one; empty: it is."""
+    if _key(recorded) != _key(now):
+        return f"recorded {called(recorded)}, replayed {called(now)}"
+    left_out = IGNORED.get(recorded.kind.value, ())
+    for name in sorted(recorded.data.keys() | now.data.keys()):
+        one, other = recorded.data.get(name), now.data.get(name)
+        if name not in left_out and pack(one) != pack(other):
+            return f"{name}: recorded {_short(pack(one))}, replayed {_short(pack(other))}"
+    return ""
+
+
+def is_same_step(recorded: Event, now: Event) -> bool:
+    """Tell whether the engine took the recorded step, whatever came of it."""
+    return _key(recorded) == _key(now)
+
+
+def of_ends(recorded: End, now: End) -> list[Difference]:
+    """Compare what two runs came to, byte by byte."""
+    found = [
+        *_of_texts("plan", recorded.plan, now.plan),
+        *_of_rows("verdict", recorded.verdicts, now.verdicts),
+        *_of_rows("evidence", recorded.evidence, now.evidence),
+        *_of_texts("report", recorded.report, now.report),
+    ]
+    if recorded.seal != now.seal:
+        what = f"recorded {recorded.seal or 'none'}, replayed {now.seal or 'none'}"
+        found.append(Difference(where="seal", what=what))
+    if recorded.status != now.status:
+        what = f"recorded {recorded.status}, replayed {now.status}"
+        found.append(Difference(where="status", what=what))
+    return found
+
+
+def with_broken(replayed: Replayed, broken: Sequence[Broken]) -> Replayed:
+    """Put the lines that were changed in a recording before what came of it."""
+    found = [
+        Difference(
+            where=f"line {one.line} ({one.what})",
+            what="it was changed: its hash is not that of its content",
+        )
+        for one in broken
+        if one.content.get("run", replayed.run) == replayed.run
+    ]
+    return replace(replayed, differences=(*found, *replayed.differences))
+
+
+def of_lanes(tape: RunTape, hashes: Mapping[tuple[str, object], str]) -> list[Difference]:
+    """Find the calls whose outcome is not what was recorded: from there on the lane's hashes differ, up to there they do not."""
+    found: list[Difference] = []
+    for lane, calls in sorted(tape.lanes.items()):
+        for seq in sorted(calls):
+            now = hashes.get((lane, seq), "")
+            if now and now != calls[seq].lane_hash:
+                where = f"lane {tape.own(lane)}, call {seq}"
+                found.append(Difference(where=where, what="the lane's hash differs from here on"))
+                break
+    return found
+
+
+def called(event: Event) -> str:
+    """Name an event for a person."""
+    lane = f", {event.data['role']} call {event.data.get('seq')}" if "role" in event.data else ""
+    task = f" of {event.task}, attempt {event.attempt}" if event.task else ""
+    return f"{event.kind.value}{task}{lane}"
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    data = event.data
+    return event.kind, event.task, event.attempt, data.get("role"), data.get("seq")
+
+
+def _of_texts(name: str, one: str, other: str) -> list[Difference]:
+    if one == other:
+        return []
+    old, new = one.splitlines(), other.splitlines()
+    at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+    if at is None:
+        at = min(len(old), len(new))
+    before = old[at] if at < len(old) else ""
+    now = new[at] if at < len(new) else ""
+    what = f"recorded {_short(before)!r}, replayed {_short(now)!r}"
+    return [Difference(where=f"{name}, line {at + 1}", what=what)]
+
+
+def _of_rows(
+    name: str, one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]
+) -> list[Difference]:
+    known = {str(row["id"]): row for row in other}
+    for row in one:
+        id = str(row["id"])
+        now = known.pop(id, None)
+        if now is None:
+            return [Difference(where=f"{name} {id}", what="recorded, not replayed")]
+        for key in sorted(row.keys() | now.keys()):
+            if pack(row.get(key)) != pack(now.get(key)):
+                before, after = _short(str(row.get(key))), _short(str(now.get(key)))
+                what = f"{key}: recorded {before!r}, replayed {after!r}"
+                return [Difference(where=f"{name} {id}", what=what)]
+    for id in cast("dict[str, object]", known):
+        return [Difference(where=f"{name} {id}", what="replayed, not recorded")]
+    return []
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

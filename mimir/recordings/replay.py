@@ -1,0 +1,492 @@
+"""Replays a run: the engine decides everything again, on the outcomes that were recorded, in the order in which they came about.
+
+Nothing is executed: models, tools and checks are `served`, history answers from the recording, the store is thrown away. What the world
+did to the run (a kill, a pause, a file that was applied, a lease that was taken) is done to it again where it stands in the record;
+what the engine decides itself is compared with the record, event by event, and in the end byte by byte.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from mimir.attempts.desk import RoleChoice
+from mimir.domain.attempt import RunStatus, Status
+from mimir.domain.event import Event, EventKind
+from mimir.domain.ids import attempt_id
+from mimir.errors import MimirError, Paused, PlanError, RecordingMiss
+from mimir.orchestrator import beginning, looking, planning
+from mimir.orchestrator.parts import Parts
+from mimir.qc.checks import Checks
+from mimir.recordings import scheduling
+from mimir.recordings.differences import Replayed, called, of_ends, of_lanes
+from mimir.recordings.recorder import ended
+from mimir.recordings.served import (
+    Delay,
+    Served,
+    ServedExecution,
+    ServedModels,
+    ServedTools,
+    at_once,
+)
+from mimir.recordings.stage import RUN, Actor, Score, Stage, StageClock, acting
+from mimir.recordings.tape import RunTape, build
+from mimir.scheduling import lifecycle
+from mimir.scheduling.crew import Crew, Roster
+from mimir.scheduling.finish import finish
+from mimir.scheduling.prepare import Preparer
+from mimir.scheduling.pursue import Pursuit, Tools
+from mimir.scheduling.rows import Completions
+from mimir.store import claims, fields, runs
+from mimir.store.protocol import Ops
+from mimir.store.schema import Label, pack
+
+OWNER = "replay"
+OF_ATTEMPTS = (
+    EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED, EventKind.BREAKER_TRIPPED,
+    EventKind.WORK_ANSWERED, EventKind.CHECK_RUN, EventKind.JUDGING_STARTED, EventKind.VERDICT_GIVEN,
+    EventKind.TASK_COMPLETED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, EventKind.WARNING,
+)  # fmt: skip
+OF_THE_END = (
+    EventKind.CHECK_RUN, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.REPORT_WRITTEN,
+    EventKind.RUN_FINISHED,
+)  # fmt: skip
+REPORTERS = ("qc_reporter", "pm_reporter")
+NOTHING_SECONDS = 60.0
+"""If nothing happens for so long, the engine waits for what the record does not have."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """Stands for a lock that nobody has to wait for: turns keep the order."""
+
+    async def __aenter__(self) -> None:
+        return
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+
+@dataclass(kw_only=True)
+class Replay:
+    """One run under way again."""
+
+    parts: Parts
+    """With the stage as its store, and everything served."""
+    stage: Stage
+    score: Score
+    served: Served
+    releases: scheduling.Releases
+    crew: Crew | None = None
+    working: dict[Actor, "asyncio.Future[None]"] = field(
+        default_factory=dict[Actor, "asyncio.Future[None]"]
+    )
+    starting: dict[Actor, str] = field(default_factory=dict[Actor, str])
+    """Attempts that begin on a head that is still to come."""
+    merging: dict[Actor, str] = field(default_factory=dict[Actor, str])
+    """Accepted attempts that clash with a head that is still to come."""
+
+    @property
+    def tape(self) -> RunTape:
+        """What was recorded."""
+        return self.score.tape
+
+    async def through(self) -> None:
+        """Play all events.
+
+        Raises:
+            RecordingMiss: The engine took another step than the recorded one, or wants what was not recorded.
+        """
+        await self._create()
+        await self._engage()
+        try:
+            while (event := self.score.next) is not None:
+                async with asyncio.timeout(NOTHING_SECONDS):
+                    await self._play(event)
+        except TimeoutError:
+            event = self.score.next
+            what = called(event) if event else "nothing"
+            raise RecordingMiss(
+                f"The engine does not come to what was recorded next: {what}."
+            ) from None
+        finally:
+            await self._stop()
+
+    async def _play(self, event: Event) -> None:
+        actor = owner_of(self.score, event)
+        if (
+            actor == RUN and event.kind is EventKind.RUN_RESUMED
+        ):  # of a planning run: it says so itself
+            await self._stop()
+            self._begin(RUN, self._plan())
+        elif actor == RUN and RUN not in self.working:
+            self._begin(RUN, self._finish())
+        if actor is not None:
+            await self._act(actor, event)
+            await self._ahead()
+            return
+        match event.kind:
+            case EventKind.TASK_READY | EventKind.TASK_BLOCKED:
+                await self.releases.write(self.stage)
+            case EventKind.ATTEMPT_STARTED | EventKind.LEASE_TAKEN:
+                await self._claim(event)
+            case EventKind.RUN_RESUMED:
+                await self._resume()
+            case EventKind.RUN_PAUSED:
+                await self._pause(event)
+            case EventKind.TASK_CANCELLED:
+                await self._cancel()
+            case _:
+                await self._inject(event)
+
+    async def _act(self, actor: Actor, event: Event) -> None:
+        work = self.working.get(actor)
+        if work is None:
+            raise RecordingMiss(f"{called(event)} was recorded, but nobody works on it.")
+        before = self.score.at
+        await self.stage.act(actor, work)
+        if not work.done():
+            return
+        del self.working[actor]
+        if work.exception() is not None:
+            raise cast("BaseException", work.exception())
+        if self.score.at == before:
+            raise RecordingMiss(f"{called(event)} was recorded, but the engine ended before it.")
+
+    def _begin(self, actor: Actor, job: "Awaitable[None]") -> "asyncio.Future[None]":
+        with acting(actor):
+            work = asyncio.ensure_future(job)
+        self.working[actor] = work
+        return work
+
+    async def _stop(self) -> None:
+        """End all work as a kill does: what is not in the store is gone."""
+        jobs = list(self.working.values())
+        self.working.clear()
+        self.starting.clear()
+        self.merging.clear()
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+
+    async def _claim(self, event: Event) -> None:
+        """Take the recorded task for the recorded holder, and begin to work on it."""
+        crew = self._known_crew()
+        for actor in [one for one in self.working if one[0] == event.task]:
+            job = self.working.pop(actor)
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
+        claim = await self.stage.write(partial(scheduling.take, run=self.tape.id, event=event))
+        actor = event.task, claim.attempt
+        cast("StageClock", crew.clock).again(actor)
+        work = self._begin(actor, self._pursuit(claim))
+        row = await self.stage.read(
+            lambda reads: reads.get(Label.ATTEMPT, attempt_id(self.tape.id, *actor))
+        )
+        facts = self.tape.attempts.get(actor)
+        if not (row or {}).get("startJson") and facts and facts.base and not claim.died:
+            self.starting[actor] = facts.base
+        if Status(fields.text(claim.row, "status")) is Status.QC_PASSED:
+            self._will_merge(actor)
+        del work
+        await self._ahead()
+
+    def _will_merge(self, actor: Actor) -> None:
+        after = self.score.after(actor)
+        onto = str(after.data.get("onto") or "") if after else ""
+        if onto:
+            self.merging[actor] = onto
+
+    async def _ahead(self) -> None:
+        """Let those read the line now whose attempt began, or clashed, on the head that it has now."""
+        last = self.tape.events[self.score.at - 1] if self.score.at else None
+        if last and last.kind is EventKind.VERDICT_GIVEN and last.data.get("passed") is True:
+            self._will_merge((last.task, last.attempt))
+        if not self.starting and not self.merging:
+            return
+        row = await self.stage.read(lambda reads: reads.get(Label.RUN, self.tape.id))
+        head = fields.text(row or {}, "head")
+        for actor in [one for one, base in self.starting.items() if base == head]:
+            del self.starting[actor]
+            if actor in self.working:
+                await self.stage.let(actor, self.working[actor], "start")
+        for actor in [one for one, onto in self.merging.items() if onto == head]:
+            del self.merging[actor]
+            if actor in self.working:
+                await self.stage.let(actor, self.working[actor], "reads")
+
+    async def _create(self) -> None:
+        """Make the run as it was made; what it pinned is given."""
+        tape = self.tape
+        await self.stage.init()
+        await self.stage.write(partial(scheduling.create, tape=tape))
+
+    async def _engage(self) -> None:
+        """Take the place of the process that served the run; without preambles nobody had begun to work."""
+        parts, run = self.parts, self.tape.id
+        if self.tape.plan is None or "preambles" not in self.tape.texts:
+            return
+        await self.stage.write(partial(scheduling.lead, run=run, owner=OWNER))
+        facts = await beginning.facts(parts, run)
+        crew = Crew(
+            facts=facts,
+            store=self.stage,
+            clock=parts.clock,
+            owner=OWNER,
+            process=parts.process,
+            owners=Roster(owners=parts.owners, host=parts.process.host),
+            lease_seconds=scheduling.LEASE_SECONDS,
+            work_room=parts.work_room,
+            wake=parts.wake,
+            completions=Completions(facts.plan),
+            integrating=cast("asyncio.Lock", _Open()),
+        )
+        self.crew = crew
+        self._pursuit = Pursuit(crew, self._tools(crew))
+
+    def _tools(self, crew: Crew) -> Tools:
+        parts = self.parts
+        return Tools(
+            history=parts.history,
+            checks=Checks(parts.history, ServedExecution(self.served)),
+            models=parts.models,
+            tools=parts.tools,
+            preparer=Preparer(crew, parts.history, parts.choices["worker"], parts.redact),
+            qc_choice=parts.choices["qc"],
+            redact=parts.redact,
+        )
+
+    def _known_crew(self) -> Crew:
+        if self.crew is None:
+            raise RecordingMiss("Its preambles were not recorded, so nobody can work.")
+        return self.crew
+
+    async def _resume(self) -> None:
+        """Kill what is under way, and go on as another process did."""
+        await self._stop()
+        await self.stage.write(
+            partial(
+                lifecycle.take,
+                run=self.tape.id,
+                owner=OWNER,
+                seconds=scheduling.LEASE_SECONDS,
+                dead=(),
+                resumed=True,
+            )
+        )
+        await self._engage()
+
+    async def _pause(self, event: Event) -> None:
+        await self._stop()
+        said = str(event.data.get("message") or "")
+        paused = Paused(said, reason=str(event.data.get("reason") or ""))
+        await self.stage.write(partial(scheduling.pause, run=self.tape.id, paused=paused))
+
+    async def _cancel(self) -> None:
+        await self._stop()
+
+        def work(ops: Ops) -> None:
+            claims.cancel(ops, self.tape.id)
+            runs.set_status(
+                ops,
+                self.tape.id,
+                RunStatus.CANCELLED,
+                EventKind.RUN_FINISHED,
+                {"outcome": RunStatus.CANCELLED.value},
+                expect=(RunStatus.RUNNING, RunStatus.PAUSED),
+            )
+
+        await self.stage.write(work)
+
+    async def _inject(self, event: Event) -> None:
+        """Let something come about that the engine does not decide."""
+        await self.stage.write(
+            lambda ops: runs.emit(
+                ops,
+                self.tape.id,
+                event.kind,
+                task=event.task,
+                attempt=event.attempt,
+                data=event.data,
+            )
+        )
+
+    async def _plan(self) -> None:
+        with contextlib.suppress(Paused):
+            await planning.plan(self.parts, self.tape.id)
+
+    async def _finish(self) -> None:
+        """Do what is done when all tasks have ended: gate, seals, prose, report."""
+        parts, run, crew = self.parts, self.tape.id, self._known_crew()
+        end = await finish(crew, parts.history, Checks(parts.history, ServedExecution(self.served)))
+        await self.stage.write(partial(scheduling.put_measured, tape=self.tape))
+        await looking.write_prose(parts, run, end.outcome)
+        path, _ = await looking.write_report(parts, run, outcome=end.outcome)
+        data = {"seal": end.seal, "commit": end.commit, "report": path}
+
+        def work(ops: Ops) -> None:
+            runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+            lifecycle.end(ops, run, OWNER, end.outcome, data)
+
+        await self.stage.write(work)
+
+
+def owner_of(score: Score, event: Event | None) -> Actor | None:
+    """Say whose an event is: an attempt's, the run's at its end (`RUN`), or nobody's whose decision it is (None). Pure."""
+    if event is None:
+        return None
+    if score.tape.plan is None:
+        return None if event.kind in (EventKind.RUN_CREATED, EventKind.RUN_PAUSED) else RUN
+    if event.kind in OF_ATTEMPTS and event.task and event.attempt:
+        return event.task, event.attempt
+    if event.kind is EventKind.MODEL_CALLED and event.data.get("role") in REPORTERS:
+        return RUN
+    if event.kind in OF_THE_END and event.data.get("outcome") != RunStatus.CANCELLED.value:
+        return RUN
+    return None
+
+
+async def replay(
+    parts: Parts,
+    tape: RunTape,
+    stage: Callable[[Score, Callable[[], Actor | None]], Stage],
+    room: Path,
+    *,
+    delay: Delay = at_once,
+) -> Replayed:
+    """Replay one run and compare what it comes to.
+
+    Args:
+        parts: Of the project, with a history that answers from the recording; store, models and tools are replaced.
+        tape: What was recorded.
+        stage: Makes the store.
+        room: Directory for what is written on the way; thrown away by the caller.
+        delay: Awaited before each outcome.
+    """
+    must_be_playable(tape)
+    score = Score(tape=tape)
+    made = stage(score, lambda: owner_of(score, score.next))
+    served = Served(score=score, store=made, delay=delay)
+    play = Replay(
+        parts=_composed(parts, served, room),
+        stage=made,
+        score=score,
+        served=served,
+        releases=scheduling.Releases(score),
+    )
+    try:
+        try:
+            await play.through()
+        except MimirError as error:
+            if not score.differences or str(error) not in score.differences[-1].what:
+                where = f"event {score.next.seq}" if score.next else "the end"
+                score.differ(where, str(error))
+        return await _result(play)
+    finally:
+        await made.close()
+
+
+async def _result(play: Replay) -> Replayed:
+    tape, score, served = play.tape, play.score, play.served
+    if tape.end is not None:
+        await play.stage.write(partial(scheduling.put_measured, tape=tape))
+    line = await play.stage.read(partial(ended, run=tape.id))
+    end = build([line]).runs[tape.id].end
+    if end is None:
+        raise AssertionError("a run without its end")
+    rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
+    hashes: dict[tuple[str, object], str] = {
+        (str(r["lane"]), r.get("seq")): str(r.get("hash") or "") for r in rows
+    }
+    found = [*of_lanes(tape, hashes), *score.differences]
+    found += of_ends(tape.end, end) if tape.end else ()
+    return Replayed(
+        run=tape.id,
+        events=score.at,
+        calls=served.outcomes,
+        checks=served.checks,
+        report=end.report,
+        plan=end.plan,
+        seal=end.seal,
+        status=end.status,
+        verdicts=len(end.verdicts),
+        evidence=len(end.evidence),
+        verdict_rows=pack([dict(row) for row in end.verdicts]),
+        evidence_rows=pack([dict(row) for row in end.evidence]),
+        differences=tuple(found),
+    )
+
+
+def must_be_playable(tape: RunTape) -> None:
+    """Refuse what a replay cannot follow.
+
+    Raises:
+        PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
+    """
+    kinds = {event.kind for event in tape.events}
+    why = ""
+    if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
+        why = "its beginning is missing"
+    elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
+        why = "events of it are missing"
+    elif EventKind.LANE_CUT in kinds:
+        why = "a conversation of it was cut when it was resumed, and what was said before is gone"
+    elif tape.pinned.get("fromRun"):
+        why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
+    if why:
+        raise PlanError(
+            f"Run {tape.id} cannot be replayed: {why}.",
+            code="recording-incomplete",
+            next_step=f"Recompute its seals instead: mimir verify {tape.id}",
+        )
+
+
+def _composed(parts: Parts, served: Served, room: Path) -> Parts:
+    """Return the engine's parts for a replay."""
+    own = room / "project"
+    own.mkdir(parents=True, exist_ok=True)
+    preambles = parts.project / "preambles"  # templates of the project's own
+    if preambles.is_dir() and not (own / "preambles").exists():
+        (own / "preambles").symlink_to(preambles)
+    tools = ServedTools(parts.tools, parts.planner_tools, served)
+    pinned = cast("Mapping[str, object]", served.tape.pinned.get("settingsJson") or {})
+    running = cast("Mapping[str, object]", pinned.get("run") or {})
+    tokens = running.get("attempt_tokens")
+    return replace(
+        parts,
+        project=own,
+        room=room,
+        store=served.store,
+        checks=Checks(parts.history, ServedExecution(served)),
+        models=ServedModels(served),
+        tools=tools,
+        planner_tools=tools.planner,
+        clock=StageClock(served.score),
+        owner=OWNER,
+        choices={role: _choice(pinned, role) or one for role, one in parts.choices.items()},
+        attempt_tokens=tokens if isinstance(tokens, int) else parts.attempt_tokens,
+        notices=list,
+        check_models=_nothing,
+    )
+
+
+def _nothing() -> None:
+    """Find nothing missing."""
+
+
+def _choice(pinned: Mapping[str, object], role: str) -> RoleChoice | None:
+    """Return how a role asked its model, as the run pinned it."""
+    roles = cast("Mapping[str, Mapping[str, object]]", pinned.get("roles") or {})
+    llm = pinned.get("llm")
+    if not isinstance(llm, Mapping):
+        return None
+    chosen = roles.get(role) or {}
+    temperature, most = chosen.get("temperature", 0.0), chosen.get("max_tokens")
+    return RoleChoice(
+        model=str(chosen.get("model") or cast("Mapping[str, object]", llm).get("model") or ""),
+        temperature=float(temperature) if isinstance(temperature, int | float) else None,
+        max_tokens=most if isinstance(most, int) else None,
+    )
