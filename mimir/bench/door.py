@@ -1,14 +1,23 @@
-"""The door of the benchmarks: which there are, how they are printed and compared."""
+"""The door of the benchmarks: which there are, how they are printed, written and compared."""
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from mimir.bench import figures, machine
+from mimir.bench.engine import benchmark as engine
 from mimir.bench.faults import benchmark as faults
 from mimir.bench.faults import tables as faults_tables
 from mimir.bench.result import Result, differences, document
+from mimir.bench.size import Size
 from mimir.errors import UsageError
+
+LINES = ".jsonl"
+"""Ending of a file that keeps every result: each is a line behind the others."""
 
 
 class Screen(Protocol):
@@ -32,41 +41,57 @@ class Order:
     """What a person wants measured."""
 
     names: tuple[str, ...] = ()
-    """Benchmarks; empty: all."""
-    smoke: bool = False
-    """True: a few runs of each."""
+    """Benchmarks; empty: all, planted faults by a few runs."""
+    size: Size = "usual"
+    store: str = ""
+    """URI of a second store to measure; empty: there is none."""
     json: bool = False
+    output: Path | None = None
+    """File for the document. None: none is written."""
     compare: Path | None = None
     """An older document; None: nothing is compared."""
+
+
+Say = Callable[[str], None]
+Keep = Callable[[Result], None]
+"""Given a result as far as it goes, whenever there is more of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
     """One of them."""
 
-    run: Callable[[bool, Callable[[str], None]], Awaitable[Result]]
-    """(smoke, say how far it is) → its result."""
+    run: Callable[[Order, Say, Keep], Awaitable[Result]]
     lines: Callable[[Result], Iterator[str]]
     """How it is printed."""
 
 
-async def _faults(smoke: bool, say: Callable[[str], None]) -> Result:
-    return await faults.run(faults.SMOKE if smoke else faults.FULL, say=say)
+async def _faults(order: Order, say: Say, keep: Keep) -> Result:
+    del keep
+    is_all = order.size != "smoke" and faults.NAME in order.names
+    return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say)
+
+
+async def _engine(order: Order, say: Say, keep: Keep) -> Result:
+    return await engine.run(order.size, say=say, keep=keep)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
+    engine.NAME: Benchmark(
+        run=_engine, lines=partial(figures.lines, title=engine.TITLE, goals=engine.GOALS)
+    ),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
 }
 
 
 async def bench(screen: Screen, order: Order) -> int:
-    """Measure, print, compare.
+    """Measure, print, write, compare. Whoever interrupts it keeps what is finished.
 
     Returns:
         The exit code: 1 if something differs from the older file.
 
     Raises:
-        UsageError: There is no such benchmark, or the older file cannot be read.
+        UsageError: There is no such benchmark, or a file cannot be read or written.
         UnavailableError: There is no sandbox on this machine.
     """
     unknown = [name for name in order.names if name not in BENCHMARKS]
@@ -76,28 +101,76 @@ async def bench(screen: Screen, order: Order) -> int:
             next_step=f"There are: {', '.join(BENCHMARKS)}",
         )
     old = _older(order.compare)
+    _must_be_writable(order.output)
+    here = machine.look()
+    for warning in here.warnings():
+        screen.note(f"note: {warning}")
     results: list[Result] = []
     for name in order.names or tuple(BENCHMARKS):
-        result = await BENCHMARKS[name].run(order.smoke, screen.note)
-        results.append(result)
-        if not order.json:
-            for line in BENCHMARKS[name].lines(result):
-                screen.say(line)
-    if order.json:
-        screen.json(document(results))
+        await _measure(screen, order, name, here, results)
+    _finish(screen, order, results)
     return _compare(screen, old, results) if old else 0
 
 
+async def _measure(
+    screen: Screen, order: Order, name: str, here: machine.Machine, results: list[Result]
+) -> None:
+    """Run one benchmark and print it; interrupted, print and write what there is of it and of all before."""
+    kept: list[Result] = []
+
+    def done(result: Result) -> None:
+        aside = {**result.aside, **asdict(here)}
+        results.append(replace(result, aside=aside))
+        if not order.json:
+            for line in (*BENCHMARKS[name].lines(results[-1]), ""):
+                screen.say(line)
+
+    try:
+        done(await BENCHMARKS[name].run(order, screen.note, kept.append))
+    except asyncio.CancelledError:
+        for result in kept[-1:]:
+            done(replace(result, aside={**result.aside, "interrupted": "it is not complete"}))
+        _finish(screen, order, results)
+        raise
+
+
+def _finish(screen: Screen, order: Order, results: Sequence[Result]) -> None:
+    told = document(results)
+    if order.json:
+        screen.json(told)
+    if order.output is not None and results:
+        with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
+            file.write(json.dumps(told, indent=None if _is_history(order.output) else 1) + "\n")
+        screen.note(f"written: {order.output}")
+
+
+def _is_history(path: Path) -> bool:
+    return path.suffix == LINES
+
+
+def _must_be_writable(path: Path | None) -> None:
+    """Refuse a file that could not be written before minutes of work are put into it."""
+    if path is None:
+        return
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise UsageError(f"The file {path} cannot be written: {error.strerror}.") from error
+
+
 def _older(path: Path | None) -> str:
+    """Return an older document: of a file that keeps several, the last one."""
     if path is None:
         return ""
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The older file {path} cannot be read: {error}.",
-            next_step="Write one with: mimir bench --json > OLD.json",
+            next_step="Write one with: mimir bench --output OLD.json",
         ) from error
+    rows = text.strip().splitlines()
+    return rows[-1] if _is_history(path) and rows else text
 
 
 def _compare(screen: Screen, old: str, results: Sequence[Result]) -> int:

@@ -1,7 +1,7 @@
 """What a benchmark found: rows of figures with a hash, and how two of them differ. Pure.
 
 A row is flat but for counts by name. Its texts name it, its numbers are its figures. Nothing that depends on the hour or the machine
-goes into what is hashed: such figures stand in `aside`.
+goes into what is hashed: figures that have a tolerance are left out of it, and what is not compared at all stands in `aside`.
 """
 
 import hashlib
@@ -32,8 +32,9 @@ class Result:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over name, seeds and rows."""
-        told = {"name": self.name, "seeds": self.seeds, "rows": self.rows}
+        """SHA-256 over name, seeds and rows, without figures that may differ."""
+        exact = [{k: v for k, v in row.items() if k not in self.tolerances} for row in self.rows]
+        told = {"name": self.name, "seeds": self.seeds, "rows": exact}
         text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from mimir.bench.faults.case import Case
-from mimir.bench.faults.families import library
+from mimir.bench.faults.families import bugfix, command, library, migration, notes, pipeline
 from mimir.bench.faults.judges import Judge
 from mimir.bench.faults.operators import CLEAN, operators
 from mimir.bench.faults.outcome import Outcome
@@ -18,7 +18,14 @@ from mimir.bench.faults.tally import rows
 from mimir.bench.result import Result
 
 NAME = "faults"
-FAMILIES: Mapping[str, Callable[[int], Case]] = {"library": library.make}
+FAMILIES: Mapping[str, Callable[[int], Case]] = {
+    "library": library.make,
+    "pipeline": pipeline.make,
+    "migration": migration.make,
+    "bugfix": bugfix.make,
+    "command": command.make,
+    "notes": notes.make,
+}
 UNCHECKED = ("notes",)
 """Families that have no checks."""
 

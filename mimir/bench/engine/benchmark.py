@@ -1,0 +1,192 @@
+"""Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from mimir.bench.engine import starting
+from mimir.bench.engine.subject import Order, Took, Who
+from mimir.bench.engine.wire import ask, model_server
+from mimir.bench.engine.workload import Load
+from mimir.bench.figures import Figures, Goal
+from mimir.bench.result import Result
+from mimir.bench.size import Size
+
+NAME = "engine"
+TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
+LATENCY = 0.05
+"""Seconds until the model server answers, where waiting is measured."""
+CPU = "CPU of a task over LangGraph's"
+WALL = "wall over bare httpx2, 10 workers, 50 ms a call"
+GROWTH = "growth of CPU with tasks, exponent"
+RSS = "KB of memory for one task more"
+STORED = "bytes stored over bytes said"
+STORED_GROWTH = "growth of the store with tasks, exponent"
+FAN_IN = "largest call, ten times the fan-in"
+FIRST = "seconds to the first request over importing langchain_openai, langgraph"
+HELP = "ms of --help"
+GOALS = (
+    Goal(figure=CPU, most=1.0),
+    Goal(figure=WALL, most=1.10),
+    Goal(figure=GROWTH, most=1.05),
+    Goal(figure=RSS, most=8.0),
+    Goal(figure=STORED, most=3.0),
+    Goal(figure=STORED_GROWTH, most=1.05),
+    Goal(figure=FAN_IN, most=2.0),
+    Goal(figure=FIRST, most=0.5),
+    Goal(figure=HELP, most=120.0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """How much is measured."""
+
+    tasks: int
+    grown: int
+    """Of the workload that shows the growth."""
+    chain: int
+    fan_in: int
+    """The larger one; the other has a tenth of it."""
+    repeats: int
+    """Of what is measured in seconds; the median counts."""
+
+
+SCOPES: Mapping[Size, Scope] = {
+    "smoke": Scope(tasks=20, grown=60, chain=20, fan_in=30, repeats=1),
+    "usual": Scope(tasks=100, grown=1000, chain=400, fan_in=1000, repeats=3),
+    "large": Scope(tasks=100, grown=10_000, chain=400, fan_in=1000, repeats=3),
+}
+
+
+async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+    """Measure the engine.
+
+    Args:
+        size: How much.
+        say: Told what is measured now.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine, or a part of the benchmark failed.
+    """
+    figures = Figures(name=NAME, seeds="none: every task follows from its number", tolerance=0.25)
+    async with model_server() as url:
+        desk = _Desk(url=url, say=say, scope=SCOPES[size])
+        for part in (_processor, _waiting, _growth, _storage, _fan_in, _start):
+            await part(desk, figures)
+            keep(figures.result())
+    return figures.result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    url: str
+    say: Callable[[str], None]
+    scope: Scope
+
+    async def take(self, who: Who, load: Load, *, latency: float = 0.0, slots: int = 10) -> Took:
+        """Have one of them do a workload, in a process of its own."""
+        self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
+        order = Order(who=who, load=load, url=self.url, latency_seconds=latency, slots=slots)
+        told = await ask("mimir.bench.engine.subject", json.dumps(asdict(order)))
+        return Took(**json.loads(told))
+
+    async def repeated(
+        self, whos: Sequence[Who], load: Load, *, latency: float = 0.0
+    ) -> Mapping[Who, Sequence[Took]]:
+        """Have several do a workload in turns, so that what comes over the machine comes over all of them."""
+        took: dict[Who, list[Took]] = {who: [] for who in whos}
+        for _ in range(self.scope.repeats):
+            for who in whos:
+                took[who].append(await self.take(who, load, latency=latency))
+        return took
+
+
+def _median(took: Sequence[Took], of: Callable[[Took], float]) -> float:
+    return statistics.median(map(of, took))
+
+
+def _cpu(took: Took) -> float:
+    return took.cpu_seconds + took.child_seconds
+
+
+async def _processor(desk: _Desk, figures: Figures) -> None:
+    """Measure the processor's time of a task, its programs' included."""
+    for load in (Load(tasks=desk.scope.tasks), Load(tasks=desk.scope.tasks, work="files")):
+        took = await desk.repeated(("langgraph", "mimir", "openai", "httpx2"), load)
+        ours, theirs = _median(took["mimir"], _cpu), _median(took["langgraph"], _cpu)
+        figures.count("calls of models", int(took["mimir"][0].meter["calls"]), of=str(load))
+        figures.ratio(CPU, ours / theirs, of=load.work)
+        figures.ratio(
+            "CPU of a task over bare httpx2", ours / _median(took["httpx2"], _cpu), of=load.work
+        )
+        for who, rows in took.items():
+            own = _median(rows, lambda one: one.cpu_seconds) * 1000 / load.tasks
+            run = _median(rows, lambda one: one.child_seconds) * 1000 / load.tasks
+            figures.note(
+                f"CPU ms of a task, {load.work}, {who}", f"{own:.1f} + {run:.1f} of programs"
+            )
+
+
+async def _waiting(desk: _Desk, figures: Figures) -> None:
+    """Measure how long a run takes whose models take their time."""
+    load = Load(tasks=desk.scope.tasks)
+    took = await desk.repeated(("httpx2", "mimir"), load, latency=LATENCY)
+    wall = {who: _median(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
+    figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
+    for who, seconds in wall.items():
+        figures.note(f"wall s at 50 ms a call, {who}", seconds)
+
+
+async def _growth(desk: _Desk, figures: Figures) -> None:
+    """Measure ten times the tasks: processor and memory."""
+    scope = desk.scope
+    small = await desk.take("mimir", Load(tasks=scope.tasks))
+    large = await desk.take("mimir", Load(tasks=scope.grown))
+    told = f"{scope.tasks} to {scope.grown} tasks"
+    figures.ratio(GROWTH, _exponent(_cpu(small), _cpu(large), scope.tasks, scope.grown), of=told)
+    more = (large.peak_bytes - small.peak_bytes) / (scope.grown - scope.tasks)
+    figures.ratio(RSS, more / 1024, of=told)
+    figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {large.peak_bytes / 1e6:.0f}")
+
+
+async def _storage(desk: _Desk, figures: Figures) -> None:
+    """Measure what is stored of what is said, on a chain with answers of 1 kB."""
+    chain = Load(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
+    long = await desk.take("mimir", chain)
+    short = await desk.take("mimir", replace(chain, tasks=chain.tasks // 4))
+    figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
+    grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
+    figures.ratio(STORED_GROWTH, grown, of=f"{chain.tasks // 4} to {chain.tasks} tasks")
+    figures.count("bytes said", int(long.meter["message_bytes"]), of=str(chain))
+    figures.note("bytes stored", long.stored_bytes)
+    figures.note("bytes of answers", int(long.meter["answer_bytes"]))
+
+
+async def _fan_in(desk: _Desk, figures: Figures) -> None:
+    """Measure the largest request of a task that many lead to."""
+    wide = Load(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
+    large = await desk.take("mimir", wide)
+    small = await desk.take("mimir", replace(wide, tasks=wide.tasks // 10))
+    most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
+    figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
+    figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")
+
+
+async def _start(desk: _Desk, figures: Figures) -> None:
+    """Measure how long a person waits before anything happens."""
+    desk.say(f"{NAME}: starting")
+    took = await starting.measure(desk.url, desk.scope.repeats)
+    figures.ratio(FIRST, took.first_request - took.imports, of="execute PLAN")
+    figures.ratio(HELP, took.help * 1000, of="mimir --help")
+    figures.note("s to the first request", took.first_request)
+    figures.note("s of the imports alone", took.imports)
+    figures.note("ms of python -c pass", took.nothing * 1000)
+
+
+def _exponent(small: float, large: float, few: int, many: int) -> float:
+    """Return the power of the number of tasks that a cost grows with: 1 is in proportion."""
+    return math.log(large / small) / math.log(many / few)

@@ -1,0 +1,103 @@
+"""How long a command takes before it does something: to the first request, and to its help."""
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir import app
+from mimir.bench.engine import workload
+from mimir.bench.engine.wire import Control
+from mimir.bench.engine.workload import Load
+from mimir.errors import UnavailableError
+from mimir.planning.render import render
+from mimir.workspace.clearing import remove
+
+IMPORTS = "import langchain_openai, langgraph"
+_LOAD = Load(tasks=1, tools=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """Seconds, medians."""
+
+    first_request: float
+    """From the start of `mimir execute` to its first request at the model server."""
+    imports: float
+    """Of a program that only imports what an agent over LangChain needs."""
+    help: float
+    nothing: float
+    """Of an interpreter that does nothing."""
+
+
+async def measure(url: str, repeats: int) -> Starts:
+    """Start each program some times, in turns.
+
+    Raises:
+        UnavailableError: One of them failed.
+    """
+    room = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="mimir-bench-")).resolve()
+    try:
+        plan = room / "plan.md"
+        plan.write_text(render(workload.plan(_LOAD)), encoding="utf-8")
+        rows = [await _once(url, room, plan) for _ in range(repeats)]
+    finally:
+        await asyncio.to_thread(remove, room)
+    first, imports, help, nothing = (
+        statistics.median(column) for column in zip(*rows, strict=True)
+    )
+    return Starts(first_request=first, imports=imports, help=help, nothing=nothing)
+
+
+async def _once(url: str, room: Path, plan: Path) -> tuple[float, float, float, float]:
+    environment = _environment(room)
+    control = Control(url)
+    await control.order(_LOAD, 0.0)
+    given = {
+        **environment,
+        "MIMIR_LLM_BASE_URL": f"{url}/v1",
+        "MIMIR_LLM_MODEL": "bench",
+        "MIMIR_LLM_LANE_HEADER": "true",
+    }
+    began, _ = await _timed(
+        room, given, "-m", "mimir", "execute", str(plan), "--yes", "--apply", "never"
+    )
+    first = (await control.meter())["first_seconds"] - began
+    return (
+        first,
+        (await _timed(room, environment, "-c", IMPORTS))[1],
+        (await _timed(room, environment, "-m", "mimir", "--help"))[1],
+        (await _timed(room, environment, "-c", "pass"))[1],
+    )
+
+
+async def _timed(room: Path, environment: dict[str, str], *words: str) -> tuple[float, float]:
+    """Run a program of this interpreter; when it began, and for how long it ran."""
+    clock = app.SystemClock()
+    began = clock.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *words),
+        cwd=room,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        text = " ".join(said.decode(errors="replace").split())[:300]
+        raise UnavailableError(f"A program of the benchmark failed: {' '.join(words[:3])}: {text}")
+    return began, clock.monotonic() - began
+
+
+def _environment(room: Path) -> dict[str, str]:
+    return {"HOME": str(room), "PATH": os.pathsep.join(os.get_exec_path()), "LANG": "C.UTF-8"}

@@ -1,0 +1,180 @@
+"""One of those that are measured, in a process of its own: `python -m mimir.bench.engine.subject`.
+
+Reads one order as JSON, warms itself up with a few tasks, does the workload, and writes what that took as JSON.
+"""
+
+import asyncio
+import importlib
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from mimir import app, settings
+from mimir.bench.engine import workload
+from mimir.bench.engine.peers import bare
+from mimir.bench.engine.wire import Control
+from mimir.bench.engine.workload import Load
+from mimir.domain.run import Limits
+from mimir.errors import UnavailableError
+from mimir.workspace.clearing import remove
+from mimir.workspace.repository.runner import Git
+
+Who = Literal["mimir", "httpx2", "openai", "langgraph"]
+WARM = Load(tasks=4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Who does what."""
+
+    who: Who
+    load: Load
+    url: str
+    """Of the model server, without `/v1`."""
+    latency_seconds: float = 0.0
+    slots: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What it took."""
+
+    cpu_seconds: float
+    """Of its own process."""
+    child_seconds: float
+    """Of the programs that it ran: git, the sandbox, checks."""
+    wall_seconds: float
+    peak_bytes: int
+    """Most memory that was ever resident."""
+    stored_bytes: int = 0
+    """By which its store has grown."""
+    meter: Mapping[str, float]
+    """What passed at the server."""
+
+
+Do = Callable[[Load], Awaitable[int]]
+"""Does a workload; returns how large its store is."""
+
+
+async def _mimir(order: Order, room: Path) -> Do:
+    project = room / "project"
+    _write(project, workload.project())
+    git = Git(directory=None)
+    for words in (
+        ("init", "--quiet"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "Start"),
+    ):
+        await git.run("-C", str(project), *words)
+    flags = {
+        "llm.base_url": f"{order.url}/v1",
+        "llm.model": "bench",
+        "llm.lane_header": True,
+    }
+    loaded = settings.load(project, flags, {"HOME": str(room)})
+
+    async def do(load: Load) -> int:
+        async with app.open(project, loaded) as mimir:
+            plan = workload.plan(load)
+            run = await mimir.create_run(plan, "", only=(), limits=Limits())
+            ending = await mimir.drive(
+                run, workers=order.slots, apply="never", limits=Limits(), resumed=False
+            )
+        if ending.exit_code:
+            raise UnavailableError(f"The workload ended {ending.outcome.value}: {ending.message}")
+        return (project / app.ROOM / "mimir.db").stat().st_size
+
+    return do
+
+
+async def _bare(order: Order, room: Path) -> Do:
+    _write(room, workload.project())
+    opened = bare.over_httpx2 if order.who == "httpx2" else bare.over_sdk
+
+    async def do(load: Load) -> int:
+        async with opened(f"{order.url}/v1") as post:
+            await bare.work(post, load, room, order.slots)
+        return 0
+
+    return do
+
+
+async def _langgraph(order: Order, room: Path) -> Do:
+    _write(room, workload.project())
+    peer = importlib.import_module("mimir.bench.engine.peers.langgraph")
+
+    async def do(load: Load) -> int:
+        await peer.work(f"{order.url}/v1", load, room, order.slots)
+        return 0
+
+    return do
+
+
+_MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _langgraph}
+
+
+async def measure(order: Order, room: Path) -> Took:
+    """Warm up, do the workload, and see what it took."""
+    clock = app.SystemClock()
+    do = await _MAKERS[order.who](order, room)
+    control = Control(order.url)
+    await control.order(WARM, 0.0)
+    before = await do(WARM)
+    await control.order(order.load, order.latency_seconds)
+    own, children, started = _cpu(False), _cpu(True), clock.monotonic()
+    after = await do(order.load)
+    return Took(
+        cpu_seconds=_cpu(False) - own,
+        child_seconds=_cpu(True) - children,
+        wall_seconds=clock.monotonic() - started,
+        peak_bytes=_peak(),
+        stored_bytes=after - before,
+        meter=await control.meter(),
+    )
+
+
+def _cpu(children: bool) -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _peak() -> int:
+    """Return the peak of this program alone: the one of getrusage begins with that of whoever started it."""
+    for row in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if row.startswith("VmHWM:"):
+            return int(row.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _write(room: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = room / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def read(text: str) -> Order:
+    """Read an order."""
+    given = cast("dict[str, object]", json.loads(text))
+    load = Load(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
+    return Order(load=load, **given)  # pyright: ignore[reportArgumentType]
+
+
+def main() -> None:
+    """Do what the input says; write what it took."""
+    order = read(sys.stdin.readline())
+    room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+    try:
+        took = asyncio.run(measure(order, room))
+    finally:
+        remove(room)
+    sys.stdout.write(json.dumps(asdict(took)))
+
+
+if __name__ == "__main__":
+    main()
