@@ -84,8 +84,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 
 
-async def bench(screen: Screen, order: Order) -> int:
-    """Measure, print, write, compare. Whoever interrupts it keeps what is finished.
+async def bench(
+    screen: Screen, order: Order, look: Callable[[], machine.Machine] = machine.look
+) -> int:
+    """Measure, print, write, compare. Whoever interrupts it keeps what is finished; `look` looks at the machine.
 
     Returns:
         The exit code: 1 if something differs from the older file.
@@ -102,7 +104,7 @@ async def bench(screen: Screen, order: Order) -> int:
         )
     old = _older(order.compare)
     _must_be_writable(order.output)
-    here = machine.look()
+    here = look()
     for warning in here.warnings():
         screen.note(f"note: {warning}")
     results: list[Result] = []
@@ -177,5 +179,6 @@ def _compare(screen: Screen, old: str, results: Sequence[Result]) -> int:
     found = differences(old, results)
     for line in found:
         screen.note(line)
-    screen.note(f"{len(found)} differences" if found else "nothing differs")
+    differ = f"{len(found)} difference{'s' if len(found) > 1 else ''}"
+    screen.note(differ if found else "nothing differs")
     return 1 if found else 0

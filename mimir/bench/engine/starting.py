@@ -39,7 +39,7 @@ async def measure(url: str, repeats: int) -> Starts:
     Raises:
         UnavailableError: One of them failed.
     """
-    room = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="mimir-bench-")).resolve()
+    room = await asyncio.to_thread(_room)
     try:
         plan = room / "plan.md"
         plan.write_text(render(workload.plan(_LOAD)), encoding="utf-8")
@@ -50,6 +50,10 @@ async def measure(url: str, repeats: int) -> Starts:
         statistics.median(column) for column in zip(*rows, strict=True)
     )
     return Starts(first_request=first, imports=imports, help=help, nothing=nothing)
+
+
+def _room() -> Path:
+    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
 
 
 async def _once(url: str, room: Path, plan: Path) -> tuple[float, float, float, float]:

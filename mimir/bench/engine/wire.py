@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import asdict

@@ -1,11 +1,12 @@
 """LangGraph's functional API with LangChain's ready-made agent, as its documentation shows them; without a checkpointer, so not durable."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false, reportMissingTypeArgument=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false, reportMissingTypeArgument=false, reportMissingTypeStubs=false
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from langgraph.func import entrypoint
 from langgraph.func import task as step
@@ -37,7 +38,7 @@ async def work(url: str, load: Load, room: Path, slots: int) -> None:
     agent = create_agent(model, [read_file, write_file], system_prompt=task.SYSTEM)
 
     async def ask(lane: str, asked: str) -> str:
-        state = await agent.ainvoke({"messages": [("user", f"Lane: {lane}\n{asked}")]})
+        state = await agent.ainvoke({"messages": [HumanMessage(f"Lane: {lane}\n{asked}")]})
         return str(state["messages"][-1].content)
 
     @step

@@ -1,0 +1,143 @@
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mimir.bench import door
+from mimir.bench.machine import Machine
+from mimir.bench.result import Result
+from mimir.errors import UsageError
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.noted: list[str] = []
+        self.objects: list[Mapping[str, object]] = []
+
+    def say(self, text: str = "") -> None:
+        self.said.append(text)
+
+    def note(self, text: str) -> None:
+        self.noted.append(text)
+
+    def json(self, value: Mapping[str, object]) -> None:
+        self.objects.append(value)
+
+
+def quiet() -> Machine:
+    return Machine(cores=2, load=0.1)
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stand one benchmark in for all; what it counts is the list's number."""
+    held = [7]
+
+    async def run(order: door.Order, say: door.Say, keep: door.Keep) -> Result:
+        return Result(name="stones", seeds="1", rows=({"what": "stones", "count": held[0]},))
+
+    def lines(result: Result) -> Iterator[str]:
+        yield f"{result.rows[0]['count']} stones"
+
+    monkeypatch.setattr(door, "BENCHMARKS", {"stones": door.Benchmark(run=run, lines=lines)})
+    return held
+
+
+async def test_an_unknown_benchmark_is_refused_and_the_known_ones_are_named():
+    with pytest.raises(UsageError, match="no benchmark 'fault'") as refused:
+        await door.bench(Screen(), door.Order(names=("fault",)))
+    assert "faults" in refused.value.next_step
+
+
+async def test_a_result_is_printed_or_written_as_json(counts: list[int]):
+    plain, scripted = Screen(), Screen()
+    assert await door.bench(plain, door.Order(), quiet) == 0
+    assert await door.bench(scripted, door.Order(json=True), quiet) == 0
+    assert plain.said == ["7 stones", ""]
+    assert (scripted.said, len(scripted.objects)) == ([], 1)
+
+
+async def test_a_difference_from_an_older_file_ends_with_one(counts: list[int], tmp_path: Path):
+    first, old = Screen(), tmp_path / "old.json"
+    await door.bench(first, door.Order(json=True), quiet)
+    old.write_text(json.dumps(first.objects[0]), encoding="utf-8")
+
+    same = Screen()
+    assert await door.bench(same, door.Order(compare=old), quiet) == 0
+    assert same.noted == ["nothing differs"]
+
+    counts[0] = 8
+    other = Screen()
+    assert await door.bench(other, door.Order(compare=old), quiet) == 1
+    assert other.noted == ["stones: stones: count: 7 before, 8 now", "1 difference"]
+
+
+async def test_an_older_file_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path):
+    with pytest.raises(UsageError, match="cannot be read"):
+        await door.bench(Screen(), door.Order(compare=tmp_path / "none.json"))
+
+
+async def test_a_document_is_written_and_a_history_grows_by_a_line(
+    counts: list[int], tmp_path: Path
+):
+    document, history = tmp_path / "now.json", tmp_path / "history.jsonl"
+    for count in (7, 8):
+        counts[0] = count
+        await door.bench(Screen(), door.Order(output=document), quiet)
+        await door.bench(Screen(), door.Order(output=history), quiet)
+
+    assert json.loads(document.read_text())["benchmarks"][0]["rows"][0]["count"] == 8
+    kept = [json.loads(line) for line in history.read_text().splitlines()]
+    assert [one["benchmarks"][0]["rows"][0]["count"] for one in kept] == [7, 8]
+
+    # The last line of a history is what is compared with.
+    assert await door.bench(Screen(), door.Order(compare=history), quiet) == 0
+
+
+async def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path):
+    with pytest.raises(UsageError, match="cannot be written"):
+        await door.bench(Screen(), door.Order(output=tmp_path / "none" / "now.json"), quiet)
+
+
+async def test_whoever_interrupts_it_keeps_what_is_finished(
+    counts: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    whole = door.BENCHMARKS["stones"]
+
+    async def half(order: door.Order, say: door.Say, keep: door.Keep) -> Result:
+        keep(Result(name="half", seeds="1", rows=({"what": "stones", "count": 3},)))
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(
+        door, "BENCHMARKS", {"stones": whole, "half": door.Benchmark(run=half, lines=whole.lines)}
+    )
+    screen, file = Screen(), tmp_path / "now.json"
+
+    with pytest.raises(asyncio.CancelledError):
+        await door.bench(screen, door.Order(output=file), quiet)
+
+    assert screen.said == ["7 stones", "", "3 stones", ""]
+    first, second = json.loads(file.read_text())["benchmarks"]
+    assert "interrupted" not in first["aside"]
+    assert second["aside"]["interrupted"]
+
+
+async def test_a_machine_on_which_times_mean_little_is_spoken_of(counts: list[int]):
+    screen = Screen()
+    await door.bench(screen, door.Order(json=True), lambda: Machine(cores=1, load=3.5))
+
+    assert "one core" in screen.noted[0]
+    assert "busy (load 3.5 on 1 cores)" in screen.noted[1]
+    aside = screen.objects[0]["benchmarks"][0]["aside"]  # type: ignore[index]
+    assert aside == {"cores": 1, "load": 3.5}
+
+
+async def test_a_hash_is_the_same_on_every_machine(counts: list[int]):
+    def result(ratio: float) -> Result:
+        rows = ({"what": "stones", "count": 1}, {"what": "time", "ratio": ratio})
+        return Result(name="stones", seeds="1", rows=rows, tolerances={"ratio": 0.25})
+
+    assert result(1.0).hash == result(2.0).hash
