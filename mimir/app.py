@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import random
 import secrets
@@ -30,7 +29,7 @@ from mimir.llm.journaled import JournaledModel
 from mimir.llm.limits import Limits
 from mimir.llm.protocol import ChatModel
 from mimir.llm.retrying import RetryPolicy
-from mimir.orchestrator import transferring
+from mimir.orchestrator import identity, transferring
 from mimir.orchestrator.looking import find_run
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
@@ -49,13 +48,14 @@ from mimir.recordings.served import Delay, at_once
 from mimir.recordings.stage import Actor, Score, Stage, StageClock
 from mimir.recordings.tape import RunTape, Tape
 from mimir.scheduling.crew import Wake
-from mimir.settings import Loaded, Settings
+from mimir.settings import Loaded, Settings, git_login
 from mimir.store.protocol import GraphStore
+from mimir.store.publishing import PublishingStore
 from mimir.store.transfer.copying import Copied
 from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
-from mimir.workspace.git import History
+from mimir.workspace.git import History, Remote
 from mimir.workspace.owners import Owners
 from mimir.workspace.sandbox import Limits as SandboxLimits
 from mimir.workspace.sandbox import Sandbox, SandboxConfig
@@ -215,7 +215,7 @@ async def replay(
         file = project / what if what else None
         if file is None or not file.is_file():
             async with _looked_at(project, loaded) as (store, history):
-                id = await find_run(store, _project_id(project), what or None)
+                id = await find_run(store, identity.known(project, project / ROOM), what or None)
                 tapes = [await store.read(partial(tape_of, run=id))]
                 return await _replayed(project, loaded, (tapes, ()), history, room, redact, delay)
         tape, broken = read_recording(file, _shown(file, project), forgive=True)
@@ -305,9 +305,13 @@ async def _parts(
     sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     place = room / "work" / "history.git"
     if history is None:
-        history = await NotedHistory.open(project, place, owner=sandbox.owner, program=_git())
+        remote = Remote(url=settings.history.remote, environment=git_login(), name=me[1])
+        history = await NotedHistory.open(
+            project, place, owner=sandbox.owner, program=_git(), remote=remote
+        )
     seat = Seat(sandbox, history, project)
-    project_id = _project_id(project)
+    project_id = await identity.of(project, room, history, store)
+    leases, store = store, PublishingStore(store, history.share)
     toolbox = Toolbox(seat, store, project_id, redact)
     execution = Execution(
         history=history,
@@ -345,6 +349,7 @@ async def _parts(
         project_id=project_id,
         room=room,
         store=store,
+        leases=leases,
         history=history,
         sandbox=sandbox,
         checks=Checks(history, JournaledExecution(execution, store, owner)),
@@ -374,7 +379,7 @@ async def _parts(
         engine_version=version("mimir"),
         sandbox_name=settings.sandbox.backend,
         link=storeroom.links(settings),
-        show_base=partial(setattr, seat, "base"),
+        show_base=toolbox.show,
     )
 
 
@@ -442,6 +447,7 @@ def _pinned(settings: Settings) -> Mapping[str, object]:
         exclude={
             "llm": {"api_key", "headers", "extra_body"},
             "store": True,
+            "history": True,
             "neo4j": True,
         },
     )
@@ -457,9 +463,3 @@ def _git() -> str:
             next_step="Install git, 2.38 or newer.",
         )
     return found
-
-
-def _project_id(project: Path) -> str:
-    """Name a project by its directory: the same directory is the same project."""
-    digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:12]
-    return f"project-{digest}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, cast
+from urllib.parse import unquote
 
 from pydantic import (
     BaseModel,
@@ -111,9 +112,10 @@ class SandboxSettings(_Section):
 
 
 class HistorySettings(_Section):
-    """Where commits are exchanged between hosts."""
+    """Where commits are exchanged between processes of one run in several directories or on several hosts."""
 
     remote: str = ""
+    """Any URL that git can push to. Empty: all processes of a run work in one directory, and share its hidden repository."""
 
 
 class Neo4jSettings(_Section):
@@ -236,6 +238,25 @@ def load(
     )
 
 
+def git_login(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Return what git needs to reach a remote as the person would: their own configuration, and the agent of their keys."""
+    env = os.environ if environment is None else environment
+    home = env.get("HOME", "/nonexistent")
+    return {
+        "HOME": home,
+        "PATH": env.get("PATH", os.defpath),
+        "GIT_CONFIG_GLOBAL": f"{home}/.gitconfig",
+        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+        **{name: env[name] for name in _GIT_LOGIN if name in env},
+    }
+
+
+_GIT_LOGIN = (
+    "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME",
+    "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "GIT_SSL_CAINFO", "SSL_CERT_FILE",
+)  # fmt: skip
+
+
 def user_file(environment: Mapping[str, str] | None = None) -> Path | None:
     """Return the path of the user's own settings file, whether it is there or not."""
     env = os.environ if environment is None else environment
@@ -311,12 +332,19 @@ def _openai_names(tree: dict[str, object], env: Mapping[str, str]) -> None:
 
 def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     found = {settings.api_key, settings.neo4j.password.get_secret_value()}
-    found |= set(secrets_of(settings.store))
+    found |= set(secrets_of(settings.store)) | _password_of(settings.history.remote)
     found |= {v for k, v in env.items() if k.upper().endswith(_SECRET_NAMES) and len(v) >= 8}
     found |= {
         v for k, v in settings.llm.headers.items() if "auth" in k.lower() or "key" in k.lower()
     }
     return tuple(sorted(s for s in found if len(s) >= 4))
+
+
+def _password_of(url: str) -> set[str]:
+    """Return the password that stands in a URL, as it is and as it is written."""
+    login = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    written = login.partition(":")[2]
+    return {written, unquote(written)} - {""}
 
 
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")

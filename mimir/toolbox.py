@@ -37,6 +37,11 @@ class Toolbox:
         self._project_id = project_id
         self._redact = redact
 
+    def show(self, base: str, project_id: str) -> None:
+        """Let commands see the base of a run, and agents the memory of its project."""
+        self._seat.base = base
+        self._project_id = project_id
+
     def worker(self, bench: Bench) -> Toolset:
         """Return the worker's tools over its workspace."""
         task = bench.task

@@ -54,6 +54,10 @@ async def finish(parts: Parts, run: str, end: End, apply: Apply) -> Applied:
     """
     if apply == "never" or end.outcome is not RunStatus.COMPLETED or not end.commit:
         return Applied()
+    if parts.history.is_away:  # these are the files of somebody who did not ask for it
+        message = f"The run ended in another directory; bring its result where it was begun: mimir apply {run}"
+        await parts.store.write(partial(_warn, run=run, message=message))
+        return Applied()
     row = await parts.store.read(partial(runs.get, run=run))
     return await _apply(parts, row, commit=apply == "commit")
 
@@ -72,6 +76,9 @@ async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
             f"Run {run} has no result to apply: it is {status.value}.",
             next_step=f"Look at it: mimir status {run}",
         )
+    await parts.history.serve(run, fields.text(row, "baseCommit"))
+    # Of a run that ended in another directory, the branch is not here yet.
+    await parts.history.branch(run, fields.text(row, "finalCommit"))
     applied = await _apply(parts, row, commit=commit)
     return Ending(
         run=run,
@@ -143,6 +150,10 @@ def _note(ops: Ops, run: str, props: Row) -> None:
 
 def _tell(ops: Ops, run: str, data: dict[str, object]) -> None:
     runs.emit(ops, run, EventKind.APPLIED, data=data)
+
+
+def _warn(ops: Ops, run: str, message: str) -> None:
+    runs.emit(ops, run, EventKind.WARNING, data={"message": message})
 
 
 def _message(row: Row) -> str:

@@ -45,6 +45,7 @@ async def create(
     await require_sandbox(parts)
     run = parts.ids.new("run")
     base = await parts.history.base(run, hidden=HIDDEN)
+    rules = await parts.history.rules()
     new = NewRun(
         id=run,
         kind="execute",
@@ -72,6 +73,8 @@ async def create(
             {
                 "userHead": base.head,
                 "userBranch": base.branch,
+                "isExchanged": parts.history.is_exchanged,
+                "ignoreRules": rules,
                 "sandbox": parts.sandbox_name,
                 "fromRun": from_run or None,
             },
@@ -113,7 +116,7 @@ async def facts(parts: Parts, run: str) -> RunFacts:
         preambles = _read_preambles(fields.text(pinned, "text"))
     return RunFacts(
         id=run,
-        project=parts.project_id,
+        project=fields.text(row, "projectId"),
         plan=plan,
         base_commit=fields.text(row, "baseCommit"),
         base_tree=fields.text(row, "baseTree"),

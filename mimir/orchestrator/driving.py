@@ -15,7 +15,7 @@ from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
 from mimir.errors import MimirError, ModelError, Paused, SandboxError, WorkspaceError
-from mimir.orchestrator import applying, beginning, looking, planning
+from mimir.orchestrator import applying, beginning, identity, looking, planning
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.coordinator import Coordinator
@@ -38,7 +38,7 @@ async def drive(
 
     Raises:
         BusyError: Another process coordinates it.
-        UnavailableError: The sandbox does not work.
+        UnavailableError: The run is of another project, or the sandbox does not work.
         UsageError: There is no run of this name.
     """
     store, owner = parts.store, parts.owner
@@ -47,6 +47,7 @@ async def drive(
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(ended(row), message="It had ended already.")
+    await identity.admit(parts, row)
     applying.must_be_possible(parts, apply)
     parts.check_models()
     await beginning.require_sandbox(parts)
@@ -143,10 +144,11 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
     """
     async with _coordinating(parts, run, leads=leads):
         facts = await beginning.facts(parts, run)
-    parts.show_base(facts.base_commit)
+    parts.show_base(facts.base_commit, facts.project)
     crew = Crew(
         facts=facts,
         store=parts.store,
+        leases=parts.leases,
         clock=parts.clock,
         owner=parts.owner,
         process=parts.process,
@@ -169,7 +171,7 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
     ending = await serve(crew, Pursuit(crew, tools), lead, workers=workers, leads=leads)
     if ending is not None:
         return ending
-    await parts.store.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+    await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
     return ended(await parts.store.read(partial(runs.get, run=run)))
 
 
@@ -252,7 +254,7 @@ def _tell(ops: Ops, run: str, notices: Sequence[str]) -> None:
 
 async def _pause(parts: Parts, run: str, paused: Paused, started: float) -> Ending:
     seconds = parts.clock.monotonic() - started
-    await parts.store.write(
+    await parts.leases.write(
         partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=seconds)
     )
     path = ""
@@ -293,7 +295,7 @@ async def _coordinating(parts: Parts, run: str, *, leads: bool) -> AsyncGenerato
     async def beat() -> None:
         while True:
             await asyncio.sleep(parts.lease_seconds / 3)
-            await parts.store.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
+            await parts.leases.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
 
     beating = [asyncio.ensure_future(beat())] if leads else []
     try:

@@ -20,7 +20,7 @@ from mimir.errors import (
     UsageError,
     WorkspaceError,
 )
-from mimir.orchestrator import beginning, driving, looking
+from mimir.orchestrator import beginning, driving, identity, looking
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.fleet.chair import ELSEWHERE
@@ -63,12 +63,13 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         How the run ended, or `paused`: the run is, or this process had to leave it.
 
     Raises:
-        UnavailableError: The sandbox does not work.
+        UnavailableError: The run is of another project, or its commits cannot be had here, or the sandbox does not work.
         ConfigurationError: The models cannot be asked from here.
     """
     row = await parts.store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         return driving.ended(row)
+    await identity.admit(parts, row)
     parts.check_models()
     await beginning.require_sandbox(parts)
     try:
@@ -85,7 +86,7 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         return await _leave(parts, run, paused)
     except asyncio.CancelledError:
         await asyncio.shield(
-            parts.store.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+            parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
         )
         raise
 
@@ -122,7 +123,7 @@ async def _take(parts: Parts, run: str) -> bool:
         resumed=True,
     )
     try:
-        await parts.store.write(take)
+        await parts.leases.write(take)
     except (BusyError, UsageError):
         return False
     return True
@@ -137,7 +138,7 @@ async def _leave(parts: Parts, run: str, paused: Paused) -> Ending:
     with contextlib.suppress(
         Paused, StoreError
     ):  # lost with the store: the leases end by themselves
-        await parts.store.write(write)
+        await parts.leases.write(write)
     step = f"Help it again: mimir worker --run {run}"
     return Ending(
         run=run,

@@ -36,6 +36,8 @@ class Parts:
     room: Path
     """`.mimir` of the project."""
     store: GraphStore
+    leases: GraphStore
+    """The same store, for writes that name no commit."""
     history: History
     sandbox: Sandbox
     checks: Checks
@@ -68,8 +70,8 @@ class Parts:
     sandbox_name: str
     link: Link | None
     """Makes links to the store's nodes; None: it has no page that shows them."""
-    show_base: Callable[[str], None]
-    """Names the commit that git shows inside checks."""
+    show_base: Callable[[str, str], None]
+    """Names the commit that git shows inside checks, and the project whose memory agents see."""
 
     @property
     def work_room(self) -> Path:

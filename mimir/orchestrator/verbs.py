@@ -22,7 +22,7 @@ from mimir.orchestrator.planning import Planned
 from mimir.reporting.gather import gather
 from mimir.reporting.material import RunData
 from mimir.reporting.verifying import Verified, verify
-from mimir.store import estimates, runs
+from mimir.store import estimates, fields, runs
 
 
 class Mimir:
@@ -136,6 +136,8 @@ class Mimir:
 
     async def verify(self, run: str, seal: str) -> Verified:
         """Recompute every seal of a run."""
+        row = await self._parts.store.read(partial(runs.get, run=run))
+        await self._parts.history.serve(run, fields.text(row, "baseCommit"))
         return await verify(self._parts.store, self._parts.history, run, seal)
 
     async def doctor(self) -> Sequence[looking.Diagnosis]:

@@ -117,6 +117,24 @@ class ServedHistory(History):
         """Nothing is ever brought to the person's branch."""
         return False
 
+    @property
+    def is_away(self) -> bool:
+        """It is nobody's directory."""
+        return False
+
+    @property
+    def is_exchanged(self) -> bool:
+        """Nobody else serves a replay."""
+        return False
+
+    async def lineage(self) -> str:
+        """Name no commits: the replay is of no directory."""
+        return ""
+
+    async def serve(self, run: str, base: str) -> bool:
+        """Stand on the recording, whichever run it was."""
+        return True
+
     async def _said(
         self,
         ask: Sequence[object],

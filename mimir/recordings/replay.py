@@ -234,6 +234,7 @@ class Replay:
         crew = Crew(
             facts=facts,
             store=self.stage,
+            leases=self.stage,
             clock=parts.clock,
             owner=OWNER,
             process=parts.process,

@@ -77,6 +77,8 @@ class Crew:
 
     facts: RunFacts
     store: GraphStore
+    leases: GraphStore
+    """The same store, for writes that name no commit: a slow exchange of commits must not hold back a heartbeat."""
     clock: Clock
     owner: str
     """Name of this process in leases."""

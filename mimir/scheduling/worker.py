@@ -58,6 +58,6 @@ class Worker:
         crew = self._crew
         give = partial(claims.give_back, run=crew.facts.id, task=claim.task, fence=claim.fence)
         try:
-            await crew.store.write(give)
+            await crew.leases.write(give)
         except Paused as paused:
             await self._halt.because(paused)

@@ -1,15 +1,17 @@
 """Several processes serve one run: each claims, one coordinates, any other takes its place; nothing is done twice."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mimir.planning.render import render
 from tests.support import invariants
-from tests.support.facts import gather
+from tests.support.facts import load
 from tests.support.fleet import Barrier, doubled, fleet, holders, newest_run
 from tests.support.journey import REST, Part, plan, start, step, worker, writes
 from tests.support.play_server import PlayServer
+from tests.support.projects import make_project
 
 TASKS = "abcdef"
 MADE = plan(*(step(task) for task in TASKS))
@@ -39,7 +41,7 @@ def serving(barrier: Barrier) -> PlayServer:
     return PlayServer(play, sleep=barrier.sleep)
 
 
-async def test_a_second_process_helps_a_run_and_both_do_tasks(tmp_path: Path, project: Path):
+def test_a_second_process_helps_a_run_and_both_do_tasks(tmp_path: Path, project: Path):
     barrier = Barrier(2)
     with serving(barrier) as server, fleet(tmp_path, server.url) as processes:
         first = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
@@ -50,10 +52,67 @@ async def test_a_second_process_helps_a_run_and_both_do_tasks(tmp_path: Path, pr
 
         shape = newest_run(project, processes.env, "--workers")
 
-    facts = await gather(project, str(shape["run"]))
+    facts = load(project, str(shape["run"]))
     assert set(facts.statuses.values()) == {"completed"}
     assert len(holders(facts.events)) == 2
     assert doubled(facts.events) == []
     assert invariants.broken(facts) == []
     assert [w["state"] for w in shape["workers"]] == ["left", "left"]
     assert shape["locks"] == []
+
+
+def cloned(project: Path, where: Path) -> Path:
+    """Another checkout of the same repository, as a second host has it."""
+    subprocess.run(["git", "clone", "--quiet", str(project), str(where)], check=True)
+    return where
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "remote.git")], check=True)
+    return tmp_path / "remote.git"
+
+
+def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
+    tmp_path: Path, project: Path, remote: Path
+):
+    there, barrier = cloned(project, tmp_path / "there"), Barrier(2)
+    store = str(project / ".mimir" / "mimir.db")
+    given = {"MIMIR_STORE": store, "MIMIR_HISTORY_REMOTE": remote.as_uri()}
+    with serving(barrier) as server, fleet(tmp_path, server.url, **given) as processes:
+        first = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
+        barrier.wait_for_first()
+        second = processes.start(there, "worker", "--concurrency", "1")
+        assert first.wait(PATIENCE) == 0, processes.said(first) + processes.said(second)
+        assert second.wait(PATIENCE) == 0, processes.said(second)
+        verified = processes.start(project, "verify")
+        assert verified.wait(PATIENCE) == 0, processes.said(verified)
+        run = str(newest_run(project, processes.env)["run"])
+
+    facts = load(project, run)
+    assert set(facts.statuses.values()) == {"completed"}
+    assert len(holders(facts.events)) == 2
+    assert invariants.broken(facts) == []
+    assert {f"{task}.txt" for task in TASKS} <= facts.files.keys()
+    assert not list(there.glob("?.txt"))
+    assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_process_in_another_project_is_refused(
+    tmp_path: Path, project: Path, remote: Path, exchanges: bool
+):
+    other = make_project(tmp_path / "other", {"other.txt": "Something else\n"})
+    where = other if exchanges else cloned(project, tmp_path / "there")
+    given = {"MIMIR_STORE": str(project / ".mimir" / "mimir.db")}
+    given |= {"MIMIR_HISTORY_REMOTE": str(remote)} if exchanges else {}
+    barrier = Barrier(99)
+    with serving(barrier) as server, fleet(tmp_path, server.url, **given) as processes:
+        processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
+        barrier.wait_for_first()
+        run = str(newest_run(project, processes.env)["run"])
+        second = processes.start(where, "worker", "--run", run)
+        assert second.wait(PATIENCE) == 69, processes.said(second)
+        said = processes.said(second)
+    assert run in said
+    assert ("another project" if exchanges else "another directory") in said

@@ -100,7 +100,7 @@ class Chair:
                 resumed=True,
             )
             try:
-                await crew.store.write(take)
+                await crew.leases.write(take)
             except (BusyError, UsageError):
                 return  # another one was faster, or the run has just ended
             self.leads = True

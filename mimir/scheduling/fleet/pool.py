@@ -96,7 +96,7 @@ class AgentPool:
             tally=tally,
             seconds=self._crew.lease_seconds,
         )
-        await self._crew.store.write(attend)
+        await self._crew.leases.write(attend)
         return await self._crew.store.read(partial(figures.metrics, run=run, agent=owner))
 
     @property
@@ -143,7 +143,7 @@ class AgentPool:
             limit=idle,
             dead=dead,
         )
-        taken = await crew.store.write(take)
+        taken = await crew.leases.write(take)
         self._tries += 1
         self._empty += not taken
         self._claimed += len(taken)

@@ -65,25 +65,25 @@ async def base(hidden: Hidden, run: str, *, left_out: Sequence[str], when: int |
     person = hidden.person
     head = await person.head() if person else None
     branch = await person.branch() if person else None
-    tree, warnings = await _tree(hidden, left_out, rules)
+    tree, warnings = await tree_of_project(hidden, left_out, rules)
     whole = head if person and not person.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
         made = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
-    await _note(hidden, made, head, left_out)
+    await note(hidden, made, head, left_out)
     await sharing.pin(hidden, f"refs/mimir/base/{sharing.ref_part(run)}", made)
     return Base(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
 
 
-async def _note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[str]) -> None:
+async def note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[str]) -> None:
     """Write down what has to be put back when the result goes into the person's repository."""
     text = json.dumps({"head": head, "left_out": list(left_out)})
     await asyncio.to_thread(put, hidden.room / "bases" / f"{made}.json", text.encode())
 
 
-async def _tree(
+async def tree_of_project(
     hidden: Hidden, left_out: Sequence[str], rules: Sequence[str]
 ) -> tuple[str, list[str]]:
     """Record the project's directory as a tree; also return warnings."""

@@ -9,6 +9,11 @@ from mimir.workspace.repository.hidden import DEFAULT_TIME, Hidden
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
+def is_object(id: str) -> bool:
+    """Say whether this could be the id of an object; a ref's name is none."""
+    return bool(_ID.fullmatch(id))
+
+
 async def commit(
     hidden: Hidden, tree: str, parents: Sequence[str], message: str, *, when: int | None = None
 ) -> str:

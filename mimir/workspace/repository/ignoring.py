@@ -28,10 +28,20 @@ async def persons_rules(hidden: Hidden) -> list[str]:
 async def pin_persons_rules(hidden: Hidden) -> list[str]:
     """Write down the rules outside the tree as they are when a run starts, and return them."""
     found = await persons_rules(hidden)
-    text = "\n".join(found) + "\n"
+    await pin_rules(hidden, "\n".join(found) + "\n")
+    return found
+
+
+async def pin_rules(hidden: Hidden, text: str) -> None:
+    """Write down rules of outside the tree, a line each."""
     await asyncio.to_thread(put, hidden.room / "rules" / _PERSONS, os.fsencode(text))
     hidden.known_rules.clear()
-    return found
+
+
+async def pinned_rules(hidden: Hidden) -> str:
+    """Return what was written down last; empty: nothing was."""
+    found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
+    return os.fsdecode(found or b"")
 
 
 async def ignoring(hidden: Hidden, base: str) -> Ignoring:

@@ -114,6 +114,16 @@ class Git:
         """
         return replace(self, alternates=())
 
+    def with_settings(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return environment that adds settings to those of every call; in no command line, so that nobody reads them there."""
+        first = len(_SETTINGS)
+        pairs = list(more.items())
+        return {
+            "GIT_CONFIG_COUNT": str(first + len(pairs)),
+            **{f"GIT_CONFIG_KEY_{first + n}": key for n, (key, _) in enumerate(pairs)},
+            **{f"GIT_CONFIG_VALUE_{first + n}": value for n, (_, value) in enumerate(pairs)},
+        }
+
     async def run(
         self,
         *arguments: str,

@@ -68,6 +68,13 @@ async def branch(hidden: Hidden, name: str, id: str) -> str:
     return short
 
 
+async def keep(hidden: Hidden, name: str, id: str) -> str:
+    """Keep a commit where nobody's branches are touched; return the branch that it is to have where the run was begun."""
+    part = ref_part(name)
+    await _set(hidden.git, f"refs/mimir/result/{part}", id)
+    return f"mimir/{part}"
+
+
 async def lift(hidden: Hidden, person: Repository, id: str) -> str:
     """Return a commit that fits into the person's repository.
 
