@@ -40,7 +40,7 @@ class Endpoints:
         Args:
             default: Name of the model where none is asked for; empty: the endpoint's own default.
             config: The endpoint's settings for a model's name.
-            limits: Shared by all calls of the process.
+            limits: Of one endpoint, shared by all calls of the process to it; another endpoint gets the same ones anew.
             policy: Of retries.
             clock: For waiting.
             chance: For the spread of waits.
@@ -52,6 +52,7 @@ class Endpoints:
         self._clock = clock
         self._chance = chance
         self._open: dict[str, Endpoint] = {}
+        self._limits_of: dict[str, Limits] = {}
         self._notices: list[str] = []
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
@@ -63,7 +64,8 @@ class Endpoints:
         del role  # which model a role asks is decided by the settings, before this
         name = model or self._default
         inner = self._endpoint(name).for_lane(lane)
-        limited = LimitedModel(_Named(inner, split_provider(name)[1]), self._limits)
+        limits = self._limits_of.setdefault(_key(name), self._limits.like())
+        limited = LimitedModel(_Named(inner, split_provider(name)[1]), limits)
         return RetryingModel(
             limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
         )
@@ -94,7 +96,7 @@ class Endpoints:
             await endpoint.aclose()
 
     def _endpoint(self, name: str) -> Endpoint:
-        key = name if name.startswith(PLAY) else split_provider(name)[0]
+        key = _key(name)
         if key not in self._open:
             self._open[key] = self._opened(name)
         return self._open[key]
@@ -118,6 +120,11 @@ class Endpoints:
             )
 
         return OpenAIEndpoint(config, self._clock, adapted)
+
+
+def _key(name: str) -> str:
+    """Return what models of one endpoint have in common: the play, or the provider."""
+    return name if name.startswith(PLAY) else split_provider(name)[0]
 
 
 @dataclass(frozen=True, slots=True)

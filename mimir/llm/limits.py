@@ -6,8 +6,10 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
@@ -16,6 +18,9 @@ from mimir.errors import ModelError
 from mimir.llm.protocol import ChatModel
 
 WINDOW_SECONDS = 60.0
+LONGEST_HOLD_SECONDS = 120.0
+"""As long as a Retry-After is believed."""
+TOO_MANY = 429
 
 
 @dataclass(slots=True, eq=False)
@@ -86,8 +91,53 @@ class Window:
             self._sum -= gone.tokens
 
 
+class Turns:
+    """Lets one at a time through, whoever has asked for longest first: a call that was refused keeps its place."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._tickets = count(1)
+
+    def ticket(self) -> int:
+        """Return the next place in the queue."""
+        return next(self._tickets)
+
+    @asynccontextmanager
+    async def turn(self, ticket: int) -> AsyncGenerator[None]:
+        """Wait for the turn; it is passed on when the block ends."""
+        if self._taken:
+            mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heappush(self._waiting, (ticket, next(self._tickets), mine))
+            try:
+                await mine
+            except asyncio.CancelledError:
+                if mine.done() and not mine.cancelled():
+                    self._pass_on()
+                raise
+        self._taken = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._taken = False
+        while self._waiting:
+            _, _, next_one = heappop(self._waiting)
+            if not next_one.done():
+                self._taken = True
+                next_one.set_result(None)
+                return
+
+
 class Limits:
-    """The limits of one endpoint: one object for all its lanes."""
+    """The limits of one endpoint: one object for all its lanes.
+
+    An endpoint that says "not now" is heard by all of them. Afterwards no more calls are under way at once than twice what it took
+    the last time, and each answer makes room for one more: an endpoint whose limits nobody has told us is found out without
+    asking it in vain over and over.
+    """
 
     def __init__(
         self,
@@ -100,54 +150,134 @@ class Limits:
     ) -> None:
         self._clock = clock
         self._sleep = sleep
+        self._given = (requests_per_minute, tokens_per_minute, concurrency)
         self._window = Window(requests_per_minute, tokens_per_minute)
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
-        self._turn = asyncio.Lock()
+        self._turns = Turns()
+        self._ended = asyncio.Event()
+        self._under_way = 0
+        self._most: int | None = None
+        """Calls at once since the endpoint has refused one; None: it never has."""
+        self._taken = 0
+        """Calls that it answered since it has refused one."""
+        self._refused_at = -1.0
+        self.answers = 0
+        """So far, to anybody."""
+
+    def like(self) -> "Limits":
+        """Return the same limits for another endpoint."""
+        requests, tokens, concurrency = self._given
+        return Limits(
+            clock=self._clock,
+            sleep=self._sleep,
+            requests_per_minute=requests,
+            tokens_per_minute=tokens,
+            concurrency=concurrency,
+        )
+
+    def ticket(self) -> int:
+        """Return a place in the queue; who was refused comes back with the one it had."""
+        return self._turns.ticket()
 
     @asynccontextmanager
-    async def admitted(self, tokens: int) -> AsyncGenerator[Entry]:
-        """Wait for room, first come first served; a slot is held until the call ends."""
-        if self._slots is None:
-            yield await self._admit(tokens)
-            return
-        async with self._slots:
-            yield await self._admit(tokens)
+    async def admitted(self, tokens: int, ticket: int | None = None) -> AsyncGenerator[Entry]:
+        """Wait for room, who asked first first; a slot is held until the call ends."""
+        place = self.ticket() if ticket is None else ticket
+        async with self._slots or nullcontext():
+            entry = await self._admit(tokens, place)
+            try:
+                yield entry
+            finally:
+                self._under_way -= 1
+                self._ended.set()
 
     def settle(self, entry: Entry, tokens: int) -> None:
         """Replace the estimate of a call by what it used."""
         self._window.settle(entry, tokens)
 
+    def answered(self) -> None:
+        """Take in that the endpoint has answered a call."""
+        self.answers += 1
+        self._taken += 1
+        if self._most is not None:
+            self._most += 1
+
+    def refused(self, entry: Entry, seconds: float) -> None:
+        """Let nothing through for so long, and fewer at once afterwards."""
+        self.hold(seconds)
+        if entry.at > self._refused_at:  # the others of a burst are refused for the same reason
+            self._most = max(1, 2 * self._taken)
+            self._taken = 0
+        self._refused_at = self._clock.monotonic()
+
     def hold(self, seconds: float) -> None:
         """Let nothing through for so long."""
-        self._window.hold(self._clock.monotonic(), seconds)
+        self._window.hold(self._clock.monotonic(), min(seconds, LONGEST_HOLD_SECONDS))
 
-    async def _admit(self, tokens: int) -> Entry:
-        async with self._turn:
+    async def _admit(self, tokens: int, ticket: int) -> Entry:
+        async with self._turns.turn(ticket):
             # Asked again after each wait: somebody may have held everything back meanwhile.
-            while (seconds := self._window.wait(self._clock.monotonic(), tokens)) > 0:
-                await self._sleep(seconds)
+            while not await self._is_room(tokens):
+                pass
+            self._under_way += 1
             return self._window.admit(self._clock.monotonic(), tokens)
+
+    async def _is_room(self, tokens: int) -> bool:
+        """Tell whether a call may go now; if not, wait for what could change that."""
+        seconds = self._window.wait(self._clock.monotonic(), tokens)
+        if seconds > 0:
+            await self._sleep(seconds)
+            return False
+        if self._most is None or self._under_way < self._most:
+            return True
+        self._ended.clear()
+        await self._ended.wait()
+        return False
 
 
 class LimitedModel:
-    """A `ChatModel` that keeps to an endpoint's limits. Stands below `RetryingModel`: each try counts."""
+    """A `ChatModel` that keeps to an endpoint's limits. Stands below `RetryingModel`: each try counts.
+
+    One a lane: a lane asks one thing after another, so a request that comes again is one that was refused.
+    """
 
     def __init__(self, inner: ChatModel, limits: Limits) -> None:
         self._inner = inner
         self._limits = limits
+        self._request: ModelRequest | None = None
+        self._ticket = 0
+        self._seen: int | None = None
+        """Answers of the endpoint when it refused this request last; None: it has not."""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask when there is room; a Retry-After holds back everybody."""
+        """Ask when there is room; a Retry-After holds back everybody.
+
+        An endpoint that goes on answering others is not in trouble, it is full: then the request waits for its turn here, and no
+        try is used up.
+        """
+        if request is not self._request:
+            self._request, self._ticket, self._seen = request, self._limits.ticket(), None
+        while True:
+            try:
+                return await self._try(request)
+            except ModelError as error:
+                goes_on = self._seen is not None and self._limits.answers > self._seen
+                self._seen = self._limits.answers
+                if not (goes_on and error.retry_after_seconds and error.status == TOO_MANY):
+                    raise
+
+    async def _try(self, request: ModelRequest) -> Answer:
         prompt = sum(estimate(message.text) for message in request.messages)
-        async with self._limits.admitted(prompt + request.max_tokens) as entry:
+        async with self._limits.admitted(prompt + request.max_tokens, self._ticket) as entry:
             try:
                 answer = await self._inner.ask(request)
             except ModelError as error:
                 if error.retry_after_seconds:
-                    self._limits.hold(error.retry_after_seconds)
+                    self._limits.refused(entry, error.retry_after_seconds)
                 if error.status is not None:  # refused before it cost tokens
                     self._limits.settle(entry, 0)
                 raise
+            self._limits.answered()
             if answer.usage is not None:
                 self._limits.settle(entry, answer.usage.total)
             return answer
