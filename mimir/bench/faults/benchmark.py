@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mimir.bench.faults.case import Case
 from mimir.bench.faults.families import bugfix, command, library, migration, notes, pipeline
 from mimir.bench.faults.judges import Judge
-from mimir.bench.faults.operators import CLEAN, operators
+from mimir.bench.faults.operators import CLEAN, usable
 from mimir.bench.faults.outcome import Outcome
 from mimir.bench.faults.stage import Play, play_all
 from mimir.bench.faults.tally import rows
@@ -53,6 +53,8 @@ class Job:
     family: str
     seed: int
     judges: tuple[Judge, ...]
+    operators: tuple[str, ...] = ()
+    """Empty: all that the family has work for."""
 
 
 async def run(
@@ -60,6 +62,7 @@ async def run(
     *,
     say: Callable[[str], None],
     families: Sequence[str] = tuple(FAMILIES),
+    operators: Sequence[str] = (),
     processes: int = 0,
 ) -> Result:
     """Play all runs.
@@ -68,12 +71,13 @@ async def run(
         size: How many.
         say: Told how far it is.
         families: Which.
+        operators: Which. Empty: all.
         processes: How many at once. 0: one a core. What is found does not depend on it.
 
     Raises:
         UnavailableError: There is no sandbox on this machine.
     """
-    jobs = _jobs(size, families)
+    jobs = _jobs(size, families, operators)
     count = processes or len(os.sched_getaffinity(0))
     played: dict[Job, Sequence[Outcome]] = {}
     # Not forked: this process has threads, of the store and of the event loop.
@@ -100,15 +104,21 @@ def perform(job: Job) -> list[Outcome]:
     plays = [
         Play(judge=judge, operator=operator)
         for judge in job.judges
-        for operator in (CLEAN, *operators(case))
+        for operator in (CLEAN, *usable(case))
+        if operator in (CLEAN, *(job.operators or usable(case)))
     ]
     return asyncio.run(play_all(case, plays))
 
 
-def _jobs(size: Size, families: Sequence[str]) -> list[Job]:
+def _jobs(size: Size, families: Sequence[str], operators: Sequence[str]) -> list[Job]:
     last = max(size.seeds.values())
     return [
-        Job(family=family, seed=seed, judges=tuple(j for j, n in size.seeds.items() if seed <= n))
+        Job(
+            family=family,
+            seed=seed,
+            judges=tuple(judge for judge, n in size.seeds.items() if seed <= n),
+            operators=tuple(operators),
+        )
         for seed in range(1, last + 1)
         for family in families
     ]

@@ -185,7 +185,7 @@ NEEDS_TESTS = ("deleted test", "weakened assertion", "test that cannot fail")
 """Operators that have nothing to work on where a family has no checks."""
 
 
-def operators(case: Case) -> Sequence[str]:
+def usable(case: Case) -> Sequence[str]:
     """Return the operators that can be used on a case."""
     return [name for name in OPERATORS if case.tests or name not in NEEDS_TESTS]
 

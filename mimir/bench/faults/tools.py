@@ -1,6 +1,6 @@
 """Tools that lie: what a tool said reaches the worker altered. Everything below, the engine's own record included, is as it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +25,16 @@ class LyingTools:
         altered = self.alterations.get(bench.task.id, ())
         return _Lying(true=tools, altered=altered) if altered else tools
 
-    def judge(self, run: str, where: Path, lane: OpenLane, artifacts: Sequence[str]) -> Toolset:
+    def judge(
+        self,
+        run: str,
+        where: Path,
+        lane: OpenLane,
+        artifacts: Sequence[str],
+        checkout: Callable[[], Awaitable[None]],
+    ) -> Toolset:
         """Return QC's tools, which never lie."""
-        return self.true.judge(run, where, lane, artifacts)
+        return self.true.judge(run, where, lane, artifacts, checkout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,9 @@ _HIDDEN = """
 
 expected = stats
 from tool import logstat
+assert "test" in text("tests/test_logstat.py")
 for lines in @SETS@:
+    assert logstat.stats(lines) == expected(lines), lines
     for slow in (1, SLOW - 1, SLOW, 5000):
         assert logstat.stats(lines, slow) == expected(lines, slow), (lines, slow)
 with open(".sample", "w") as file:

@@ -1,0 +1,89 @@
+"""The oracles are asked without the engine: right work is right, every wrong one is wrong."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mimir.bench.draw import Draw
+from mimir.bench.faults.benchmark import FAMILIES, UNCHECKED
+from mimir.bench.faults.case import Case, Files
+from mimir.bench.faults.hidden_tests import PLACE, RIGHT
+from mimir.bench.faults.operators import OPERATORS, clean, usable
+from mimir.domain.agent import ALL_TOOLS
+from mimir.domain.globs import matches
+from mimir.domain.plan import Plan
+from mimir.planning.check import check
+from tests.support.projects import write_files
+
+SEEDS = range(1, 21)
+
+
+def is_right(room: Path, case: Case, *work: Files) -> bool:
+    for files in (case.files, *case.earlier.values(), *work):
+        write_files(room, files)
+    (room / PLACE).write_text(case.oracle, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-I", PLACE], cwd=room, capture_output=True, text=True, check=False
+    )
+    return ran.returncode == 0 and ran.stdout.endswith(f"{RIGHT}\n")
+
+
+def wrong(case: Case) -> Iterator[tuple[str, Files]]:
+    yield "nothing", {}
+    yield "stub", case.stub
+    yield "loud", case.loud
+    yield "misread", case.misread.files
+    for kind in (case.subtle, case.partial, case.stale, case.hidden, case.obeyed):
+        yield from ((version.name, version.files) for version in kind)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_right_work_is_right_and_every_wrong_one_is_wrong(family: str, tmp_path: Path):
+    case = FAMILIES[family](3)
+    assert is_right(tmp_path / "right", case, case.right)
+    called_right = [
+        name
+        for number, (name, files) in enumerate(wrong(case))
+        if is_right(tmp_path / str(number), case, files)
+    ]
+    assert called_right == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_seed_draws_another_case_with_a_plan_that_is_accepted(family: str):
+    cases = [FAMILIES[family](seed) for seed in SEEDS]
+    assert len({case.oracle for case in cases}) == len(cases)
+    for case in cases:
+        plan = Plan(title="A case", tasks=case.tasks, request="Do it.", goal="Done.")
+        assert [f for f in check(plan, tools=ALL_TOOLS) if f.severity == "error"] == []
+        assert case.misread.said in case.files[case.misread.path]
+        assert case.told in case.files
+        assert bool(case.tests) == (family not in UNCHECKED)
+        for path in case.right:
+            assert not case.target.files or matches(path, case.target.files)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_operator_plants_more_than_one_variant(family: str):
+    cases = [FAMILIES[family](seed) for seed in SEEDS]
+    for name in usable(cases[0]):
+        made = [OPERATORS[name](case, Draw(family, case.seed, name)) for case in cases]
+        assert len({str(script.turns) for script in made}) > 1, name
+    assert all(clean(case, Draw(case.seed)).version == "right work" for case in cases)
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in UNCHECKED])
+def test_the_visible_tests_show_what_is_loud_and_pass_what_is_right(family: str, tmp_path: Path):
+    case = FAMILIES[family](2)
+    for name, work in (("right", case.right), ("loud", case.loud), ("nothing", {})):
+        room = tmp_path / name
+        for files in (case.files, *case.earlier.values(), work):
+            write_files(room, files)
+        codes = [
+            subprocess.run(one.argv, cwd=room, capture_output=True, check=False).returncode
+            for one in case.target.checks
+        ]
+        assert any(codes) == (name != "right"), (name, codes)
