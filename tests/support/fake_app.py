@@ -146,6 +146,14 @@ class FakeDiagnosis:
 
 
 @dataclass(slots=True, kw_only=True)
+class FakeCopied:
+    runs: tuple[str, ...] = (RUN,)
+    known: tuple[str, ...] = ("run-0",)
+    nodes: int = 12
+    edges: int = 7
+
+
+@dataclass(slots=True, kw_only=True)
 class FakeMimir:
     """Answers; `asked` is what it was asked, in order."""
 
@@ -238,6 +246,11 @@ class FakeMimir:
         self._note("report_json", run)
         return {"run": run, "outcome": "completed"}
 
+    async def export(self, run: str, form: str, write: Callable[[str], object]) -> None:
+        self._note("export", run, form)
+        for line in ("first", "second"):
+            write(line)
+
     async def cancel(self, run: str) -> None:
         self._note("cancel", run)
 
@@ -278,8 +291,21 @@ def module(mimir: FakeMimir) -> ModuleType:
             raise mimir.raises["open"]
         yield mimir
 
+    async def migrate(
+        project: Path,
+        loaded: Loaded,
+        source: str,
+        target: str,
+        *,
+        run: str = "",
+        say: object = None,
+    ) -> FakeCopied:
+        mimir._note("migrate", source, target, run)
+        return FakeCopied()
+
     fake = ModuleType("mimir.app")
     fake.__dict__["open"] = opened
+    fake.__dict__["migrate"] = migrate
     return fake
 
 
