@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 import typer
 from typer.main import get_command
 
-from mimir.cli.commands import demo, looking, measuring, moving, planning, replaying, running
+from mimir.cli.commands import (
+    demo,
+    looking,
+    measuring,
+    moving,
+    planning,
+    replaying,
+    running,
+    serving,
+)
 from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
 
 if TYPE_CHECKING:
@@ -93,11 +102,12 @@ for _body in (
     moving.export,
     moving.migrate,
     replaying.replay,
+    serving.serve_recording,
     looking.doctor,
     demo.demo,
     measuring.bench,
 ):
-    app.command(_body.__name__)(command(_body))
+    app.command(_body.__name__.replace("_", "-"))(command(_body))
 app.command("lint", hidden=True)(command(planning.check))
 
 

@@ -94,16 +94,26 @@ def with_broken(replayed: Replayed, broken: Sequence[Broken]) -> Replayed:
     return replace(replayed, differences=(*found, *replayed.differences))
 
 
-def of_lanes(tape: RunTape, hashes: Mapping[tuple[str, object], str]) -> list[Difference]:
-    """Find the calls whose outcome is not what was recorded: from there on the lane's hashes differ, up to there they do not."""
+def of_lanes(
+    tape: RunTape, hashes: Mapping[tuple[str, object], tuple[str, str]]
+) -> list[Difference]:
+    """Find the calls whose recorded outcome was changed: what was asked is the same, the lane's hash is not.
+
+    Args:
+        tape: What was recorded.
+        hashes: (lane, number) → hash of the question, hash of the lane with this call at its end; as replayed.
+    """
     found: list[Difference] = []
     for lane, calls in sorted(tape.lanes.items()):
         for seq in sorted(calls):
-            now = hashes.get((lane, seq), "")
-            if now and now != calls[seq].lane_hash:
+            asked, now = hashes.get((lane, seq), ("", ""))
+            if not now or now == calls[seq].lane_hash:
+                continue
+            if asked == calls[seq].request_hash:
                 where = f"lane {tape.own(lane)}, call {seq}"
-                found.append(Difference(where=where, what="the lane's hash differs from here on"))
-                break
+                what = "its recorded outcome was changed: the lane's hash differs from here on"
+                found.append(Difference(where=where, what=what))
+            break
     return found
 
 

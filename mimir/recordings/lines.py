@@ -23,6 +23,8 @@ PINNED = (
 """What a run pins of itself when it is made."""
 TIMES = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
 """How the names of properties end that hold what a clock said, or who else was there."""
+WHERE = ("lockFile", "host", "process")
+"""What of a process is nobody's business elsewhere."""
 TEXTS = ("preambles", "brief")
 """Artifacts of a run that are made once and used by everything after."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
@@ -80,9 +82,13 @@ def _measured(reads: Reads, run: Row) -> list[object]:
     asked = calls.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
     return [
         *kept,
-        *([Label.ARTIFACT.value, dict(row)] for row in there),
-        *([Label.CALL.value, {k: v for k, v in r.items() if k != "deltaJson"}] for r in asked),
+        *([Label.ARTIFACT.value, _without(row, *WHERE)] for row in there),
+        *([Label.CALL.value, _without(r, "deltaJson")] for r in asked),
     ]
+
+
+def _without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def _times(row: Row) -> Row:

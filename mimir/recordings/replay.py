@@ -399,10 +399,13 @@ async def _result(play: Replay) -> Replayed:
     if end is None:
         raise AssertionError("a run without its end")
     rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
-    hashes: dict[tuple[str, object], str] = {
-        (str(r["lane"]), r.get("seq")): str(r.get("hash") or "") for r in rows
+    hashes: dict[tuple[str, object], tuple[str, str]] = {
+        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
+        for r in rows
     }
-    found = [*of_lanes(tape, hashes), *score.differences]
+    # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
+    told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
+    found = [*of_lanes(tape, hashes), *told]
     found += of_ends(tape.end, end) if tape.end else ()
     return Replayed(
         run=tape.id,

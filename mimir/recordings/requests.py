@@ -118,7 +118,7 @@ def _of_messages(at: int, one: Message, other: Message, *, exactly: bool) -> Dif
     part = f"message {at} ({other.role})"
     if one.role != other.role:
         return Differing(part=part, recorded=one.role, asked=other.role)
-    left, right = (one.text, other.text) if exactly else (_counting(one), _counting(other))
+    left, right = (one.text, other.text) if exactly else (counting(one), counting(other))
     if left != right:
         return _between(part, left, right)
     for number, (a, b) in enumerate(zip(one.calls, other.calls, strict=False), start=1):
@@ -149,7 +149,7 @@ def _of_settings(
 
 
 @lru_cache(maxsize=4096)
-def _counting(message: Message) -> str:
+def counting(message: Message) -> str:
     """Return what counts of a message's text."""
     if message.role == "tool":
         ended = _EXIT.match(message.text)
