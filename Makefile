@@ -3,7 +3,7 @@
 # PYTHON names the interpreter that .venv is made with, the first time:  make PYTHON=python3.13 test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock neo4j
+.PHONY: help demo test check format lock neo4j crash
 
 BIN := .venv/bin
 CODE := mimir tests scripts
@@ -27,6 +27,12 @@ test: ## Run every test
 	@$(BIN)/python -m scripts.neo4j_server fetch
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal \
 		--durations=10 --durations-min=1 $(ARGS)
+
+crash: ## Kill runs in every way there is: KILLS=200 POINTS=all ZOMBIES=100 SIGNALS=50 CUTS=all LOSSES=5 STORE=neo4j
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m tests.support.crash.campaign $(if $(STORE),--store=$(STORE)) $(if $(KILLS),--kills=$(KILLS)) \
+		$(if $(POINTS),--points=$(POINTS)) $(if $(ZOMBIES),--zombies=$(ZOMBIES)) $(if $(SIGNALS),--signals=$(SIGNALS)) \
+		$(if $(CUTS),--cuts=$(CUTS)) $(if $(LOSSES),--losses=$(LOSSES)) $(ARGS)
 
 neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev

@@ -24,6 +24,10 @@ class TcpProxy:
         and the server gets it when `release` is set."""
         self.release = threading.Event()
         self.cuts = 0
+        self.commits = 0
+        """How many came by so far."""
+        self.cut_number = 0
+        """Which one is cut; 0: the next."""
 
     def start(self) -> None:
         """Listen; on the same port again after `stop`."""
@@ -54,11 +58,17 @@ class TcpProxy:
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
-                if _COMMIT in data and self.cut_at_commit != "never":
+                if _COMMIT in data and self._is_wanted():
                     self._cut(client, server, data)
                     return
                 server.sendall(data)
         _end(server)
+
+    def _is_wanted(self) -> bool:
+        with self._guard:
+            self.commits += 1
+            wanted = self.cut_number in (0, self.commits)
+        return wanted and self.cut_at_commit != "never"
 
     def _down(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@
     make crash ZOMBIES=100                  processes that are stopped for two leases and wake up
     make crash SIGNALS=50                   SIGTERM and SIGINT, so many of each
     make crash CUTS=all STORE=neo4j         the connection cut at every commit of a small run, or at so many
+    make crash LOSSES=5 STORE=neo4j         so many runs during which the server is killed every 5 to 40 seconds
 
 A campaign that writes a LOG goes on where it was ended; with the same LOG another one adds to it.
 """
@@ -14,12 +15,14 @@ import argparse
 import contextlib
 import json
 import random
+import secrets
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -27,6 +30,16 @@ from tests.support.crash.figures import tell
 from tests.support.crash.forge import Forge
 from tests.support.crash.ground import APPLIED, TWELVE, Scene
 from tests.support.crash.points import Point
+from tests.support.crash.servers import HOWS, How, commits, cut, lose_server
+from tests.support.crash.stopped import (
+    SIGNALS,
+    SMALL,
+    gate_of,
+    interrupted,
+    settings_of,
+    waiting,
+    zombie,
+)
 from tests.support.crash.trials import Stage, Trial, die_at, kill_at_random, reference
 
 KILLS_A_RUN = 6
@@ -71,11 +84,18 @@ def main() -> None:
     """Run the campaign that the command line names, and print its figures."""
     given = _arguments()
     log = Log(given.log)
-    with _server(given.store) as uri, tempfile.TemporaryDirectory(dir=given.room) as room:
-        for kind, scene, jobs in _campaigns(given, Path(room), uri):
-            left = [(n, job) for n, job in jobs if not log.knows(kind, _name(uri), n)]
-            print(f"{kind} on {_name(uri)}: {len(left)} of {len(jobs)} trials to make", flush=True)
-            _make(left, kind, scene, Path(room), uri, log, given)
+    with (
+        _server(given.store) as (uri, restart),
+        tempfile.TemporaryDirectory(dir=given.room) as room,
+    ):
+        for campaign in _campaigns(given, Path(room), uri, restart):
+            known = [job for job in campaign.jobs if log.knows(campaign.kind, _name(uri), job[0])]
+            left = [job for job in campaign.jobs if job not in known]
+            print(
+                f"{campaign.kind} on {_name(uri)}: {len(left)} trials, {len(known)} known",
+                flush=True,
+            )
+            _make(replace(campaign, jobs=left), Path(room), uri, log, given)
     tell(log.lines)
     sys.exit(any(line["problems"] for line in log.lines))
 
@@ -89,83 +109,138 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--zombies", type=int, default=0)
     parser.add_argument("--signals", type=int, default=0)
     parser.add_argument("--cuts", default="", help="all, or how many")
+    parser.add_argument("--losses", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="trials at once")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no trial after so long")
     parser.add_argument("--log", type=Path, default=None, help="gets each trial; gone on with")
     memory = Path("/dev/shm")
     parser.add_argument("--room", type=Path, default=memory if memory.is_dir() else None)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not any((given.points, given.kills, given.zombies, given.signals, given.cuts, given.losses)):
+        given.kills = 25
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """Trials of one kind."""
+
+    kind: str
+    jobs: Sequence[tuple[str, Job]]
+    scene: Callable[[Path], Scene]
+    """Of a trial in this directory."""
+    settings: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    at_once: int | None = None
+    """None: as many as are wanted."""
 
 
 def _campaigns(
-    given: argparse.Namespace, room: Path, uri: str
-) -> Iterator[tuple[str, Scene, Sequence[tuple[str, Job]]]]:
+    given: argparse.Namespace, room: Path, uri: str, restart: Callable[[], None]
+) -> Iterator[Campaign]:
+    first = given.seed * 10_000
     if given.points:
-        for name, scene in (("points", TWELVE), ("points of apply", APPLIED)):
-            yield name, scene, _deaths(given, room, scene, uri)
+        for kind, scene in (("points", TWELVE), ("points of apply", APPLIED)):
+            jobs = _deaths(given, room, scene, uri)
+            yield Campaign(kind=kind, jobs=jobs, scene=_always(scene))
     if given.kills:
-        runs = -(-given.kills // (KILLS_A_RUN // 2))
-        seeds = range(given.seed * 10_000, given.seed * 10_000 + runs)
-        yield "kills", TWELVE, [(f"seed {s}", _kills(s)) for s in seeds]
+        seeds = range(first, first - (-given.kills // (KILLS_A_RUN // 2)))
+        jobs = [(f"seed {s}", partial(kill_at_random, seed=s, most=KILLS_A_RUN)) for s in seeds]
+        yield Campaign(kind="kills", jobs=jobs, scene=_always(TWELVE))
+    if given.zombies:
+        jobs = [
+            (f"zombie {n}", partial(zombie, seed=n)) for n in range(first, first + given.zombies)
+        ]
+        yield Campaign(kind="zombies", jobs=jobs, scene=_waiting, settings=settings_of)
+    if given.signals:
+        asked = range(first, first + 2 * given.signals)
+        jobs = [(f"{SIGNALS[n % 2].name} {n}", partial(interrupted, seed=n)) for n in asked]
+        yield Campaign(kind="signals", jobs=jobs, scene=_always(SMALL))
+    if given.cuts:
+        yield Campaign(kind="cuts", jobs=_cuts(given, room, uri), scene=_always(SMALL))
+    if given.losses:
+        runs = range(first, first + given.losses)
+        jobs = [(f"server {n}", partial(lose_server, seed=n, restart=restart)) for n in runs]
+        yield Campaign(kind="losses", jobs=jobs, scene=_always(TWELVE), at_once=1)
 
 
-def _kills(seed: int) -> Job:
-    return lambda stage: kill_at_random(stage, seed, KILLS_A_RUN)
+def _always(scene: Scene) -> Callable[[Path], Scene]:
+    return lambda _: scene
+
+
+def _waiting(root: Path) -> Scene:
+    return waiting(gate_of(root))
+
+
+def _cuts(given: argparse.Namespace, room: Path, uri: str) -> list[tuple[str, Job]]:
+    with Forge() as forge:
+        named = _named(uri, _new())
+        wanted, _ = reference(room / "reference", SMALL, forge, named)
+        stage = Stage(root=room / "count", forge=forge, scene=SMALL, wanted=wanted)
+        most = commits(replace(stage, uri=_named(uri, _new())))
+    found: list[tuple[int, How]] = [(n, how) for n in range(1, most + 1) for how in HOWS]
+    if given.cuts != "all":
+        found = random.Random(given.seed).sample(found, min(len(found), int(given.cuts)))
+    return [
+        (f"commit {n} cut {how} the server has it", partial(cut, number=n, how=how))
+        for n, how in found
+    ]
 
 
 def _deaths(given: argparse.Namespace, room: Path, scene: Scene, uri: str) -> list[tuple[str, Job]]:
     with Forge() as forge:
-        _, points = reference(room / "reference", scene, forge, _named(uri, "reference"))
+        _, points = reference(room / "reference", scene, forge, _named(uri, _new()))
     kinds = given.kinds.split(",") if scene is TWELVE else ["apply", "store"]
     found = sorted({p for p in points if p.kind in kinds}, key=_rank)
     if given.points != "all":
         chance = random.Random(given.seed)
         share = int(given.points) if scene is TWELVE else int(given.points) // 10
         found = sorted(chance.sample(found, min(share, len(found))), key=_rank)
-    return [(str(point), _death(point)) for point in found]
+    return [(str(point), partial(die_at, point=point)) for point in found]
 
 
 def _rank(point: Point) -> tuple[object, ...]:
     return (ORDER.index(point.kind), point.label, point.nth, point.side)
 
 
-def _death(point: Point) -> Job:
-    return lambda stage: die_at(stage, point)
-
-
-def _make(
-    jobs: Sequence[tuple[str, Job]],
-    kind: str,
-    scene: Scene,
-    room: Path,
-    uri: str,
-    log: Log,
-    given: argparse.Namespace,
-) -> None:
+def _make(campaign: Campaign, room: Path, uri: str, log: Log, given: argparse.Namespace) -> None:
     """Make trials, several at once; each thread has its own forge and directory."""
-    if not jobs:
+    if not campaign.jobs:
         return
-    waiting: SimpleQueue[tuple[int, Job]] = SimpleQueue()
-    for number, (_, job) in enumerate(jobs):
-        waiting.put((number, job))
+    waiting_jobs: SimpleQueue[tuple[int, Job]] = SimpleQueue()
+    for number, (_, job) in enumerate(campaign.jobs):
+        waiting_jobs.put((number, job))
+    root = room / "reference"
+    scene, settings = campaign.scene(root), campaign.settings(root)
     with Forge() as forge:
-        wanted, _ = reference(room / "reference", scene, forge, _named(uri, "wanted"))
+        wanted, _ = reference(root, scene, forge, _named(uri, _new()), settings)
     until = time.monotonic() + given.seconds
 
     def work(place: int) -> None:
+        root = room / f"place-{place}"
         with Forge() as forge, contextlib.suppress(Empty):
-            stage = Stage(root=room / f"place-{place}", forge=forge, scene=scene, wanted=wanted)
             while time.monotonic() < until:
-                number, job = waiting.get_nowait()
-                store = _named(uri, f"{kind}-{number}-{time.time_ns()}".replace(" ", "-"))
-                log.add(kind, _name(uri), job(replace(stage, uri=store)))
+                _, job = waiting_jobs.get_nowait()
+                stage = Stage(
+                    root=root,
+                    forge=forge,
+                    scene=campaign.scene(root),
+                    wanted=wanted,
+                    uri=_named(uri, _new()),
+                    settings=campaign.settings(root),
+                )
+                log.add(campaign.kind, _name(uri), job(stage))
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(given.jobs)]
+    places = range(campaign.at_once or given.jobs)
+    threads = [threading.Thread(target=work, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def _new() -> str:
+    return f"crash-{secrets.token_hex(6)}"
 
 
 def _name(uri: str) -> str:
@@ -178,23 +253,29 @@ def _named(uri: str, store: str) -> str:
 
 
 @contextlib.contextmanager
-def _server(store: str) -> Iterator[str]:
-    """Give the URI of a Neo4j server; empty: SQLite is wanted."""
-    if store == "sqlite":
-        yield ""
-        return
-    if "://" in store:
-        yield store
+def _server(store: str) -> Generator[tuple[str, Callable[[], None]]]:
+    """Give the URI of a Neo4j server, and what kills it and starts it again; an empty URI: SQLite is wanted."""
+    if store == "sqlite" or "://" in store:
+        yield store.removeprefix("sqlite"), _not_ours
         return
     from tests.support.local_neo4j import LocalServer
 
     with tempfile.TemporaryDirectory() as home:
         server = LocalServer(Path(home), options=("-XX:+UseSerialGC", "-XX:-UsePerfData"))
         server.start()
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
         try:
-            yield server.uri
+            yield server.uri, restart
         finally:
             server.stop()
+
+
+def _not_ours() -> None:
+    raise AssertionError("only a server that the campaign started itself is killed: STORE=neo4j")
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ class Child:
         self.out = out
         self.err = err
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal; to one that has ended already, none."""
+    def signal(self, number: signal.Signals, *, whole: bool = False) -> None:
+        """Send a signal, to one that has ended already none; `whole`: also to the git commands that it has running."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+            (os.killpg if whole else os.kill)(self.pid, number)
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Return its exit code, negative for a signal; one that takes too long is killed."""

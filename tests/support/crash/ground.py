@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mimir.app import SystemClock
-from mimir.domain.attempt import TERMINAL
+from mimir.domain.attempt import EXECUTING
 from mimir.store import runs
 from mimir.store.cypher.address import parse
 from mimir.store.protocol import GraphStore, Reads
@@ -40,7 +40,7 @@ class Scene:
     """A plan, a play and the words that run it."""
 
     plan: str
-    play: str
+    play: str | Mapping[str, object]
     words: tuple[str, ...] = ()
     workers: int = 4
 
@@ -74,7 +74,7 @@ class Death:
     """What stood in the store when the process was dead."""
 
     in_flight: int
-    """Tasks under a lease, and lanes of no task that waited for an answer."""
+    """Tasks that were worked on, and lanes of no task that waited for an answer."""
     models: Counter[str]
     """Lane → its calls of the model without an outcome."""
     tools: Counter[str]
@@ -221,13 +221,12 @@ def _lines(path: Path) -> list[str]:
 
 def _death(reads: Reads, run: str) -> Death:
     tasks = runs.tasks(reads, run)
-    held = {str(row["taskId"]) for row in tasks if row.get("lockedBy")}
-    live = {str(row["taskId"]) for row in tasks if str(row["status"]) not in TERMINAL}
+    live = {str(row["taskId"]) for row in tasks if row["status"] in EXECUTING}
     calls = [row for row in reads.find(Label.CALL, {"runId": run}) if not row.get("done")]
     models = Counter(_lane(row["lane"]) for row in calls if row["kind"] == "model")
     others = {lane for lane in models if lane.partition("/")[0] not in live}
     return Death(
-        in_flight=len(held) + len(others),
+        in_flight=len(live) + len(others),
         models=models,
         tools=Counter(_lane(row["lane"]) for row in calls if row["kind"] == "tool"),
         deaths=max((int(str(row.get("deaths") or 0)) for row in tasks), default=0),

@@ -17,6 +17,9 @@ MOST_DEATHS = 2
 EARLY = 0.2
 """Share of the kills that come before the process has said anything."""
 
+WHOLE = 0.5
+"""Share of the kills that hit its git commands too, as when a container is stopped."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
@@ -90,9 +93,9 @@ def kill_at_random(stage: Stage, seed: int, most: int) -> Trial:
         while len(ground.deaths) < most:
             child = ground.start()
             early = chance.random() < EARLY
-            seconds = 0.0 if early else _first_event(child)
+            seconds = 0.0 if early else first_event(child)
             time.sleep(chance.uniform(0, 0.6 if early else 1.8))
-            child.signal(SIGKILL)
+            child.signal(SIGKILL, whole=chance.random() < WHOLE)
             if child.wait() != -SIGKILL:
                 break
             if ground.deaths and seconds:
@@ -132,12 +135,13 @@ def told(
 def to_the_end(ground: Ground) -> tuple[int, float]:
     """Go on with a run to its end: the exit code, and the seconds to the first event."""
     child = ground.start()
-    seconds = _first_event(child)
+    seconds = first_event(child)
     code = child.wait()
     return code, seconds
 
 
-def _first_event(child: Child) -> float:
+def first_event(child: Child) -> float:
+    """Wait until a process tells of something, or has ended; the seconds."""
     started = time.monotonic()
     while not child.has_ended:
         if child.out.exists() and child.out.stat().st_size:

@@ -1,0 +1,74 @@
+"""A Neo4j server that is lost at the worst moment: the connection cut when a commit was sent, the server killed again and again."""
+
+import contextlib
+import random
+import re
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Literal
+
+from tests.support.crash.ground import prepared
+from tests.support.crash.trials import Stage, Trial, told
+from tests.support.tcp_proxy import TcpProxy
+
+ADDRESS = re.compile(r"(?<=[/@])([^/@:]+):(\d+)(?=[/?]|$)")
+How = Literal["before", "after"]
+HOWS: tuple[How, ...] = ("before", "after")
+
+
+def commits(stage: Stage) -> int:
+    """Count the commits of a run."""
+    with _behind(stage) as (through, proxy):
+        _through(through, "count")
+        return proxy.commits
+
+
+def cut(stage: Stage, number: int, how: How) -> Trial:
+    """Cut the connection when a run's commit of this number is on its way, before or after the server has got it."""
+    with _behind(stage) as (through, proxy):
+        proxy.cut_at_commit, proxy.cut_number = how, number
+        trial = _through(through, f"commit {number} cut {how} the server has it")
+        return replace(trial, reached=proxy.cuts == 1, kills=proxy.cuts)
+
+
+def _through(stage: Stage, name: str) -> Trial:
+    with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
+        return told(ground, name, ground.start().wait(), stage.wanted)
+
+
+@contextlib.contextmanager
+def _behind(stage: Stage) -> Generator[tuple[Stage, TcpProxy]]:
+    found = ADDRESS.search(stage.uri)
+    assert found, stage.uri
+    proxy = TcpProxy(found[1], int(found[2]))
+    proxy.start()
+    uri = ADDRESS.sub(f"127.0.0.1:{proxy.port}", stage.uri, count=1)
+    try:
+        yield replace(stage, uri=uri), proxy
+    finally:
+        proxy.stop()
+
+
+def lose_server(stage: Stage, seed: int, restart: Callable[[], None]) -> Trial:
+    """Kill the server every 5 to 40 seconds while a run goes on; `restart` kills it and starts it again."""
+    chance = random.Random(seed)
+    ended = threading.Event()
+    losses = 0
+
+    with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
+
+        def lose() -> None:
+            nonlocal losses
+            while not ended.wait(chance.uniform(5, 40)):
+                losses += 1
+                restart()
+
+        losing = threading.Thread(target=lose)
+        losing.start()
+        try:
+            code = ground.start().wait(600)
+        finally:
+            ended.set()
+            losing.join()
+        return replace(told(ground, f"server {seed}", code, stage.wanted), kills=losses)
