@@ -76,6 +76,7 @@ def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
         *_read_only(into_workspace),
         *_alias(wanted, own, outer, into_workspace),
         *_extra(wanted.extra or {}, files),
+        *_closed_proc(as_root),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     first, has_python = _first_places(wanted.workspace, dependencies)
@@ -120,6 +121,11 @@ def _namespaces(as_root: bool) -> tuple[str, ...]:
         )
         return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
+
+
+def _closed_proc(as_root: bool) -> tuple[str, ...]:
+    """Close /proc where the command is root outside: the kernel lets that user set /proc/sys, whatever rights it gave up."""
+    return () if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")
 
 
 def _system(tmp_bytes: int, files: _Files) -> list[str]:

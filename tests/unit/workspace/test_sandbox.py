@@ -156,6 +156,34 @@ async def test_nothing_outside_the_workspace_can_be_written(
     assert (await sh(sandbox, workspace, f"echo x > {path}")).exit_code != 0
 
 
+SETTINGS = """
+import os
+for top in ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/acpi", "/proc/irq", "/proc/bus", "/proc/fs"):
+    for directory, _, files in os.walk(top):
+        for path in [os.path.join(directory, name) for name in files] or [top]:
+            try:
+                os.close(os.open(path, os.O_WRONLY))
+            except OSError:
+                continue
+            if not path.startswith(OF_THE_NAMESPACE):
+                print(path)
+""".replace(
+    "OF_THE_NAMESPACE",
+    repr(
+        ("/proc/sys/net", "/proc/sys/fs/mqueue", "/proc/sys/user", "/proc/sys/kernel/ns_last_pid")
+    ),
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+async def test_no_setting_of_the_kernel_can_be_opened_for_writing(
+    make_sandbox: MakeSandbox, workspace: Path, recipe: Recipe
+) -> None:
+    sandbox = await made_by(recipe, make_sandbox)
+    ran = await sandbox.run(["python", "-c", SETTINGS], workspace=workspace, seconds=20)
+    assert (ran.exit_code, ran.output) == (0, "")
+
+
 async def test_tmp_is_writable_and_gone_afterwards(sandbox: Sandbox, workspace: Path) -> None:
     assert (
         await sh(sandbox, workspace, "echo x > /tmp/x && cp /tmp/x /dev/shm && cat /var/tmp/x")
