@@ -331,6 +331,8 @@ async def _whole(line: Line, answer: Answer, fault: str) -> bool:
         data = wire.error_body("upstream failed", "server_error")
     kind = wire.PLAIN if fault == "wrong_content_type" else wire.JSON
     await line.head(200, kind)
+    while fault in ("endless", "endless_pings"):
+        await line.chunk(b" " * 65_536)
     half = fault in ("reset", "stall_middle")
     await line.chunk(data[: len(data) // 2] if half else data)
     if fault == "reset":

@@ -163,8 +163,16 @@ def broken(rows: Sequence[bytes], fault: str) -> Iterator[bytes]:
             for _ in range(HUGE_BYTES // _PIECE + 1):
                 yield event(_delta({"content": "x" * _PIECE}))
             yield from rows
+        case "endless" | "endless_pings":
+            yield from _endless(fault)
         case _:
             yield from rows
+
+
+def _endless(fault: str) -> Iterator[bytes]:
+    row = event(_delta({"content": "x" * _PIECE}))
+    while True:
+        yield row if fault == "endless" else b": still thinking\n\n" * 1000
 
 
 def _pieces(text: str, most: int = 8) -> list[str]:

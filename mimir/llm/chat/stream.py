@@ -21,6 +21,9 @@ _LONGEST_ID = 256
 _EVENT_OVERHEAD = 65_536
 """Bytes that one event may have beyond the text that it carries."""
 
+_BESIDE_FACTOR = 2
+"""Names of events, comments and empty lines may take so many times the bytes of the text."""
+
 FINISHES: Mapping[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("complete", "completed", "done", "end"), "stop"),
@@ -59,6 +62,7 @@ class Events:
         self._held = 0
         self._in_data = 0
         self._room = max_bytes + _EVENT_OVERHEAD
+        self._beside = 0
         self._after_cr = False
 
     def feed(self, chunk: bytes, *, last: bool = False) -> Iterator[str]:
@@ -90,12 +94,22 @@ class Events:
             if line.startswith("data:"):
                 self._data.append(line[5:].removeprefix(" "))
                 self._in_data += len(line)
+            else:
+                self._count_beside(line)
             self._held = self._in_data
             return
         if self._data:
             yield "\n".join(self._data)
+        else:
+            self._count_beside(line)
         self._data.clear()
         self._held = self._in_data = 0
+
+    def _count_beside(self, line: str) -> None:
+        """Bound what carries no data: a stream of comments keeps the line alive, and the reader busy, for ever."""
+        self._beside += len(line) + 1
+        if self._beside > _BESIDE_FACTOR * self._room:
+            raise TooLarge("the stream holds far more comments than any answer has text")
 
 
 @dataclass(slots=True)

@@ -78,6 +78,8 @@ FAULTS: Mapping[str, Fault] = {
     "wrong_content_type": Fault(kind="wire", says="a good answer labelled text/plain"),
     "error_in_stream": Fault(kind="wire", says="an error after half of the stream"),
     "huge": Fault(kind="wire", says="an answer of 10 MB"),
+    "endless": Fault(kind="wire", says="a text that never ends"),
+    "endless_pings": Fault(kind="wire", says="a stream of comments that never ends"),
     "empty": Fault(kind="answer", says="an answer without text and calls"),
     "unknown_tool": Fault(kind="answer", says="a call of a tool that is not there"),
     "wrong_arguments": Fault(kind="answer", says="a call whose arguments do not fit"),

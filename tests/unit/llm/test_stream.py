@@ -138,6 +138,14 @@ def test_what_passes_the_bound_is_refused_while_reading(pieces: list[bytes]):
         assemble([*pieces, chunk(finish="stop")])
 
 
+@pytest.mark.parametrize("piece", [b": still thinking\n\n", b"\n", b"event: ping\n\n", b"id: 1\n"])
+def test_comments_without_end_are_refused_long_before_the_bound_of_a_stream(piece: bytes):
+    events = Events(10_000)
+    with pytest.raises(TooLarge, match="comments"):
+        for _ in range(200):
+            list(events.feed(piece * 1000))
+
+
 def test_envelopes_do_not_count_as_text():
     stream = [chunk({"content": "x"}, envelope="e" * 300) for _ in range(MOST // 2)]
     assert len(assemble([*stream, chunk(finish="stop")]).message.text) == MOST // 2
