@@ -21,7 +21,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
-from mimir.errors import Paused
+from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.llm.journaled import JournaledModel
 from mimir.orchestrator.parts import Parts
@@ -94,7 +94,8 @@ async def plan(parts: Parts, run: str) -> Planned:
 
     Raises:
         Paused: The run can be resumed.
-        AnswerError: A model gave no usable answer.
+        AnswerError: A model gave no usable answer; the run has failed.
+        ModelError: The provider refuses the conversation; the run has failed.
     """
     await parts.store.write(
         partial(
@@ -112,6 +113,12 @@ async def plan(parts: Parts, run: str) -> Planned:
     except Paused as paused:
         await parts.store.write(
             partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
+        )
+        raise
+    except (AnswerError, ModelError) as error:
+        data = {"message": str(error)}
+        await parts.store.write(
+            partial(lifecycle.end, run=run, owner=parts.owner, outcome=RunStatus.FAILED, data=data)
         )
         raise
     outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED

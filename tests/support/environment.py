@@ -46,6 +46,9 @@ NEO4J_GIVEN, NEO4J_REQUIRED, NEO4J_SESSION = (
 MODEL_BOUNDS = "TESTS_MODEL_BOUNDS"
 """`200x50`: histories and steps of the comparison of each store with the simplest graph; set as MIMIR_TEST_MODEL."""
 
+TRUST_SIZE = "TESTS_TRUST_SIZE"
+"""How hard the batteries of tests/trust try: small, ci or full; set as MIMIR_TEST_TRUST."""
+
 GIT_CONFIG = """\
 [user]
 \tname = mimir tests
@@ -87,6 +90,7 @@ def remember_environment() -> None:
     for name, kept in (
         ("MIMIR_TEST_NEO4J_URI", NEO4J_GIVEN),
         ("MIMIR_REQUIRE_NEO4J", NEO4J_REQUIRED),
+        ("MIMIR_TEST_TRUST", TRUST_SIZE),
     ):
         if env.get(name):
             env[kept] = env[name]

@@ -97,8 +97,21 @@ def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence
     if facts.statuses.get(task) == Status.CANCELLED:
         return True
     causes = [a.get("endCause") for a in facts.attempts(task) if a["attemptNumber"] == number]
-    refused = task == PLAN_TASK or causes == ["model_error"]
+    refused = task == PLAN_TASK or causes == ["model_error"] or _judged_elsewhere(facts, last)
     return open_ones == [last["seq"]] and last["kind"] == "model" and refused
+
+
+def _judged_elsewhere(facts: Facts, last: Mapping[str, object]) -> bool:
+    """True of a conversation of QC that was refused: there was a second one, or QC was not available."""
+    lane, task = str(last["lane"]), str(last["task"])
+    if not str(last["role"]).startswith("qc"):
+        return False
+    if not lane.endswith(".2"):
+        return any(row["lane"] == f"{lane}.2" for row in facts.nodes["Call"])
+    causes = [
+        a.get("endCause") for a in facts.attempts(task) if a["attemptNumber"] == last["attempt"]
+    ]
+    return causes == ["qc_unavailable"]
 
 
 def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:

@@ -1,0 +1,68 @@
+"""How hard the batteries of tests/trust try: the one place that says so, and the book in which each counts its cases.
+
+`small` is part of `make test`, `ci` is `make trust`, `full` is `make trust FULL=1`.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Literal, TypeVar, cast, get_args
+
+from tests.support.environment import TRUST_SIZE
+
+Size = Literal["small", "ci", "full"]
+T = TypeVar("T")
+
+
+def size() -> Size:
+    """Return how hard to try; set as MIMIR_TEST_TRUST."""
+    given = os.environ.get(TRUST_SIZE, "small")
+    assert given in get_args(Size), f"MIMIR_TEST_TRUST is {given!r}; it is small, ci or full"
+    return cast("Size", given)
+
+
+def sized(*, small: int, ci: int, full: int) -> int:
+    """Return the number for the size in force."""
+    return {"small": small, "ci": ci, "full": full}[size()]
+
+
+def sample(cases: list[T], small: int) -> list[T]:
+    """Return all cases; at the small size so many of them, spread evenly, always the same."""
+    if size() != "small" or len(cases) <= small:
+        return cases
+    return [cases[number * len(cases) // small] for number in range(small)]
+
+
+class Cases:
+    """What one test tried, and what of it failed: a case that fails does not keep the others from being tried."""
+
+    SHOWN = 20
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failures: list[str] = []
+
+    @property
+    def tried(self) -> int:
+        """All cases so far."""
+        return self.passed + len(self.failures)
+
+    def count(self, number: int = 1) -> None:
+        """Count cases that passed."""
+        self.passed += number
+
+    @contextlib.contextmanager
+    def case(self, name: object) -> Iterator[None]:
+        """Try one case; an assertion or an error in it is written down under its name."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  each case is told, then all of them fail the test
+            self.failures.append(f"{name}: {type(error).__name__}: {error}"[:2000])
+        else:
+            self.passed += 1
+
+    def told(self) -> str:
+        """Return the failures for a person."""
+        more = len(self.failures) - self.SHOWN
+        shown = [*self.failures[: self.SHOWN], *([f"… and {more} more"] if more > 0 else [])]
+        return f"{len(self.failures)} of {self.tried} cases failed:\n" + "\n".join(shown)
