@@ -25,7 +25,9 @@ def swap_directory(workspace: Path, outside: Path) -> None:
 
 def swap_file(workspace: Path, outside: Path) -> None:
     """Make `file` a link to the outside's secret for a moment, then a pipe, then a file again."""
-    link = workspace / "link"
+    link = (
+        workspace / f"link-{os.getpid()}"
+    )  # several attackers must not wait in each other's pipes
     link.unlink(missing_ok=True)
     link.symlink_to(outside / "secret")
     link.replace(workspace / "file")
