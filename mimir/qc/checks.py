@@ -5,7 +5,8 @@ check of the task protects as they were (a pattern that names nothing in the bas
 `apparatus` which files make up a check, `execution` runs one.
 
 One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
-the work, too. Otherwise the test that stands in the way of a wrong change could be weakened or removed.
+the work, too, and so must a check that is to flip and was red as it was, unless the task's `files` name the test. Otherwise the test
+that stands in the way of a wrong change could be weakened or removed.
 """
 
 import asyncio
@@ -184,8 +185,8 @@ class Checks:
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
         after = _named_right(after, work.task)
         notes = list(_notes(parts))
-        if before.green and after.green and kind_of(check, before) == "hold":
-            kept = await self._as_it_was(check, parts, work, after_tree)
+        if after.green and before.green == (kind_of(check, before) == "hold"):
+            kept = await self._as_it_was(check, parts, work, after_tree, before)
             if kept is not None and not kept.green:
                 after = kept
                 notes.append(_WEAKENED)
@@ -233,19 +234,24 @@ class Checks:
         return await self._with(work.first_base, after_tree, added)
 
     async def _as_it_was(
-        self, check: Check, parts: _Parts, work: _Deliverable, after_tree: str
+        self, check: Check, parts: _Parts, work: _Deliverable, after_tree: str, before: CheckRun
     ) -> CheckRun | None:
         """Run a check on the deliverable with its own files as they were before the work.
 
         Returns:
-            None: the attempt changed none that were there, or removed only what the plan names for removal, or the check was
-            not green before the work.
+            None: the attempt changed none that were there, or only what the plan names for it, or the check was not green before
+            the work (a flip: not red).
         """
-        gone = [p for p in parts.tests if work.status[p] == "deleted" and p in work.task.files]
-        old = [path for path in parts.own if path not in gone]
+        named = [path for path in parts.tests if path in work.task.files]
+        if before.green:
+            old = [p for p in parts.own if p not in named or work.status[p] != "deleted"]
+            weaker = parts.steering or any(work.status[path] != "added" for path in old)
+        else:
+            # A test that was red is what the work is for. One that was green may change with what it tests.
+            old = [path for path in parts.tests if path not in named]
+            weaker = any(work.status[path] != "added" for path in old)
         # New tests beside old ones change nothing of what was there: only then is the second run worth its time.
-        weaker = parts.steering or any(work.status[path] != "added" for path in old)
-        if not weaker or not (await self._before(check, work.first_base)).green:
+        if not weaker or (await self._before(check, work.first_base)).green != before.green:
             return None
         tree = await self._with(after_tree, work.own_base, old)
         return await self._execution.run(check, tree, "after", answer=work.answer)

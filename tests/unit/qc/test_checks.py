@@ -116,6 +116,35 @@ async def test_weakened_test_of_a_flip_proves_nothing(bench):
     assert (outcome.state, outcome.self_authored) == ("unverified", True)
 
 
+@pytest.mark.parametrize("kind", ["flip", None])
+@pytest.mark.parametrize("work", [{TEST: "wants worse"}, {}], ids=["rewritten", "deleted"])
+async def test_flip_whose_red_test_was_put_out_of_the_way_is_held_to_it(bench, kind, work):
+    more = {"tests/test_b.py": "wants "}
+
+    outcome = await bench().outcome(
+        check(kind, run="pytest -q"), base={**BASE, **more}, after={"a.py": "worse", **more, **work}
+    )
+
+    assert outcome.state == "failed"
+    assert any("As it was before the work" in finding for finding in outcome.findings)
+
+
+async def test_red_test_that_the_plan_names_may_be_rewritten(bench):
+    outcome = await bench().outcome(
+        check("flip"), after={"a.py": "better", TEST: "wants better"}, files=("a.py", TEST)
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+async def test_green_test_that_is_rewritten_with_what_it_tests_may_flip(bench):
+    outcome = await bench().outcome(
+        check("flip"), base=GOOD, after={"a.py": "better", TEST: "wants better"}
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
 @pytest.mark.parametrize("run", ["pytest -q tests", "python -m pytest -q", f"pytest {TEST}"])
 async def test_hold_whose_test_was_weakened_is_held_to_the_old_test(bench, run):
     outcome = await bench().outcome(
