@@ -1,18 +1,20 @@
 """The benchmark of planted faults, played small: the engine, the oracle and the tables are the real ones."""
 
+from pathlib import Path
+
 from mimir.bench.faults import benchmark
 from mimir.bench.faults.benchmark import FAMILIES, Size
 from mimir.bench.faults.stage import Play, play_all
 from mimir.bench.result import Result
 
 
-async def test_planted_faults_are_found_and_right_work_is_let_through():
+async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: Path):
     plays = [
         Play(judge="always", operator=operator)
         for operator in ("clean", "deleted test", "records rewritten", "silent no-op")
     ]
 
-    outcomes = await play_all(FAMILIES["migration"](1), plays)
+    outcomes = await play_all(FAMILIES["migration"](1), plays, tmp_path)
 
     assert [(o.operator, o.wrong, o.completed, o.caught) for o in outcomes] == [
         ("clean", False, True, ""),

@@ -4,9 +4,12 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from mimir.bench.faults.case import Case
 from mimir.bench.faults.families import bugfix, command, library, migration, notes, pipeline
@@ -61,6 +64,7 @@ async def run(
     size: Size,
     *,
     say: Callable[[str], None],
+    keep: Callable[[Result], None] = lambda _: None,
     families: Sequence[str] = tuple(FAMILIES),
     operators: Sequence[str] = (),
     processes: int = 0,
@@ -70,6 +74,7 @@ async def run(
     Args:
         size: How many.
         say: Told how far it is.
+        keep: Given what is finished, whenever there is more of it.
         families: Which.
         operators: Which. Empty: all.
         processes: How many at once. 0: one a core. What is found does not depend on it.
@@ -80,26 +85,32 @@ async def run(
     jobs = _jobs(size, families, operators)
     count = processes or len(os.sched_getaffinity(0))
     played: dict[Job, Sequence[Outcome]] = {}
-    # Not forked: this process has threads, of the store and of the event loop.
-    pool = ProcessPoolExecutor(
-        min(count, len(jobs)), multiprocessing.get_context("spawn"), initializer=_ignore_signals
-    )
-    try:
-        loop = asyncio.get_running_loop()
 
-        async def one(job: Job) -> None:
-            played[job] = await loop.run_in_executor(pool, perform, job)
-            say(f"{NAME}: {len(played)} of {len(jobs)} projects")
+    def result() -> Result:
+        outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
+        return Result(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
 
-        await asyncio.gather(*(one(job) for job in jobs))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    outcomes = [outcome for job in jobs for outcome in played[job]]
-    return Result(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
+    with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
+        # Not forked: this process has threads, of the event loop and of whoever calls.
+        pool = ProcessPoolExecutor(
+            min(count, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin
+        )
+        try:
+            loop = asyncio.get_running_loop()
+
+            async def one(job: Job) -> None:
+                played[job] = await loop.run_in_executor(pool, perform, job, room)
+                say(f"{NAME}: {len(played)} of {len(jobs)} projects")
+                keep(result())
+
+            await asyncio.gather(*(one(job) for job in jobs))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return result()
 
 
-def perform(job: Job) -> list[Outcome]:
-    """Play one job, in a process of the pool."""
+def perform(job: Job, room: str) -> list[Outcome]:
+    """Play one job in a process of the pool, below the directory `room`."""
     case = FAMILIES[job.family](job.seed)
     plays = [
         Play(judge=judge, operator=operator)
@@ -107,7 +118,7 @@ def perform(job: Job) -> list[Outcome]:
         for operator in (CLEAN, *usable(case))
         if operator in (CLEAN, *(job.operators or usable(case)))
     ]
-    return asyncio.run(play_all(case, plays))
+    return asyncio.run(play_all(case, plays, Path(room)))
 
 
 def _jobs(size: Size, families: Sequence[str], operators: Sequence[str]) -> list[Job]:
@@ -124,6 +135,14 @@ def _jobs(size: Size, families: Sequence[str], operators: Sequence[str]) -> list
     ]
 
 
-def _ignore_signals() -> None:
-    # Ctrl-C reaches the whole group; the parent says what follows from it.
+def _begin() -> None:
+    """Begin a process of the pool: Ctrl-C reaches the whole group, and the parent alone says what follows from it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

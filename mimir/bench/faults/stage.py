@@ -54,13 +54,13 @@ class _Run:
     tasks: tuple[Task, ...]
 
 
-async def play_all(case: Case, plays: Sequence[Play]) -> list[Outcome]:
-    """Play runs on one case; their outcomes, in the order given.
+async def play_all(case: Case, plays: Sequence[Play], below: Path) -> list[Outcome]:
+    """Play runs on one case, in a new directory `below`; their outcomes, in the order given.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine.
+        UnavailableError: There is no sandbox on this machine, or it was lost.
     """
-    room = await asyncio.to_thread(_room)
+    room = await asyncio.to_thread(_room, below)
     try:
         return await _in_room(room, case, plays)
     except ExceptionGroup as group:
@@ -70,8 +70,8 @@ async def play_all(case: Case, plays: Sequence[Play]) -> list[Outcome]:
         await asyncio.to_thread(remove, room)
 
 
-def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+def _room(below: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=below)).resolve()
 
 
 async def _in_room(room: Path, case: Case, plays: Sequence[Play]) -> list[Outcome]:
