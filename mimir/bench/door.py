@@ -13,6 +13,7 @@ from mimir.bench.engine import benchmark as engine
 from mimir.bench.faults import benchmark as faults
 from mimir.bench.faults import tables as faults_tables
 from mimir.bench.result import Result, differences, document
+from mimir.bench.schedule import benchmark as schedule
 from mimir.bench.size import Size
 from mimir.errors import UsageError
 
@@ -67,16 +68,22 @@ class Benchmark:
 
 
 async def _faults(order: Order, say: Say, keep: Keep) -> Result:
-    del keep
     is_all = order.size != "smoke" and faults.NAME in order.names
-    return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say)
+    return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
 
 
 async def _engine(order: Order, say: Say, keep: Keep) -> Result:
     return await engine.run(order.size, say=say, keep=keep)
 
 
+async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
+    return await schedule.run(order.size, say=say, keep=keep)
+
+
 BENCHMARKS: Mapping[str, Benchmark] = {
+    schedule.NAME: Benchmark(
+        run=_schedule, lines=partial(figures.lines, title=schedule.TITLE, goals=schedule.GOALS)
+    ),
     engine.NAME: Benchmark(
         run=_engine, lines=partial(figures.lines, title=engine.TITLE, goals=engine.GOALS)
     ),

@@ -3,7 +3,7 @@
 A figure is a count, which two runs have in common, or a ratio, which differs a little. What a ratio is made of stands beside it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -19,6 +19,8 @@ class Goal:
 
     figure: str
     most: float
+    of: str = ""
+    """Beginning of whose figure it is; empty: anybody's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,10 +59,9 @@ class Figures:
 
 def lines(result: Result, title: str, goals: Sequence[Goal]) -> Iterator[str]:
     """Print figures beside their goals, and what they were made of."""
-    most = {goal.figure: goal.most for goal in goals}
     yield f"{result.name}: {title}"
     yield ""
-    rows = [_cells(row, most) for row in result.rows]
+    rows = [_cells(row, goals) for row in result.rows]
     yield from grid(("figure", "of", "value", "goal", ""), rows)
     yield ""
     for what, value in result.aside.items():
@@ -68,11 +69,11 @@ def lines(result: Result, title: str, goals: Sequence[Goal]) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row, most: Mapping[str, float]) -> Sequence[object]:
+def _cells(row: Row, goals: Sequence[Goal]) -> Sequence[object]:
     figure, of = str(row["figure"]), str(row["of"])
     value = cast("float", row.get(COUNT, row.get(RATIO)))
-    goal = most.get(figure)
     shown = f"{value}" if COUNT in row else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-    if goal is None:
-        return figure, of, shown, "", ""
-    return figure, of, shown, f"<= {goal:g}", "met" if value <= goal else "missed"
+    for goal in goals:
+        if goal.figure == figure and of.startswith(goal.of):
+            return figure, of, shown, f"<= {goal.most:g}", "met" if value <= goal.most else "missed"
+    return figure, of, shown, "", ""

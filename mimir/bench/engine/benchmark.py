@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 
 from mimir.bench.engine import starting
 from mimir.bench.engine.subject import Order, Took, Who
-from mimir.bench.engine.wire import ask, model_server
+from mimir.bench.engine.wire import model_server
 from mimir.bench.engine.workload import Load
 from mimir.bench.figures import Figures, Goal
+from mimir.bench.processes import ask
 from mimir.bench.result import Result
 from mimir.bench.size import Size
 

@@ -51,28 +51,3 @@ async def model_server() -> AsyncGenerator[str]:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-
-
-async def ask(module: str, question: str) -> str:
-    """Have a process of its own answer: a line in, a text out.
-
-    Raises:
-        UnavailableError: It failed; the message is the last line of what it said.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        out, said = await process.communicate(f"{question}\n".encode())
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        lines = said.decode(errors="replace").strip().splitlines() or ["no word"]
-        raise UnavailableError(f"A part of the benchmark failed: {lines[-1]}")
-    return out.decode()

@@ -1,0 +1,140 @@
+"""Time that passes only while everything waits for it: hours of scripted models in seconds, without a race against the machine.
+
+The loop's clock stands still while the engine computes, reads, writes or runs a program, and jumps to the next timer as soon as nothing
+else is under way. So what is measured on it is waiting that the engine chose: delays of models, and its own polling; not its computing.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from mimir.store.protocol import GraphStore, Ops, Reads
+
+T = TypeVar("T")
+
+
+class _Still(selectors.DefaultSelector):
+    """Waits for real while something is under way; otherwise lets the time jump."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.under_way = 0
+        """Things outside the loop that will wake it: threads, programs, the store's writer."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what is ready; with nothing under way, move the clock to the next timer instead of waiting for it."""
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        if self.under_way:
+            return super().select(None)
+        ready = super().select(0)
+        if not ready:
+            self.now += timeout
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on such a clock. What goes on beside it must be known to it: executors and programs are, a store by `known`."""
+
+    def __init__(self) -> None:
+        self._still = _Still()
+        super().__init__(self._still)
+
+    def time(self) -> float:
+        """Return the time that has passed, in seconds."""
+        return self._still.now
+
+    def begin(self) -> None:
+        """Take note that something is under way outside the loop."""
+        self._still.under_way += 1
+
+    def end(self) -> None:
+        """Take note that it has come back."""
+        self._still.under_way -= 1
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., T], *args: object
+    ) -> "asyncio.Future[T]":
+        """Run a function in a thread; the clock stands still until it has returned."""
+        future = super().run_in_executor(executor, func, *args)  # pyright: ignore[reportArgumentType]
+        self.begin()
+        future.add_done_callback(lambda _: self.end())
+        return future
+
+    async def subprocess_exec(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.SubprocessProtocol],
+        *args: object,
+        **given: object,
+    ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
+        """Run a program; the clock stands still until it has ended."""
+
+        def made() -> asyncio.SubprocessProtocol:
+            protocol = protocol_factory()
+            ended = protocol.process_exited
+
+            def exited() -> None:
+                self.end()
+                ended()
+
+            protocol.process_exited = exited
+            return protocol
+
+        self.begin()
+        try:
+            return await super().subprocess_exec(made, *args, **given)  # pyright: ignore[reportArgumentType, reportUnknownVariableType, reportCallIssue]
+        except BaseException:
+            self.end()
+            raise
+
+
+class Known:
+    """A store whose reads and writes the loop knows of."""
+
+    def __init__(self, inner: GraphStore, loop: VirtualLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self._inner.uri
+
+    async def init(self) -> None:
+        """Open it."""
+        await self._inner.init()
+
+    async def write(self, work: Callable[[Ops], T], /) -> T:
+        """Run `work` in one transaction; the clock stands still."""
+        self._loop.begin()
+        try:
+            return await self._inner.write(work)
+        finally:
+            self._loop.end()
+
+    async def read(self, work: Callable[[Reads], T], /) -> T:
+        """Run `work` on one view; the clock stands still."""
+        self._loop.begin()
+        try:
+            return await self._inner.read(work)
+        finally:
+            self._loop.end()
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._inner.close()
+
+
+def run(job: Callable[[VirtualLoop], Coroutine[object, object, T]]) -> T:
+    """Run a job on a clock of its own."""
+    loop = VirtualLoop()
+    try:
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(job(loop))
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        asyncio.set_event_loop(None)
+        loop.close()
