@@ -148,3 +148,14 @@ def first_event(child: Child) -> float:
             break
         time.sleep(0.003)
     return time.monotonic() - started
+
+
+def die_again_and_again(stage: Stage, point: Point, times: int) -> Trial:
+    """Let so many processes in a row die at the same point, and go on with the run."""
+    with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
+        for _ in range(times):
+            code = ground.start(die_at=point).wait()
+            assert code == DIED, code
+            ground.died()
+        code, seconds = to_the_end(ground)
+        return told(ground, f"{point} {times} times", code, stage.wanted, resumes=(seconds,))
