@@ -324,10 +324,7 @@ async def _parts(
     choices = {role: _choice(settings, role) for role in ROLES}
 
     def agentinator(open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
-        numbers: dict[str, int] = {}
-
-        async def model(name: str) -> ChatModel:
-            number = numbers.setdefault(name, len(numbers) + 1)
+        async def model(number: int) -> ChatModel:
             lane = await open_lane("agentinator", number)
             header = lane_id(run, PLAN_TASK, number, "agentinator")
             chosen = choices["agentinator"].model

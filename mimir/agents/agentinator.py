@@ -68,7 +68,7 @@ class Agentinator:
         *,
         project: Path,
         library: Library,
-        open_model: Callable[[str], Awaitable[ChatModel]],
+        open_model: Callable[[int], Awaitable[ChatModel]],
         asking: Asking,
         created_by: str = "mimir",
     ) -> None:
@@ -77,8 +77,8 @@ class Agentinator:
         Args:
             project: Where templates of the project's own may lie.
             library: Of the same project.
-            open_model: Gives the model for one preamble, by the name of its file (`worker-0123456789ab`): each is a lane of its own, so
-                that roles may be generated at the same time and a replay finds each one's call.
+            open_model: Gives the model for one preamble, by its number among the roles that were asked for: each is a lane of its own,
+                so that roles may be generated at the same time, and a replay finds each one's call whatever is in the library by then.
             asking: Model and limits.
             created_by: Written into the file's head.
         """
@@ -89,6 +89,7 @@ class Agentinator:
         self._created_by = created_by
         self._done: dict[str, Preamble] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        self._numbers: dict[str, int] = {}
 
     async def preamble(self, kind: Kind, role: str) -> Preamble:
         """Return the preamble of a role: found, else made, else the template.
@@ -104,6 +105,7 @@ class Agentinator:
         recipe = Recipe(
             kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
         )
+        self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
         async with self._turns.setdefault(recipe.key, asyncio.Lock()):
             if recipe.key not in self._done:
                 self._done[recipe.key] = await self._obtain(recipe)
@@ -132,7 +134,7 @@ class Agentinator:
         return _preamble(recipe, made, "made")
 
     async def _generated(self, recipe: Recipe) -> str:
-        model = await self._open_model(recipe.name)
+        model = await self._open_model(self._numbers[recipe.key])
         request = ModelRequest(
             messages=(
                 Message(role="system", text=templates.system("agentinator", self._project)),

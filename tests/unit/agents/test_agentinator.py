@@ -25,10 +25,10 @@ class Opened:
 
     def __init__(self, *script: Answer | Exception) -> None:
         self.model = FakeModel(script or [says(GOOD)] * 9)
-        self.names: list[str] = []
+        self.numbers: list[int] = []
 
-    async def __call__(self, name: str) -> ChatModel:
-        self.names.append(name)
+    async def __call__(self, number: int) -> ChatModel:
+        self.numbers.append(number)
         return self.model
 
 
@@ -58,7 +58,7 @@ async def test_role_costs_one_call_and_then_a_file(tmp_path: Path):
     assert (made.text, made.hash, made.path) == (found.text, found.hash, found.path)
     assert re.fullmatch(r"generated-agents/worker-[0-9a-f]{12}\.md", made.path)
     assert len(opened.model.asked) == 1
-    assert opened.names == [made.path.split("/")[1].removesuffix(".md")]
+    assert opened.numbers == [1]
     assert [p.name for p in generated(tmp_path)] == [Path(made.path).name]
 
 
@@ -108,6 +108,15 @@ async def test_equal_roles_of_one_plan_cost_one_call(tmp_path: Path):
     assert len(opened.model.asked) == 1
 
 
+async def test_lane_of_a_role_is_the_same_when_the_roles_before_it_were_found(tmp_path: Path):
+    await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
+    opened = Opened()
+    maker = agentinator(tmp_path, opened)
+    await maker.preamble("worker", ROLE)
+    await maker.preamble("qc", "Reviewer of small files")
+    assert opened.numbers == [2]
+
+
 async def test_kind_role_and_model_each_have_a_preamble_of_their_own(tmp_path: Path):
     opened = Opened()
     first = agentinator(tmp_path, opened)
@@ -138,7 +147,7 @@ async def test_concurrent_runs_generate_once(tmp_path: Path):
     made, found = await asyncio.gather(one, two)
     assert (made.origin, found.origin) == ("made", "found")
     assert made.text == found.text
-    assert second.names == []
+    assert second.numbers == []
 
 
 async def test_lock_of_a_run_that_died_holds_nobody_up(tmp_path: Path):
