@@ -4,7 +4,7 @@ What belongs to no attempt's own services (a check that several may share) is re
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,11 +15,21 @@ class Speaker:
     task: str = ""
     """Empty: the run itself."""
     attempt: int = 0
+    whose: str = ""
+    """Task whose check is run, where it is not the speaker's own; two tasks may have the same one."""
 
     @property
     def place(self) -> str:
-        """Name it within its run: `task/attempt`; empty: the run itself."""
-        return f"{self.task}/{self.attempt}" if self.task else ""
+        """Name it within its run: `task/attempt`, empty for the run itself; behind a blank the task whose check is run."""
+        own = f"{self.task}/{self.attempt}" if self.task else ""
+        return f"{own} {self.whose}" if self.whose else own
+
+
+def on_behalf(task: str) -> None:
+    """Let what the current task of the event loop does from now on be done for a task's check."""
+    speaker = SPEAKER.get()
+    if speaker is not None:
+        SPEAKER.set(replace(speaker, whose=task))
 
 
 SPEAKER: ContextVar[Speaker | None] = ContextVar("speaker", default=None)

@@ -211,7 +211,7 @@ class ServedExecution:
         """
         del answer
         speaker = SPEAKER.get()
-        by = speaker.place if speaker and phase != "before" else ""
+        by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
         await self._served.delay(f"check {check.id}")
         known = self._runs.get(key, [])
@@ -241,7 +241,9 @@ class ServedExecution:
 
 def _recorded_key(one: CheckRan) -> str:
     ran = one.ran
-    by = one.by if ran.phase != "before" else ""
+    by = (
+        f"{one.by} {ran.check}" if ran.phase != "before" else ""
+    )  # those before the work are shared
     return _key(by, ran.argv, one.timeout_seconds, ran.tree, ran.phase, again=ran.again)
 
 

@@ -6,6 +6,7 @@ only one acts at a time, what each reads is what it read then, however long anyt
 
 import asyncio
 import contextlib
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -37,6 +38,12 @@ class Score:
     tape: RunTape
     at: int = 0
     differences: list[Difference] = field(default_factory=list[Difference])
+    _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
+
+    def __post_init__(self) -> None:
+        for at, event in enumerate(self.tape.events):
+            if event.kind is not EventKind.LEASE_TAKEN:
+                self._places.setdefault((event.task, event.attempt), []).append(at)
 
     @property
     def next(self) -> Event | None:
@@ -51,11 +58,10 @@ class Score:
         return events[min(self.at, len(events) - 1)].at if events else ""
 
     def after(self, actor: Actor) -> Event | None:
-        """Return an attempt's next event."""
-        for event in self.tape.events[self.at :]:
-            if (event.task, event.attempt) == actor and event.kind is not EventKind.LEASE_TAKEN:
-                return event
-        return None
+        """Return an attempt's next event: what it does next, whatever others do before."""
+        own = self._places.get(actor, ())
+        at = bisect_left(own, self.at)
+        return self.tape.events[own[at]] if at < len(own) else None
 
     def differ(self, where: str, what: str) -> None:
         """Note a difference."""
@@ -92,18 +98,18 @@ class StageClock:
 
     def monotonic(self) -> float:
         """Return the seconds since an attempt began: none while it works, all that it took when it has answered."""
-        actor, event = ACTOR.get(), self._score.next
-        if actor is None or event is None or (event.task, event.attempt) != actor:
+        actor = ACTOR.get()
+        if actor is None or actor not in self._asked:
+            self._asked |= {actor} if actor else set()
             return 0.0
-        if actor not in self._asked:
-            self._asked.add(actor)
+        event = self._score.after(actor)  # who only computes and reads may be ahead of the others
+        if event is None:
             return 0.0
-        if event.kind is EventKind.BREAKER_TRIPPED and event.data.get("kind") == "wall_clock":
-            left = event.data.get("secondsLeft")
-            minutes = self._minutes(actor[0])
-            return minutes * 60 - (left if isinstance(left, int | float) else 0.0)
+        left = event.data.get("secondsLeft") if event.kind is EventKind.BREAKER_TRIPPED else None
+        if isinstance(left, int | float):
+            return self._minutes(event.task) * 60 - left
         if event.kind in _ANSWERS:
-            facts = self._score.tape.attempts.get(actor)
+            facts = self._score.tape.attempts.get((event.task, event.attempt))
             return (facts.seconds or 0.0) if facts else 0.0
         return 0.0
 

@@ -10,7 +10,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Task
-from mimir.domain.speaker import SPEAKER, Speaker
+from mimir.domain.speaker import SPEAKER, Speaker, on_behalf
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
@@ -85,6 +85,7 @@ async def _gate(
     crew: Crew, checks: Checks, tasks: Sequence[Row], order: Sequence[str], tree: str
 ) -> Passage:
     async def run_check(task: Task, check: Check, tree: str, answer: str) -> Sequence[CheckRun]:
+        on_behalf(task.id)
         return await checks.on_tree(task, check, tree, answer, phase="gate")
 
     trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}

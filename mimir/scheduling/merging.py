@@ -12,6 +12,7 @@ from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.plan import Check, Task
+from mimir.domain.speaker import on_behalf
 from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body, verdict_body
@@ -71,6 +72,7 @@ class Merging:
     async def _run_check(
         self, task: Task, check: Check, tree: str, answer: str
     ) -> Sequence[CheckRun]:
+        on_behalf(task.id)
         return await self._desk.checks.on_tree(task, check, tree, answer, phase="merged")
 
     async def _judge(self, tree: str, both: Sequence[str]) -> Judgement | Cause:
