@@ -14,6 +14,7 @@ from mimir.domain.attempt import Cause, Status
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
+from mimir.domain.graph import TaskGraph
 from mimir.domain.lane import Outcome
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
@@ -51,6 +52,10 @@ class RunFacts:
     """By (kind, role): `worker` and `qc`."""
     background: Background
     """What the PM had and no attempt may see; for the receipts."""
+    tasks: Mapping[str, Task]
+    """The plan's tasks by id: made once, a plan may have thousands."""
+    graph: TaskGraph
+    """Of the plan."""
     learned: Mapping[str, float]
     """Worker role → minutes that its tasks took in finished runs, as known when the run was made."""
     attempt_tokens: int = 1_000_000

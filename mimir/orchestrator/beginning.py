@@ -122,6 +122,8 @@ async def facts(parts: Parts, run: str) -> RunFacts:
         base_tree=fields.text(row, "baseTree"),
         preambles=preambles,
         background=Background.of(plan, given),
+        tasks={task.id: task for task in plan.tasks},
+        graph=TaskGraph.from_plan(plan),
         learned=cast("Mapping[str, float]", fields.mapping(row, "learnedJson")),
         attempt_tokens=parts.attempt_tokens,
     )

@@ -94,7 +94,7 @@ class Move:
 
     def _trace_reviewer(self, ops: Ops, attempt: str) -> None:
         facts = self._crew.facts
-        role = facts.plan.task(self._claim.task).reviewer
+        role = facts.tasks[self._claim.task].reviewer
         used = facts.preambles["qc", role]
         traces.used_preamble(ops, attempt, facts.project, "qc", role, used.hash)
 

@@ -17,6 +17,7 @@ from mimir.agents.views.inputs import (
     Related,
     WorkerInput,
 )
+from mimir.agents.views.qc import MOST_RELATED
 from mimir.attempts.desk import RoleChoice, RunFacts, Start
 from mimir.attempts.record import OUTCOMES
 from mimir.attempts.stored import Stored
@@ -24,7 +25,7 @@ from mimir.domain.attempt import Status
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
-from mimir.domain.plan import Plan, Task
+from mimir.domain.plan import Task
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.rows import tried
 from mimir.store import claims, fields, runs, traces
@@ -180,7 +181,7 @@ class Preparer:
             claims.check_fence(ops, run, claim.task, claim.fence)
             name = attempt_id(run, claim.task, claim.attempt)
             ops.patch("Attempt", name, values)
-            role = facts.plan.task(claim.task).worker_role
+            role = facts.tasks[claim.task].worker_role
             traces.used_preamble(ops, name, facts.project, "worker", role, start.preamble_hash)
             ops.patch(
                 "Task",
@@ -211,13 +212,18 @@ def _around(
     own = tried(reads, facts.id, task.id)
     answers = [_dependency(facts, row).artifact for row in rows if row]
     answers += [answer_id(task.id, fields.whole(row, "attemptNumber")) for row in own]
-    near = [_related(reads, facts, one) for one in _near(facts.plan, task.id)]
-    return tuple(answers), tuple(near)
+    near = _near(facts.graph, task.id)
+    shown = [_related(reads, facts, one) for one in near[:MOST_RELATED]]
+    # Those beyond are told by their number alone.
+    rest = [
+        Related(id=i, title="", status="", distance=d, relation=r)
+        for i, d, r in near[MOST_RELATED:]
+    ]
+    return tuple(answers), (*shown, *rest)
 
 
-def _near(plan: Plan, task: str) -> list[tuple[str, int, Relation]]:
-    """Return the tasks within two edges: (task, distance, relation), dependencies first."""
-    graph = TaskGraph.from_plan(plan)
+def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
+    """Return the tasks within two edges: (task, distance, relation), as QC is shown them: the nearest first."""
     found: dict[str, tuple[str, int, Relation]] = {}
     steps: tuple[tuple[Relation, Step], ...] = (
         ("needs", graph.dependencies),
@@ -229,7 +235,7 @@ def _near(plan: Plan, task: str) -> list[tuple[str, int, Relation]]:
         for distance, ids in ((1, first), (2, second)):
             for id in ids:
                 found.setdefault(id, (id, distance, relation))
-    return list(found.values())
+    return sorted(found.values(), key=lambda one: (one[1], one[2], one[0]))
 
 
 def _related(reads: Reads, facts: RunFacts, near: tuple[str, int, Relation]) -> Related:

@@ -102,7 +102,7 @@ class Pursuit:
             return reads.get("Attempt", name), proof.records(reads, name)
 
         row, records = await self._crew.store.read(look)
-        task = self._crew.facts.plan.task(claim.task)
+        task = self._crew.facts.tasks[claim.task]
         return Held(claim=claim, task=task, row=claim.row, attempt_row=row or {}, records=records)
 
     async def _desk(self, held: Held) -> Desk:

@@ -10,13 +10,17 @@ from mimir.domain.plan import Plan, Task
 from mimir.scheduling.gate import Accepted
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Reads, Row
-from mimir.store.schema import Label
+from mimir.store.schema import Edge, Label
 
 
 def tried(reads: Reads, run: str, task: str | None = None) -> list[Row]:
     """Return the attempts of a run, or of one of its tasks, by task and number."""
-    where = {"runId": run} if task is None else {"runId": run, "taskId": task}
-    return reads.find(Label.ATTEMPT, where, order=("taskId", "seq"))
+    if task is None:
+        return reads.find(Label.ATTEMPT, {"runId": run}, order=("taskId", "seq"))
+    # Along the edges: a search by task would look at every attempt of the run.
+    names = reads.neighbours(task_id(run, task), [Edge.HAS_ATTEMPT], "out")
+    found = [row for name in names if (row := reads.get(Label.ATTEMPT, name))]
+    return sorted(found, key=lambda row: fields.whole(row, "seq"))
 
 
 def whole_answer(reads: Reads, task: Row) -> str:
