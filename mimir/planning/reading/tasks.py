@@ -37,7 +37,7 @@ class Given:
 
     def of(self, key: Key) -> list[Raw]:
         """Return the fields of one kind, in order."""
-        return [raw for raw in self.raws if raw.key == key]
+        return [raw for raw in self.raws if raw.found.field.key == key]
 
 
 def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
