@@ -67,6 +67,19 @@ def open_store(
     return SqliteStore(path, clock)
 
 
+async def try_out(settings: Settings) -> None:
+    """Find out at once whether the store's server lets us in; a file is not looked at.
+
+    Raises:
+        UnavailableError: The server is not there, or too old.
+        ConfigurationError: It refuses the user, the password or the database.
+    """
+    if is_address(settings.store):
+        from mimir.store.cypher import server
+
+        await server.try_out(_address(settings))
+
+
 def links(settings: Settings) -> Link | None:
     """Return what makes links to the store's nodes; None: it has no page that shows them."""
     if not is_address(settings.store):

@@ -105,6 +105,10 @@ class Session:
         given = {name: self.project / path for name, path in tapes.items() if path is not None}
         async with AsyncExitStack() as stack:
             with self.waiting("Opening the project", loaded):
+                if loaded.settings.store:
+                    from mimir import storeroom
+
+                    await storeroom.try_out(loaded.settings)  # the rest takes a second to load
                 mimir = await stack.enter_async_context(
                     app().open(self.project, loaded, create=create, say=self.console.note, **given)
                 )

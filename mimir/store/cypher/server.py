@@ -138,6 +138,29 @@ async def reach(address: Address) -> None:
         raise unreachable(address.shown, why)
 
 
+async def try_out(address: Address) -> None:
+    """Log in and look, and change nothing: what is wrong is told before anything heavy is loaded.
+
+    Raises:
+        UnavailableError: The server is not there, or too old.
+        ConfigurationError: It refuses the user, the password or the database.
+    """
+    await reach(address)
+    driver = connect(address, connections=1, retry_seconds=0)
+
+    def look() -> None:
+        try:
+            with driver.session(database=address.database or None) as session:
+                agent, _ = session.execute_read(_look)
+        except (DriverError, Neo4jError, OSError) as error:
+            raise problem(error, address.shown) from error
+        finally:
+            driver.close()
+        _must_be_new_enough(agent, address)
+
+    await asyncio.to_thread(look)
+
+
 def connect(address: Address, *, connections: int, retry_seconds: float) -> Driver:
     """Make the driver; it opens connections when they are needed.
 

@@ -1,0 +1,263 @@
+"""The command line with a real Neo4j server: killed, lost for a while, lost for good, and moved from store to store.
+
+The truth is counted outside the engine: by the model's own log of requests.
+"""
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from mimir.cli.main import run
+from mimir.planning.render import render
+from tests.support.bolt_stub import BoltStub
+from tests.support.fake_app import Said
+from tests.support.journey import REST, plan, step, wrote
+from tests.support.kills import MIMIR, PATIENCE_SECONDS, Place, environment, repeated
+from tests.support.neo4j_servers import address_of, store_uri
+from tests.support.play_server import PlayServer
+from tests.support.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.neo4j
+
+TASKS = plan(step("a"), step("b", "a"), step("c", "a"))
+EXECUTE = ("execute", "plan.md", "--yes", "--workers", "2", "--apply", "never")
+FILES = {name: f"{name[0]}\n" for name in ("a.txt", "b.txt", "c.txt")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Somebody who works in a project: what is served runs in a process of its own, whatever looks is called in this one."""
+
+    place: Place
+    called: Callable[..., Said]
+
+    def at(self, store: str, **more: str) -> "Person":
+        """Return the same person with another store; empty: the project's own file."""
+        env = {k: v for k, v in self.place.env.items() if k != "MIMIR_STORE"} | more
+        named = {"MIMIR_STORE": store} if store else {}
+        return replace(self, place=replace(self.place, env=env | named))
+
+    def run(self, *words: str) -> Said:
+        """Run a command to its end."""
+        return self.called(self.place, *words)
+
+    def status(self) -> Mapping[str, object]:
+        """Return `mimir status --json`."""
+        said = self.run("status", "--json")
+        assert said.code == 0, said.err
+        return said.shape
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "requests.jsonl"
+
+
+@pytest.fixture
+def person(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Person]:
+    """A project with a plan and a model; its runs are in Neo4j unless said otherwise."""
+
+    def called(place: Place, *words: str) -> Said:
+        with monkeypatch.context() as patch:
+            patch.chdir(place.project)
+            patch.delenv("MIMIR_STORE", raising=False)
+            for name, value in place.env.items():
+                patch.setenv(name, value)
+            code = run(words)
+        said = capsys.readouterr()
+        return Said(code=code, out=said.out, err=said.err)
+
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "plan.md").write_text(render(TASKS), encoding="utf-8")
+    with PlayServer({"parts": [*map(wrote, "abc"), *REST]}, log=log) as server:
+        env = environment(server.url, tmp_path)
+        yield Person(place=Place(project=project, env=env), called=called).at(store_uri(tmp_path))
+
+
+@pytest.fixture
+def lossy(person: Person, tmp_path: Path) -> Iterator[tuple[TcpProxy, Person]]:
+    """The same person behind a proxy that can lose the server."""
+    address = address_of(tmp_path)
+    made = TcpProxy(address.host, address.port)
+    made.start()
+    behind = store_uri(tmp_path).replace(f"{address.host}:{address.port}", f"127.0.0.1:{made.port}")
+    yield made, person.at(behind)
+    made.stop()
+
+
+class Working:
+    """A process that serves a run; what it says can be waited for."""
+
+    def __init__(self, place: Place, *words: str) -> None:
+        self._process = subprocess.Popen(
+            [*MIMIR, *words, "--json"],
+            cwd=place.project,
+            env=dict(place.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.events: list[dict[str, object]] = []
+        self.said: SimpleQueue[str] = SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def until_event(self, name: str) -> None:
+        """Read its events until one of this name comes."""
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self.events.append(json.loads(line))
+            if self.events[-1]["event"] == name:
+                return
+        raise AssertionError(f"no {name}: {self.events[-1:]}")
+
+    def until_said(self, words: str) -> str:
+        """Wait until it says this on the standard error."""
+        while words not in (line := self.said.get(timeout=PATIENCE_SECONDS)):
+            pass
+        return line
+
+    def end(self) -> int:
+        """Wait for its end; its exit code."""
+        assert self._process.stdout
+        self.events += map(json.loads, self._process.stdout)
+        code = self._process.wait(PATIENCE_SECONDS)
+        self._process.stdout.close()
+        return code
+
+    def _listen(self) -> None:
+        assert self._process.stderr
+        with self._process.stderr as err:
+            for line in err:
+                self.said.put(line)
+
+
+def assert_done(person: Person, log: Path, *, in_flight: int) -> str:
+    """All is completed, once, and verified; the run."""
+    status = person.status()
+    assert status["outcome"] == "completed"
+    assert [task["attempts"] for task in status["tasks"]] == [1, 1, 1]
+    run = str(status["run"])
+    made = person.place.result(run)
+    assert {name: made[name] for name in FILES} == FILES
+    verified = person.run("verify")
+    assert verified.code == 0, verified.out
+    assert repeated(log) <= in_flight
+    return run
+
+
+def test_killed_process_is_shown_as_paused_and_resumed(person: Person, log: Path):
+    assert person.place.killed_after(12, *EXECUTE)
+
+    assert person.status()["status"] == "paused"
+    resumed = person.run("resume")
+
+    assert resumed.code == 0, resumed.err
+    run = assert_done(person, log, in_flight=2)
+    assert f"- Run: `{run}` ([in Neo4j Browser](<http://" in person.run("report").out
+
+
+def test_lost_server_is_waited_for_and_nothing_is_done_twice(
+    lossy: tuple[TcpProxy, Person], log: Path
+):
+    server, person = lossy
+    work = Working(person.place, *EXECUTE)
+    work.until_event("TaskCompleted")
+
+    server.stop()
+    work.until_said("does not answer; waiting for it, 5 minutes at most")
+    server.start()
+
+    work.until_said("is back")
+    assert work.end() == 0
+    assert work.events[-1]["outcome"] == "completed"
+    assert_done(person, log, in_flight=0)
+
+
+def test_server_that_stays_lost_ends_the_process_with_75_and_resume_goes_on(
+    lossy: tuple[TcpProxy, Person], log: Path
+):
+    server, person = lossy
+    hasty = person.at(person.place.env["MIMIR_STORE"], MIMIR_NEO4J_PATIENCE_SECONDS="0.2")
+    work = Working(hasty.place, *EXECUTE)
+    work.until_event("TaskCompleted")
+
+    server.stop()
+    code = work.end()
+
+    assert code == 75
+    work.until_said("was lost")
+    gone = person.run("resume")
+    assert gone.code == 69
+    assert [line.split(":")[0] for line in gone.err.splitlines()] == ["error", "why", "next"]
+    server.start()
+    assert person.status()["status"] == "paused"
+    resumed = person.run("resume")
+    assert resumed.code == 0, resumed.err
+    assert_done(person, log, in_flight=2)
+
+
+def test_run_begun_in_one_store_ends_in_the_other_and_comes_back_the_same(
+    person: Person, log: Path
+):
+    server, here = person.place.env["MIMIR_STORE"], person.at("")
+    assert here.place.killed_after(12, *EXECUTE)
+
+    moved = here.run("migrate", ".mimir/mimir.db", server)
+
+    assert moved.code == 0, moved.err
+    assert person.status()["status"] == "paused"
+    resumed = person.run("resume")
+    assert resumed.code == 0, resumed.err
+    assert_done(person, log, in_flight=2)
+    # What went on in the server is not put over what stands here; into a fresh file it goes.
+    back = here.run("migrate", server, ".mimir/mimir.db")
+    assert (back.code, "differs" in back.err) == (69, True)
+    fresh = here.run("migrate", server, "back.db", "--json")
+    assert (fresh.code, fresh.shape["known"]) == (0, [])
+    filed = here.at("back.db")
+    assert_done(filed, log, in_flight=2)
+    exports = [sorted(one.run("export").out.splitlines()) for one in (person, filed)]
+    assert len(exports[0]) > 50
+    assert exports[0] == exports[1]
+
+
+@pytest.mark.parametrize(
+    ("uri", "code", "says"),
+    [
+        ("bolt://anna:geheim@127.0.0.1:1", 69, "127.0.0.1:1"),
+        ("bolt://anna:geheim@no.such.host.invalid:7687", 69, "no.such.host.invalid"),
+        ("neo4j://", 78, "it names no host"),
+        ("mysql://anna:geheim@db", 78, "no store of the kind mysql://"),
+        ("WRONG_PASSWORD", 78, "refuses this user or password"),
+        ("WRONG_DATABASE", 78, "has no such database"),
+    ],
+)
+def test_wrong_store_is_told_in_three_lines(person: Person, tmp_path: Path, uri, code, says):
+    address = address_of(tmp_path)
+    where = f"{address.host}:{address.port}"
+    who = f"{address.user}:{address.password}@" if address.user else ""
+    refuses = BoltStub(refuse={"logon": "Neo.ClientError.Security.Unauthorized"})
+    uri = {
+        "WRONG_PASSWORD": f"bolt://anna:geheim@127.0.0.1:{refuses.port}",
+        "WRONG_DATABASE": f"bolt://{who}{where}/nobodys",
+    }.get(uri, uri)
+
+    said = person.at(uri).run("execute", "plan.md", "--yes")
+    refuses.close()
+
+    assert (said.code, said.out) == (code, "plan.md: 3 tasks\n")
+    lines = said.err.splitlines()
+    assert lines[0].startswith("error: ")
+    assert len(lines) <= 3
+    assert says in said.err
+    assert "geheim" not in said.err
