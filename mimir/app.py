@@ -128,7 +128,7 @@ async def open(
     endpoints = (
         ReplayedModels(tape, name, on_drift=partial(tell_drift, store))
         if tape
-        else _endpoints(settings, clock)
+        else _endpoints(settings, clock, redact.values)
     )
     owners.live(owner)
     clean = False
@@ -380,7 +380,7 @@ async def _parts(
     )
 
 
-def _endpoints(settings: Settings, clock: SystemClock) -> Endpoints:
+def _endpoints(settings: Settings, clock: SystemClock, veil: Callable[[str], str]) -> Endpoints:
     llm = settings.llm
     return Endpoints(
         llm.model,
@@ -395,6 +395,7 @@ def _endpoints(settings: Settings, clock: SystemClock) -> Endpoints:
         policy=RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds),
         clock=clock,
         chance=random.Random(),
+        veil=veil,
     )
 
 

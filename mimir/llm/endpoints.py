@@ -16,6 +16,7 @@ from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.limits import LimitedModel, Limits
 from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.retrying import Chance, RetryingModel, RetryPolicy
+from mimir.llm.veiled import Veil, VeiledModel
 
 PLAY = "play:"
 OVER_HTTP = "mimir.llm.chat.endpoint"
@@ -34,6 +35,7 @@ class Endpoints:
         policy: RetryPolicy,
         clock: Clock,
         chance: Chance,
+        veil: Veil = str,
     ) -> None:
         """Open nothing yet.
 
@@ -44,6 +46,7 @@ class Endpoints:
             policy: Of retries.
             clock: For waiting.
             chance: For the spread of waits.
+            veil: Takes known secrets out of what models say.
         """
         self._default = default
         self._config = config
@@ -51,6 +54,7 @@ class Endpoints:
         self._policy = policy
         self._clock = clock
         self._chance = chance
+        self._veil = veil
         self._open: dict[str, Endpoint] = {}
         self._limits_of: dict[str, Limits] = {}
         self._notices: list[str] = []
@@ -66,9 +70,10 @@ class Endpoints:
         inner = self._endpoint(name).for_lane(lane)
         limits = self._limits_of.setdefault(_key(name), self._limits.like())
         limited = LimitedModel(_Named(inner, split_provider(name)[1]), limits)
-        return RetryingModel(
+        retrying = RetryingModel(
             limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
         )
+        return VeiledModel(retrying, self._veil)
 
     def notices(self) -> list[str]:
         """Return what was learned of endpoints since the last call; each once."""

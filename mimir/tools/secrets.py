@@ -90,11 +90,23 @@ class Redactor:
                 break
         return text
 
-    def _once(self, text: str) -> str:
+    def values(self, text: str) -> str:
+        """Return `text` without the known values alone: what merely looks like a key may be what an agent is to write."""
+        for _ in range(MAX_ROUNDS):
+            before = text
+            text = self._beside_marks(before)
+            if text == before:
+                break
+        return text
+
+    def _beside_marks(self, text: str) -> str:
         # A mark is no text: a known value "password" would be found in `[redacted:password]`, again and again.
         parts = _MARKS.split(text)
         parts[::2] = map(self._without_known, parts[::2])
-        text = "".join(parts)
+        return "".join(parts)
+
+    def _once(self, text: str) -> str:
+        text = self._beside_marks(text)
         lowered = text.lower()
         for kind, words, pattern in _COMPILED:
             if any(word in lowered for word in words):

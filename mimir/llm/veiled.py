@@ -1,0 +1,32 @@
+"""A model whose words hold no secret that is known: replaced before anybody sees them, so that what is kept of them is what was heard.
+
+It stands below the journal. A resumed conversation is made of the same words as the first one, and so are the hashes of its requests.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mimir.domain.message import Answer, ModelRequest
+from mimir.llm.protocol import ChatModel
+
+Veil = Callable[[str], str]
+"""Returns a text without the known secrets; JSON text stays JSON text."""
+
+
+class VeiledModel:
+    """A `ChatModel` that repeats no secret."""
+
+    def __init__(self, inner: ChatModel, veil: Veil) -> None:
+        self._inner = inner
+        self._veil = veil
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Ask; an endpoint that echoes a key, or a model that was told one, does not carry it further."""
+        answer = await self._inner.ask(request)
+        message = answer.message
+        calls = tuple(
+            replace(call, name=self._veil(call.name), arguments=self._veil(call.arguments))
+            for call in message.calls
+        )
+        said = replace(message, text=self._veil(message.text), calls=calls)
+        return replace(answer, message=said, model=self._veil(answer.model))
