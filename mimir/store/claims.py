@@ -14,14 +14,11 @@ from mimir.domain.attempt import TERMINAL, Cause, Mover, RunStatus, Status, guar
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.errors import LeaseLost, StoreError
-from mimir.store import fields, runs
+from mimir.store import choosing, fields, runs
 from mimir.store.protocol import Ops, Reads, Row, Value, Where
 from mimir.store.schema import Edge, Label
 
-MOST_DEATHS = 3
-"""Deaths in a row, none with a gained outcome, after which a task is given up."""
-
-_FREE, _HELD = "free", "held"
+_FREE, _HELD = choosing.FREE, choosing.HELD
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
 _NEW_ATTEMPT = (Status.PENDING, Status.PREPARING_RETRY)
 
@@ -38,6 +35,8 @@ class Claim:
     attempt: int
     fresh: bool
     """True: a new attempt began. False: one is resumed at the phase in which its holder left it."""
+    suspect: bool = False
+    """True: its next death would be its last."""
     died: bool = False
     """True: its holders died too often without gaining an outcome; the caller fails it with `worker_died`."""
 
@@ -50,8 +49,11 @@ def claim(
     lease_seconds: float,
     limit: int = 1,
     dead: Collection[str] = (),
+    has_suspect: bool = False,
 ) -> list[Claim]:
     """Choose and take tasks in one transaction: highest priority first, then by id.
+
+    Of the tasks that one more death would end, an owner has one at a time.
 
     Nothing is compared and set: who writes has the store's lock, so what is chosen is still free when it is taken. The questions
     to the store are the same few, however many tasks are taken.
@@ -63,11 +65,12 @@ def claim(
         lease_seconds: How long the lease lasts unless it is renewed.
         limit: How many at most.
         dead: Owners that are known to be gone; their leases count as ended.
+        has_suspect: True: the owner works on a task that one more death would end; it gets no second one.
     """
     known = ops.get(Label.RUN, run) or {}
     if known.get("status") != RunStatus.RUNNING.value:
         return []
-    chosen = _candidates(ops, run, limit, frozenset(dead))
+    chosen = choosing.candidates(ops, run, limit, frozenset(dead), has_suspect=has_suspect)
     if not chosen:
         _note_empty(ops, run)
         return []
@@ -85,9 +88,11 @@ def _note_empty(ops: Ops, run: str) -> None:
     ops.patch(Label.RUN, run, {"claimsEmpty": fields.whole(row, "claimsEmpty") + 1})
 
 
-def is_work_there(reads: Reads, run: str, dead: Collection[str] = ()) -> bool:
+def is_work_there(
+    reads: Reads, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
+) -> bool:
     """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
-    return bool(_candidates(reads, run, 1, frozenset(dead)))
+    return bool(choosing.candidates(reads, run, 1, frozenset(dead), has_suspect=has_suspect))
 
 
 def heartbeat(
@@ -247,21 +252,6 @@ def cancel(ops: Ops, run: str) -> list[str]:
     return [fields.text(row, "taskId") for row in rows]
 
 
-def _candidates(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
-    """Return what may be claimed now: what nobody holds, and what a dead or late holder left."""
-    order = ("-priority", "id")
-    free = reads.find(Label.TASK, {"runId": run, "claimState": _FREE}, order=order, limit=limit)
-    # No more are held than there are agents at work: all are looked at, in one question.
-    held = reads.find(Label.TASK, {"runId": run, "claimState": _HELD})
-    left = [row for row in held if _is_left(row, reads.now(), dead)]
-    ranked = sorted([*free, *left], key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
-    return ranked[:limit]
-
-
-def _is_left(row: Row, now: str, dead: frozenset[str]) -> bool:
-    return fields.text(row, "expiresAt") <= now or fields.text(row, "lockedBy") in dead
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grant:
     """What taking a task changes."""
@@ -285,7 +275,7 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
         "claimState": _HELD,
         "version": fields.whole(row, "version") + 1,
         **(_attempt_began(at, number, now) if fresh else {}),
-        **_death(row),
+        **choosing.death(row),
     }
     data: dict[str, object] = {"owner": owner, "fence": fence}
     if fresh:
@@ -297,7 +287,8 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
         fence=fence,
         attempt=number,
         fresh=fresh,
-        died=fields.whole({**row, **changed}, "deaths") >= MOST_DEATHS,
+        suspect=choosing.is_suspect({**row, **changed}),
+        died=fields.whole({**row, **changed}, "deaths") >= choosing.MOST_DEATHS,
     )
     event = runs.NewEvent(kind=kind, task=task, attempt=number, data=data)
     return _Grant(claim=claim, changed=changed, event=event)
@@ -334,18 +325,6 @@ def _make_attempts(ops: Ops, run: str, begun: Sequence[Claim]) -> None:
             (str(claim.row["id"]), str(row["id"])) for claim, row in zip(begun, rows, strict=True)
         ]
         ops.link(Edge.HAS_ATTEMPT, pairs)
-
-
-def _death(row: Row) -> Row:
-    """Count a death if the task had a holder: it counts against the task only if no outcome was gained since the last one."""
-    if not fields.text(row, "lockedBy"):
-        return {}
-    outcomes = fields.whole(row, "outcomes")
-    gained = outcomes > fields.whole(row, "outcomesAtDeath")
-    return {
-        "outcomesAtDeath": outcomes,
-        "deaths": 0 if gained else fields.whole(row, "deaths") + 1,
-    }
 
 
 def _lease_after(to: Status) -> Row:

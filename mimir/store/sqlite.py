@@ -137,9 +137,7 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            return file.connect(
-                self._path, wait_seconds=self._wait_seconds, durable=self._durable
-            )
+            return file.connect(self._path, wait_seconds=self._wait_seconds, durable=self._durable)
         except sqlite3.Error as error:
             raise file.problem(error, self._path) from error
 

@@ -133,7 +133,9 @@ class AgentPool:
         if idle <= 0:
             return
         run, dead = crew.facts.id, frozenset(crew.owners.dead())
-        if not await crew.store.read(partial(claims.is_work_there, run=run, dead=dead)):
+        suspect = any(worker.claim.suspect for worker in self._held)
+        look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=suspect)
+        if not await crew.store.read(look):
             return
         take = partial(
             claims.claim,
@@ -142,12 +144,14 @@ class AgentPool:
             lease_seconds=crew.lease_seconds,
             limit=idle,
             dead=dead,
+            has_suspect=suspect,
         )
         taken = await crew.leases.write(take)
         self._tries += 1
         self._empty += not taken
         self._claimed += len(taken)
         self._count()
+        self.lose([claim.task for claim in taken])  # an own lease that ended before it was renewed
         for claim in taken:
             worker = Worker(crew, self._see_through, self._halt, claim)
             self._held[worker] = asyncio.ensure_future(self._work(worker))

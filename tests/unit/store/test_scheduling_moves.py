@@ -46,6 +46,33 @@ async def test_given_back_lease_is_no_death(store):
         await store.write(lambda ops, f=held.fence: claims.give_back(ops, "r1", "a", f))
 
 
+async def twice_dead(store, *tasks):
+    """Start a run whose tasks have lost two holders, w1 and w2, without gaining anything."""
+    await start(store, *tasks)
+    await claim(store, "w1", limit=9)
+    assert len(await claim(store, "w2", limit=9, dead=("w1",))) == len(tasks)
+
+
+async def test_tasks_that_one_more_death_would_end_are_taken_one_at_a_time(store):
+    await twice_dead(store, task("a"), task("b"))
+
+    (held,) = await claim(store, "w3", limit=9, dead=("w2",))
+    assert (held.task, held.suspect) == ("a", True)
+    more = {"limit": 9, "dead": ("w2",), "has_suspect": True}
+    assert await claim(store, "w3", **more) == [], "b waits until a has come to rest"
+    assert [c.task for c in await claim(store, "w4", limit=9, dead=("w2",))] == ["b"]
+
+
+async def test_innocent_task_is_not_given_up_with_the_guilty_one_that_died_beside_it(store):
+    await twice_dead(store, task("guilty"), task("innocent"))
+    (held,) = await claim(store, "w3", limit=9, dead=("w2",))
+    assert held.task == "guilty"
+
+    last = await claim(store, "w4", limit=9, dead=("w3", "w2"))
+
+    assert {c.task: c.died for c in last} == {"guilty": True, "innocent": False}
+
+
 async def test_outcome_is_gained_only_under_the_fence(store):
     await start(store, task("a"))
     (held,) = await claim(store)

@@ -1,0 +1,76 @@
+"""Which tasks may be claimed now: what nobody holds, and what a dead or late holder left; and what a death counts."""
+
+from collections.abc import Sequence
+
+from mimir.store import fields
+from mimir.store.protocol import Reads, Row, Where
+from mimir.store.schema import Label
+
+FREE, HELD = "free", "held"
+MOST_DEATHS = 3
+"""Deaths in a row, none with a gained outcome, after which a task is given up."""
+_SPARE = 8
+"""More tasks than wanted are looked at: some may be kept back."""
+
+
+def candidates(
+    reads: Reads, run: str, limit: int, dead: frozenset[str], *, has_suspect: bool = False
+) -> list[Row]:
+    """Return what may be claimed, highest priority first, then by id.
+
+    Args:
+        reads: The transaction.
+        run: Whose tasks.
+        limit: How many at most.
+        dead: Owners that are known to be gone; their leases count as ended.
+        has_suspect: True: who asks works on a task that one more death would end.
+    """
+    held: Where = {"runId": run, "claimState": HELD}
+    kinds: list[Where] = [
+        {"runId": run, "claimState": FREE},
+        {**held, "expiresAt": ("<=", reads.now())},
+    ]
+    if dead:
+        kinds.append({**held, "lockedBy": ("in", sorted(dead))})
+    found = {
+        str(row["id"]): row
+        for kind in kinds
+        for row in reads.find(Label.TASK, kind, order=("-priority", "id"), limit=limit + _SPARE)
+    }
+    ranked = sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
+    return _one_suspect(ranked, is_held=has_suspect)[:limit]
+
+
+def death(row: Row) -> Row:
+    """Count a death if a task that is claimed had a holder: it counts against the task only if no outcome was gained since the last one."""
+    if not fields.text(row, "lockedBy"):
+        return {}
+    outcomes = fields.whole(row, "outcomes")
+    gained = outcomes > fields.whole(row, "outcomesAtDeath")
+    return {
+        "outcomesAtDeath": outcomes,
+        "deaths": 0 if gained else fields.whole(row, "deaths") + 1,
+    }
+
+
+def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
+    """Leave out all but one of the tasks that one more death would end: an innocent one is not to be given up with the guilty.
+
+    Args:
+        ranked: What may be claimed.
+        is_held: True: the claimer works on one already.
+    """
+    kept: list[Row] = []
+    for row in ranked:
+        after = {**row, **death(row)}
+        suspect = is_suspect(after) and fields.whole(after, "deaths") < MOST_DEATHS
+        if not (suspect and is_held):
+            kept.append(row)
+        is_held = is_held or suspect
+    return kept
+
+
+def is_suspect(row: Row) -> bool:
+    """Tell whether a task's next death would be its last: nothing was gained since the one before."""
+    gained = fields.whole(row, "outcomes") > fields.whole(row, "outcomesAtDeath")
+    return fields.whole(row, "deaths") >= MOST_DEATHS - 1 and not gained
