@@ -12,6 +12,7 @@ from mimir.bench import figures, machine
 from mimir.bench.engine import benchmark as engine
 from mimir.bench.faults import benchmark as faults
 from mimir.bench.faults import tables as faults_tables
+from mimir.bench.multi import benchmark as multi
 from mimir.bench.result import Result, differences, document
 from mimir.bench.schedule import benchmark as schedule
 from mimir.bench.size import Size
@@ -76,11 +77,16 @@ async def _engine(order: Order, say: Say, keep: Keep) -> Result:
     return await engine.run(order.size, say=say, keep=keep)
 
 
+async def _multi(order: Order, say: Say, keep: Keep) -> Result:
+    return await multi.run(order.size, say=say, keep=keep)
+
+
 async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
     return await schedule.run(order.size, say=say, keep=keep)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
+    multi.NAME: Benchmark(run=_multi, lines=multi.lines),
     schedule.NAME: Benchmark(
         run=_schedule, lines=partial(figures.lines, title=schedule.TITLE, goals=schedule.GOALS)
     ),
