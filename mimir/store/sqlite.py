@@ -6,10 +6,10 @@ serves all callers of that moment, and a job that fails takes nobody with it. Re
 
 import asyncio
 import contextlib
-import math
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +27,8 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.008
+"""Seconds between two tries for the write lock."""
 
 _ENDS_ALL = frozenset(
     {
@@ -82,7 +84,7 @@ class SqliteStore:
         self._identity = (0, 0)
         self._durable = durable
         self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
-        self._tries = max(1, math.ceil(patience_seconds / file.PATIENCE_SECONDS))
+        self._patience = patience_seconds
 
     @property
     def uri(self) -> str:
@@ -160,6 +162,8 @@ class SqliteStore:
 
     def _serve(self, connection: sqlite3.Connection) -> None:
         """Write batch after batch until the store is closed."""
+        # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
+        connection.execute("PRAGMA busy_timeout = 0")
         going = True
         while going:
             batch, going = self._next_batch()
@@ -203,15 +207,18 @@ class SqliteStore:
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Take the write lock, waiting for other processes."""
         self._still_there()
-        for tries_left in reversed(range(self._tries)):
+        waited, pause = 0.0, _FIRST_PAUSE
+        while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or not tries_left:
+                if not busy or waited >= self._patience:
                     raise
             else:
                 return
+            time.sleep(pause)
+            waited, pause = waited + pause, min(2 * pause, _LONGEST_PAUSE)
 
     def _still_there(self) -> None:
         """Refuse to write into a file that was removed: it would be gone with this process."""
