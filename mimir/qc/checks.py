@@ -185,6 +185,10 @@ class Checks:
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
         after = _named_right(after, work.task)
         notes = list(_notes(parts))
+        disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
+        if disarmed:
+            check = replace(check, kind="flip")
+            notes.append(_DISARMED)
         if after.green and before.green == (kind_of(check, before) == "hold"):
             kept = await self._as_it_was(check, parts, work, after_tree, before)
             if kept is not None and not kept.green:
@@ -195,7 +199,7 @@ class Checks:
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
-        return rule(
+        outcome = rule(
             check,
             before,
             after,
@@ -203,6 +207,7 @@ class Checks:
             self_authored=bool(parts.tests),
             notes=tuple(notes),
         )
+        return replace(outcome, inferred=True) if disarmed else outcome
 
     def _parts(self, found: Apparatus, work: _Deliverable) -> _Parts:
         """Sort the changed paths by what they are to this check."""
@@ -232,6 +237,11 @@ class Checks:
             and (change.path in steering or matches(change.path, found.tests))
         ]
         return await self._with(work.first_base, after_tree, added)
+
+    async def _was_red(self, check: Check, parts: _Parts, work: _Deliverable) -> bool:
+        """True if the attempt changed a test that was there, unasked, and the check as it was fails before the work."""
+        changed = any(work.status[p] != "added" and p not in work.task.files for p in parts.tests)
+        return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
         self, check: Check, parts: _Parts, work: _Deliverable, after_tree: str, before: CheckRun
@@ -275,6 +285,9 @@ _WEAKENED = (
     "As it was before the work, this check fails on the deliverable: the attempt changed or removed "
     "the check's own files."
 )
+
+
+_DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails before the work."
 
 
 def _named_right(run: CheckRun, task: Task) -> CheckRun:

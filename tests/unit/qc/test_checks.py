@@ -129,6 +129,24 @@ async def test_flip_whose_red_test_was_put_out_of_the_way_is_held_to_it(bench, k
     assert any("As it was before the work" in finding for finding in outcome.findings)
 
 
+@pytest.mark.parametrize("work", ["bad", "worse"])
+async def test_red_test_that_was_disarmed_is_no_hold(bench, work):
+    outcome = await bench().outcome(check(None), after={"a.py": work, TEST: "anything"})
+
+    assert (outcome.state, outcome.kind, outcome.inferred) == ("unverified", "flip", True)
+    assert any("as it was, it fails" in finding for finding in outcome.findings)
+
+
+async def test_broken_test_that_the_plan_names_may_be_mended(bench):
+    base = {"a.py": "good", TEST: "wants nonsense"}
+
+    outcome = await bench().outcome(
+        check(None), base=base, after={"a.py": "good", TEST: "wants good"}, files=(TEST,)
+    )
+
+    assert (outcome.state, outcome.kind) == ("passed", "hold")
+
+
 async def test_red_test_that_the_plan_names_may_be_rewritten(bench):
     outcome = await bench().outcome(
         check("flip"), after={"a.py": "better", TEST: "wants better"}, files=("a.py", TEST)

@@ -102,11 +102,14 @@ def make(seed: int) -> Case:
     right = fill(_SOURCE, SHORTEST=draw.one_of((10, 15, 20, 30)))
     bug, good, bad = draw.one_of(_BUGS)
     broken = changed(right, good, bad)
-    reported = _reported(draw, bug)
+    reported = _spoilt(draw, bug)
     slots = _free(right, reported)
-    examples = [
-        (busy, _free(right, busy)) for busy in (_day(draw, 2), _day(draw, 3), _day(draw, 4))
+    days = [
+        _day(draw, 2),
+        _day(draw, 4),
+        *(_spoilt(draw, one[0]) for one in _BUGS if one[0] != bug),
     ]
+    examples = [(busy, _free(right, busy)) for busy in days]
     shortest = int(right.split("SHORTEST = ")[1].split("\n")[0])
     files = {
         ".gitignore": IGNORED,
@@ -207,8 +210,8 @@ def _day(draw: Draw, count: int) -> list[Span]:
     return [(start, start + draw.whole(10, 55)) for start in starts]
 
 
-def _reported(draw: Draw, bug: str) -> list[Span]:
-    """Draw a day that the bug spoils."""
+def _spoilt(draw: Draw, bug: str) -> list[Span]:
+    """Draw a day that a bug spoils; the tests hold one for each rule of the document but the reported one."""
     at = draw.whole(50, 60) * 10
     match bug:
         case "appointments in one another":
