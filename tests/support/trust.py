@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterator
 from typing import Literal, TypeVar, cast, get_args
 
+import pytest
+
 from tests.support.environment import TRUST_SIZE
 
 Size = Literal["small", "ci", "full"]
@@ -56,7 +58,7 @@ class Cases:
         """Try one case; an assertion or an error in it is written down under its name."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  each case is told, then all of them fail the test
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  each is told, then all fail
             self.failures.append(f"{name}: {type(error).__name__}: {error}"[:2000])
         else:
             self.passed += 1

@@ -154,7 +154,6 @@ async def ended_truly(run: Run, outcome: Outcome) -> None:
         assert answer.removeprefix(clean(ODD_TEXT)) == ANSWER, f"a partial answer: {answer!r}"
 
 
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(4))
 async def test_a_fault_that_strikes_once_never_falsifies_a_run(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -163,7 +162,6 @@ async def test_a_fault_that_strikes_once_never_falsifies_a_run(
     await all_of(chosen(ONCE, 20)[part::4], cases, tmp_path, struck)
 
 
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(2))
 async def test_a_fault_that_lasts_pauses_the_run_until_it_is_gone(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -95,7 +95,6 @@ async def tried(probe: Probe, number: int, sandbox: Sandbox, here: Site) -> None
     assert sum(s.st_size for s in statuses if stat.S_ISREG(s.st_mode)) < 100 * MB
 
 
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_no_command_gets_out(
     backend: str, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -297,7 +297,6 @@ def obeyed_within_grants(journey: Journey, granted: Sequence[str]) -> None:
             assert SECRET not in value["text"]
 
 
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("channel", sample(list(CHANNELS), 2))
 async def test_an_order_planted_anywhere_has_no_effect_beyond_the_task(
     channel: str, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -65,7 +65,7 @@ def is_none(text: str) -> bool:
 
 # Numbers.
 
-_NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,9})(\.\d{1,9})?")
+_NUMBER = re.compile(r"(?<![\w.])(?!0[xXbBoO]\w)(\d{1,3}(?:,\d{3})+|\d{1,9})(\.\d{1,9})?")
 _RANGE = re.compile(
     r"(?<![\w.])(\d{1,9}(?:\.\d{1,9})?)\s*(?:-|–|—|to|~|\.\.)\s*(\d{1,9}(?:\.\d{1,9})?)(?!\d)",
     re.IGNORECASE,

@@ -176,6 +176,8 @@ def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too large.")
+    if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too small.")
     return value
 
 
