@@ -1,15 +1,18 @@
 """Several processes serve one run: each claims, one coordinates, any other takes its place; nothing is done twice."""
 
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from mimir.domain.event import EventKind
 from mimir.planning.render import render
 from tests.support import invariants
 from tests.support.facts import load
-from tests.support.fleet import Barrier, doubled, fleet, holders, newest_run
+from tests.support.fleet import Gate, doubled, fleet, holders, newest_run
 from tests.support.journey import REST, Part, plan, start, step, worker, writes
+from tests.support.kills import repeated
 from tests.support.play_server import PlayServer
 from tests.support.projects import make_project
 
@@ -36,17 +39,19 @@ def project(tmp_path: Path) -> Path:
     return project_of(tmp_path)
 
 
-def serving(barrier: Barrier) -> PlayServer:
+def serving(gate: Gate) -> PlayServer:
     play = {"parts": [*(slow(task) for task in TASKS), *REST]}
-    return PlayServer(play, sleep=barrier.sleep)
+    return PlayServer(play, sleep=gate.sleep)
 
 
 def test_a_second_process_helps_a_run_and_both_do_tasks(tmp_path: Path, project: Path):
-    barrier = Barrier(2)
-    with serving(barrier) as server, fleet(tmp_path, server.url) as processes:
+    gate = Gate()
+    with serving(gate) as server, fleet(tmp_path, server.url) as processes:
         first = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
-        barrier.wait_for_first()
+        gate.wait_for(1)
         second = processes.start(project, "worker", "--concurrency", "1")
+        gate.wait_for(1)
+        gate.open()
         assert first.wait(PATIENCE) == 0, processes.said(first)
         assert second.wait(PATIENCE) == 0, processes.said(second)
 
@@ -76,13 +81,15 @@ def remote(tmp_path: Path) -> Path:
 def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
     tmp_path: Path, project: Path, remote: Path
 ):
-    there, barrier = cloned(project, tmp_path / "there"), Barrier(2)
+    there, gate = cloned(project, tmp_path / "there"), Gate()
     store = str(project / ".mimir" / "mimir.db")
     given = {"MIMIR_STORE": store, "MIMIR_HISTORY_REMOTE": remote.as_uri()}
-    with serving(barrier) as server, fleet(tmp_path, server.url, **given) as processes:
+    with serving(gate) as server, fleet(tmp_path, server.url, **given) as processes:
         first = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
-        barrier.wait_for_first()
+        gate.wait_for(1)
         second = processes.start(there, "worker", "--concurrency", "1")
+        gate.wait_for(1)
+        gate.open()
         assert first.wait(PATIENCE) == 0, processes.said(first) + processes.said(second)
         assert second.wait(PATIENCE) == 0, processes.said(second)
         verified = processes.start(project, "verify")
@@ -106,13 +113,48 @@ def test_a_process_in_another_project_is_refused(
     where = other if exchanges else cloned(project, tmp_path / "there")
     given = {"MIMIR_STORE": str(project / ".mimir" / "mimir.db")}
     given |= {"MIMIR_HISTORY_REMOTE": str(remote)} if exchanges else {}
-    barrier = Barrier(99)
-    with serving(barrier) as server, fleet(tmp_path, server.url, **given) as processes:
+    gate = Gate()
+    with serving(gate) as server, fleet(tmp_path, server.url, **given) as processes:
         processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
-        barrier.wait_for_first()
+        gate.wait_for(1)
         run = str(newest_run(project, processes.env)["run"])
         second = processes.start(where, "worker", "--run", run)
         assert second.wait(PATIENCE) == 69, processes.said(second)
         said = processes.said(second)
     assert run in said
     assert ("another project" if exchanges else "another directory") in said
+
+
+def test_run_goes_on_when_its_coordinator_is_killed_and_a_process_is_asked_to_leave(
+    tmp_path: Path, project: Path
+):
+    gate = Gate()
+    log = tmp_path / "requests.jsonl"
+    play = {"parts": [*(slow(task) for task in TASKS), *REST]}
+    with (
+        PlayServer(play, sleep=gate.sleep, log=log) as server,
+        fleet(tmp_path, server.url) as processes,
+    ):
+        coordinator = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
+        gate.wait_for(1)
+        others = [
+            processes.start(project, "worker", "--concurrency", str(count)) for count in (1, 2)
+        ]
+        gate.wait_for(3)
+        coordinator.kill()
+        others[0].send_signal(signal.SIGTERM)
+        assert others[0].wait(PATIENCE) == 130, processes.said(others[0])
+        gate.open()
+        assert others[1].wait(PATIENCE) == 0, processes.said(others[1])
+        shape = newest_run(project, processes.env, "--workers")
+
+    facts = load(project, str(shape["run"]))
+    assert set(facts.statuses.values()) == {"completed"}
+    assert doubled(facts.events) == []
+    assert invariants.broken(facts) == []
+    assert [w["state"] for w in shape["workers"]] == ["dead", "left", "left"]
+    assert [e.kind for e in facts.events].count(EventKind.RUN_RESUMED) == 1
+    assert repeated(log) == 2, (
+        "the calls that were under way in the two that are gone, and no other"
+    )
+    assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)

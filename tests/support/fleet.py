@@ -17,25 +17,27 @@ from mimir.store import runs
 from tests.support.kills import MIMIR, PATIENCE_SECONDS, environment
 
 
-class Barrier:
-    """A `sleep` for a play server: the first `parties` requests that are delayed go on together, when all of them are there."""
+class Gate:
+    """A `sleep` for a play server: delayed requests wait until the test lets all of them go on."""
 
-    def __init__(self, parties: int) -> None:
-        self._missing = parties
-        self._open = asyncio.Event()
-        self._first = threading.Event()
+    def __init__(self) -> None:
+        self._waiting = threading.Semaphore(0)
+        self._open = threading.Event()
 
-    def wait_for_first(self) -> None:
-        """Wait, in the test's own thread, until the first request is there."""
-        assert self._first.wait(PATIENCE_SECONDS), "the model was never asked"
+    def wait_for(self, requests: int) -> None:
+        """Wait, in the test's own thread, until so many more requests are there."""
+        for _ in range(requests):
+            assert self._waiting.acquire(timeout=PATIENCE_SECONDS), "a model was not asked"
+
+    def open(self) -> None:
+        """Let everybody go on, from here on."""
+        self._open.set()
 
     async def sleep(self, _seconds: float) -> None:
-        """Wait for the others."""
-        self._missing -= 1
-        self._first.set()
-        if self._missing <= 0:
-            self._open.set()
-        await self._open.wait()
+        """Wait until the gate is open."""
+        self._waiting.release()
+        while not self._open.is_set():  # noqa: ASYNC110  set by another thread
+            await asyncio.sleep(0.01)
 
 
 @dataclass(kw_only=True)
