@@ -304,13 +304,18 @@ async def _parts(
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
     sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     place = room / "work" / "history.git"
+    is_played = history is not None  # nothing is made in the project of a replay
     if history is None:
         remote = Remote(url=settings.history.remote, environment=git_login(), name=me[1])
         history = await NotedHistory.open(
             project, place, owner=sandbox.owner, program=_git(), remote=remote
         )
     seat = Seat(sandbox, history, project)
-    project_id = await identity.of(project, room, history, store)
+    project_id = (
+        identity.known(project, room)
+        if is_played
+        else await identity.of(project, room, history, store)
+    )
     leases, store = store, PublishingStore(store, history.share)
     toolbox = Toolbox(seat, store, project_id, redact)
     execution = Execution(

@@ -29,10 +29,16 @@ def loaded(project: Path, model: str = "", **flags: object) -> Loaded:
 
 
 async def record(
-    project: Path, plan: Plan, parts: Sequence[Part], file: Path, *, workers: int = 3
+    project: Path,
+    plan: Plan,
+    parts: Sequence[Part],
+    file: Path,
+    *,
+    workers: int = 3,
+    play: Path | None = None,
 ) -> Ending:
-    """Run a plan with a play, recorded."""
-    play = project.parent / f"{project.name}.play.yaml"
+    """Run a plan with a play, recorded; the play is written beside the project, or where `play` says."""
+    play = play or project.parent / f"{project.name}.play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
     async with app.open(project, loaded(project, f"play:{play}"), record=file) as mimir:
         run = await mimir.create_run(plan, PLAN_PATH, only=(), limits=Limits())

@@ -1,0 +1,49 @@
+"""Recordings for the tests, made anew; and many replays of long runs, with figures.
+
+`python -m scripts.recordings ship` records the run that the tests replay. `python -m scripts.recordings many` records the demo and a run of
+100 tasks with retries, breaker trips and two kills, and replays each twenty times.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support import shipped
+from tests.support.projects import make_project
+from tests.support.taping import record
+
+
+def ship() -> None:
+    """Record the shipped run; nothing of this machine gets into it."""
+    socket.gethostname = lambda: "recorder"
+    made, parts = shipped.run()
+    with tempfile.TemporaryDirectory() as name:
+        project = make_project(Path(name) / "project", shipped.README)
+        os.chdir(name)
+        file = Path(name) / "shipped.jsonl"
+        ending = asyncio.run(
+            record(project, made, parts, file, workers=1, play=Path("shipped.play.yaml"))
+        )
+        assert ending.exit_code == 0, ending
+        shipped.FILE.write_bytes(file.read_bytes())
+    print(f"{shipped.FILE}: {shipped.FILE.stat().st_size} bytes")
+
+
+def main() -> None:
+    """Do what is asked."""
+    match sys.argv[1:]:
+        case ["ship"]:
+            ship()
+        case ["many", *rest]:
+            from tests.support import many_replays
+
+            many_replays.main(rest)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

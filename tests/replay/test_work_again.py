@@ -1,0 +1,101 @@
+"""`execute --replay`: a recording answers for the models, everything else is done again; what is missed or left over is said."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.attempt import RunStatus
+from mimir.errors import PlanError
+from tests.support import shipped
+from tests.support.journey import calls, plan, start, step, worker, writes, wrote
+from tests.support.projects import make_project
+from tests.support.taping import again, lines, record, replayed, write
+
+CLOCK = {"calls": [calls("run", argv=["python3", "-c", "import time; print(time.time_ns())"])]}
+"""A tool that never says the same twice."""
+
+
+@pytest.fixture(autouse=True)
+def no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+
+
+async def test_shipped_recording_is_used_whole_and_its_work_completes(tmp_path: Path) -> None:
+    made, _ = shipped.run()
+    project = make_project(tmp_path / "project", shipped.README)
+    done = await again(project, made, shipped.FILE)
+    assert done.used.missed == (), shipped.AGAIN
+    assert done.used.left == (), shipped.AGAIN
+    assert done.ending.outcome is RunStatus.COMPLETED
+
+
+async def test_shipped_recording_replays_to_its_own_bytes(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, str(shipped.FILE))
+    assert "\n".join(f"{d.where}: {d.what}" for d in found.differences) == "", shipped.AGAIN
+
+
+async def test_tool_that_says_something_else_is_drift_and_a_changed_preamble_is_a_miss(
+    tmp_path: Path,
+) -> None:
+    made = plan(step("a"), step("b"))
+    parts = [worker("a", writes("a.txt", "a\n"), CLOCK, "a.txt is written."), wrote("b")]
+    project, file = start(tmp_path), tmp_path / "run.jsonl"
+    assert (await record(project, made, parts, file)).outcome is RunStatus.COMPLETED
+
+    done = await again(project, made, file, only=["a"])
+    assert done.ending.outcome is RunStatus.COMPLETED
+    drifted = {(d["lane"], d["part"]) for d in done.drifts}
+    assert drifted - {("plan/1/pm_reporter", "message 2 (user)")} == {
+        ("a/1/worker", "message 6 (run)")
+    }
+    assert done.used.missed == ()
+    assert set(done.used.left) >= {"b/1/worker, call 0", "b/1/qc, call 0"}
+    assert not done.used.whole
+
+    for preamble in (project / "generated-agents").glob("worker-*.md"):
+        preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
+    missed = await again(project, made, file)
+    assert (missed.ending.outcome, missed.ending.exit_code) == (RunStatus.PAUSED, 65)
+    assert missed.used.missed[0].startswith(
+        "Lane a/1/worker, call 0: its preamble changed, first difference in message 1 (system), characters"
+    )
+    assert "with care" in missed.ending.message
+
+
+async def test_recording_of_another_plan_is_refused_with_what_changed(tmp_path: Path) -> None:
+    project = start(tmp_path)
+    made, _ = shipped.run()
+    for other, why in (
+        (plan(step("first", prompt="Write it.")), "task 'first' has another prompt"),
+        (plan(step("fourth")), "task 'fourth' is not in it ('A journey' was recorded)"),
+        (plan(step("first")), "task 'second' of it is gone"),
+    ):
+        with pytest.raises(PlanError) as caught:
+            await again(project, other, shipped.FILE)
+        assert why in str(caught.value)
+        assert caught.value.exit_code == 65
+    del made
+
+
+def test_shipped_recording_holds_nothing_of_the_machine_it_was_made_on() -> None:
+    text = shipped.FILE.read_text(encoding="utf-8")
+    assert "/tmp" not in text
+    assert "/home" not in text
+    assert "lockFile" not in text
+    assert [line["recording"] for line in lines(shipped.FILE) if "recording" in line] == [1]
+
+
+async def test_missing_call_is_a_miss(tmp_path: Path) -> None:
+    made, _ = shipped.run()
+    content = [
+        c for c in lines(shipped.FILE) if not str(c.get("lane", "")).endswith("third/1/worker")
+    ]
+    file = write(tmp_path / "less.jsonl", content)
+    done = await again(make_project(tmp_path / "project", shipped.README), made, file)
+    assert done.used.missed == ("Lane third/1/worker, call 0: it has no such lane.",)
+    assert done.ending.exit_code == 65
