@@ -1,0 +1,169 @@
+"""A run's bounds of calls, tokens and time, over all workers at once and over restarts: never passed, always said, always to be raised.
+
+There are no prices in the settings, so money has no bound of its own: tokens are what it is made of.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.plan import Plan
+from mimir.domain.run import Ending, Limits
+from mimir.llm.scripted import ScriptedModel
+from tests.support import invariants
+from tests.support.facts import Facts, gather
+from tests.support.journey import PLAN_PATH, Part, calls, opened, plan, start, step, worker
+from tests.support.trust import Cases, sized
+
+MOST_TASKS = 6
+RESUMES = 40
+Numbers = Mapping[str, int]
+
+
+@dataclass
+class Meter:
+    """Counts what is really asked, outside of the engine's own books."""
+
+    asked: int = 0
+    tokens: int = 0
+    at_once: int = 0
+    most_at_once: int = 0
+    lanes: set[str] = field(default_factory=set)
+
+    def enter(self, patch: pytest.MonkeyPatch) -> "Meter":
+        """Count every question to a scripted model."""
+        ask = ScriptedModel.ask
+
+        async def counted(model: ScriptedModel, request: ModelRequest) -> Answer:
+            self.asked += 1
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            await asyncio.sleep(0)
+            try:
+                answer = await ask(model, request)
+            finally:
+                self.at_once -= 1
+            self.tokens += answer.usage.total if answer.usage else 0
+            return answer
+
+        patch.setattr(ScriptedModel, "ask", counted)
+        return self
+
+
+def tree(seed: int, size: int) -> tuple[Plan, list[Part]]:
+    """Return a plan whose tasks depend on each other at random, and what its workers say."""
+    chance = random.Random(seed)
+    ids = [f"t{number}" for number in range(size)]
+    tasks, parts = [], []
+    for at, id in enumerate(ids):
+        needs = [other for other in ids[:at] if chance.random() < 0.3]
+        tasks.append(step(id, *needs, checks=(), max_retries=1, estimated_tool_calls=6))
+        looks = [{"calls": [calls("list_files")]} for _ in range(chance.randrange(3))]
+        parts.append(worker(id, *looks, f"{id} is answered: {chance.random()} and nothing else."))
+    return plan(*tasks), parts
+
+
+async def served(project: Path, parts: list[Part], run: str, limits: Limits, made: Plan) -> Ending:
+    """Serve a run by a process of its own, so to say: everything is opened anew."""
+    async with opened(project, parts) as mimir:
+        if not run:
+            run = await mimir.create_run(made, PLAN_PATH, only=(), limits=limits)
+            return await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=False)
+        return await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=True)
+
+
+def within(facts: Facts, meter: Meter, max_calls: int | None, max_tokens: int | None) -> None:
+    """Compare the books with the bounds, and with what was really asked."""
+    row = facts.row
+    used, reserved = int(str(row["tokensUsed"])), int(str(row["tokensReserved"]))
+    assert meter.asked <= int(str(row["callsUsed"])) + int(row["status"] == "failed")
+    assert max_calls is None or int(str(row["callsUsed"])) <= max_calls
+    assert max_calls is None or meter.asked <= max_calls
+    assert max_tokens is None or used + reserved <= max_tokens
+    assert meter.tokens <= used + reserved
+
+
+def paused_truly(ending: Ending, project: Path, flag: str) -> None:
+    """A pause says why, leaves a report of what is there, and the command to go on."""
+    assert (ending.exit_code, ending.outcome.value) == (75, "paused")
+    assert "budget" in ending.message
+    assert f"mimir resume {ending.run} {flag}" in ending.next_step
+    report = (project / ending.report_path).read_text(encoding="utf-8")
+    assert "paused" in report.casefold()
+
+
+async def spent(seed: int, size: int, first: int, *, tokens: bool, meter: Meter) -> int:
+    """Run a tree with a budget that is raised bit by bit, to its end; how often it paused."""
+    made, parts = tree(seed, size)
+    with tempfile.TemporaryDirectory() as room:
+        project = start(Path(room))
+        run, bound, pauses = "", first, 0
+        for _ in range(RESUMES):
+            limits = Limits(max_tokens=bound) if tokens else Limits(max_calls=bound)
+            ending = await served(project, parts, run, limits, made)
+            run = ending.run
+            facts = await gather(project, run)
+            within(facts, meter, None if tokens else bound, bound if tokens else None)
+            if ending.exit_code != 75:
+                break
+            paused_truly(ending, project, "--max-tokens" if tokens else "--max-calls")
+            pauses += 1
+            bound += 20_000 if tokens else 1 + seed % 7
+        assert set(facts.statuses.values()) == {"completed"}, ending
+        assert invariants.broken(facts) == []
+        return pauses
+
+
+@pytest.mark.parametrize("tokens", [False, True], ids=["calls", "tokens"])
+def test_no_tree_of_tasks_goes_over_its_budget(
+    tokens: bool, cases: Cases, monkeypatch: pytest.MonkeyPatch
+):
+    pauses: list[int] = []
+    together: list[int] = []
+
+    @settings(
+        max_examples=sized(small=2, ci=8, full=60),
+        deadline=None,
+        derandomize=True,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(st.integers(0, 10**6), st.integers(2, MOST_TASKS), st.integers(0, 9))
+    def holds(seed: int, size: int, first: int) -> None:
+        with monkeypatch.context() as patch:
+            meter = Meter().enter(patch)
+            bound = 1000 + first * 15_000 if tokens else first
+            with cases.case((seed, size, bound)):
+                made = asyncio.run(spent(seed, size, max(1, bound), tokens=tokens, meter=meter))
+                pauses.append(made)
+                together.append(meter.most_at_once)
+
+    holds()
+    assert max(pauses, default=0) > 0, "no budget was ever used up"
+
+
+async def test_the_time_of_a_run_is_bounded_over_restarts(
+    cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    meter = Meter().enter(monkeypatch)
+    made, parts = tree(4, 4)
+    project = start(tmp_path)
+    with cases.case("time"):
+        ending = await served(project, parts, "", Limits(seconds=0.000_001), made)
+        assert ending.exit_code == 75
+        assert "--time-limit" in ending.next_step
+        assert (project / ending.report_path).is_file()
+        asked = meter.asked
+        again = await served(project, parts, ending.run, Limits(), made)
+        assert again.exit_code == 75, "a restart brings no time back"
+        assert meter.asked == asked
+        done = await served(project, parts, ending.run, Limits(seconds=3600), made)
+        assert done.exit_code == 0
