@@ -1,7 +1,7 @@
 """What the commands want of `mimir.app`, which is imported inside command bodies only: it brings the heavy libraries."""
 
 import importlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
@@ -331,6 +331,21 @@ class App(Protocol):
     ) -> Copied:
         """Copy a run, or a whole store, into another store."""
         ...
+
+
+class Glance(Protocol):
+    """What the commands want of `mimir.glance`."""
+
+    def status(
+        self, project: Path, loaded: "Loaded", run: str | None, say: Callable[[str], None]
+    ) -> Awaitable[Mapping[str, object]]:
+        """Return where a run stands, without opening more than the store."""
+        ...
+
+
+def glance() -> Glance:
+    """Import `mimir.glance`, which is quick."""
+    return cast("Glance", importlib.import_module("mimir.glance"))
 
 
 def app() -> App:

@@ -94,13 +94,9 @@ class Session:
             UsageError: Nothing was ever made here.
         """
         from mimir.cli.facade import app
-        from mimir.errors import UsageError
 
-        if not create and not (self.project / ROOM).is_dir():
-            raise UsageError(
-                f"mimir was not used in this directory yet: there is no {ROOM} here.",
-                next_step='Start with: mimir chain "what you want"',
-            )
+        if not create:
+            self._require_room()
         tapes = {"record": self.record, "replay": self.replay}
         given = {name: self.project / path for name, path in tapes.items() if path is not None}
         async with AsyncExitStack() as stack:
@@ -113,6 +109,26 @@ class Session:
                     app().open(self.project, loaded, create=create, say=self.console.note, **given)
                 )
             yield mimir
+
+    async def glance(self, loaded: "Loaded", run: str | None) -> "Mapping[str, object]":
+        """Return where a run stands, without opening more than the store.
+
+        Raises:
+            UsageError: Nothing was ever made here, or there is no such run.
+        """
+        from mimir.cli.facade import glance
+
+        self._require_room()
+        return await glance().status(self.project, loaded, run, self.console.note)
+
+    def _require_room(self) -> None:
+        from mimir.errors import UsageError
+
+        if not (self.project / ROOM).is_dir():
+            raise UsageError(
+                f"mimir was not used in this directory yet: there is no {ROOM} here.",
+                next_step='Start with: mimir chain "what you want"',
+            )
 
     def waiting(self, what: str, loaded: "Loaded") -> AbstractContextManager[None]:
         """Show on a terminal that something takes its time."""

@@ -4,21 +4,24 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimir.attempts.deliverable import HIDDEN
 from mimir.errors import UnavailableError, WorkspaceError
-from mimir.orchestrator.parts import Parts
 from mimir.store import fields
 from mimir.store.protocol import GraphStore, Row
 from mimir.store.schema import Label
-from mimir.workspace.git import History
+
+if TYPE_CHECKING:  # `known` is asked where nothing heavy is imported
+    from mimir.orchestrator.parts import Parts
+    from mimir.workspace.git import History
 
 FILE = "project"
 """In `.mimir`: the project's id, once it is known, whatever becomes of the directory's place and history."""
 DIGITS = 12
 
 
-async def of(project: Path, room: Path, history: History, store: GraphStore) -> str:
+async def of(project: Path, room: Path, history: "History", store: GraphStore) -> str:
     """Return the id of a directory's project.
 
     All clones of a repository are one project: the id is made of its first commits. A directory without commits, or a shallow clone, is
@@ -40,7 +43,7 @@ def known(project: Path, room: Path) -> str:
     return _read(room / FILE) or _by_path(project)
 
 
-async def admit(parts: Parts, row: Row) -> None:
+async def admit(parts: "Parts", row: Row) -> None:
     """Let this directory serve a run, or refuse: it must have begun it, or be of the same project and able to exchange commits.
 
     Args:
@@ -78,7 +81,7 @@ async def admit(parts: Parts, row: Row) -> None:
     )
 
 
-async def _is_of_project(parts: Parts, row: Row, base: str) -> bool:
+async def _is_of_project(parts: "Parts", row: Row, base: str) -> bool:
     try:
         related = await parts.history.is_related(base, hidden=HIDDEN)
     except WorkspaceError as error:

@@ -6,24 +6,24 @@ from functools import partial
 
 from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
-from mimir.domain.attempt import RUN_ENDED, RunStatus
+from mimir.domain.attempt import RunStatus
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.plan import Plan
-from mimir.errors import MimirError, UsageError
+from mimir.errors import MimirError
 from mimir.llm.journaled import JournaledModel
 from mimir.llm.protocol import ChatModel
+from mimir.orchestrator import finding
+from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
-from mimir.reporting import status as shapes
 from mimir.reporting.gather import gather
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import as_json, markdown
 from mimir.reporting.summary import Summary, summarise
-from mimir.scheduling import lifecycle
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
-from mimir.store.protocol import GraphStore, Ops, Reads, Row
+from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Label
 
 REPORT = "execution-report.md"
@@ -46,58 +46,12 @@ async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
     Raises:
         UsageError: There is none, or several begin like that.
     """
-    return await find_run(parts.store, parts.project_id, run, resumable=resumable)
-
-
-async def find_run(
-    store: GraphStore, project_id: str, run: str | None, *, resumable: bool = False
-) -> str:
-    """Return a run's id, as `find` does, of a project whose store is there."""
-
-    def look(reads: Reads) -> list[Row]:
-        return reads.find(Label.RUN, {"projectId": project_id}, order=("-createdAt", "-seq"))
-
-    rows = await store.read(look)
-    if run is None:
-        return _newest(rows, resumable=resumable)
-    ids = [str(row["id"]) for row in rows]
-    if run in ids:
-        return run
-    near = [id for id in ids if id.startswith(run)]
-    if len(near) == 1:
-        return near[0]
-    if near:
-        raise UsageError(
-            f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
-        )
-    await store.read(partial(runs.get, run=run))  # names the nearest
-    return run
-
-
-def _newest(rows: Sequence[Row], *, resumable: bool) -> str:
-    """Return the newest run; of those that can be resumed if there is one, else the one that ended last."""
-    ended = [status.value for status in RUN_ENDED]
-    runs_of_plans = [r for r in rows if r.get("kind") == "execute"]
-    still_open = [r for r in rows if fields.text(r, "status") not in ended]
-    wanted = still_open if resumable and still_open else runs_of_plans
-    if wanted:
-        return str(wanted[0]["id"])
-    raise UsageError(
-        "No run was made here yet.", next_step='Start one: mimir execute "what you want"'
-    )
+    return await finding.find_run(parts.store, parts.project_id, run, resumable=resumable)
 
 
 async def status(parts: Parts, run: str) -> Mapping[str, object]:
     """Return where a run stands."""
-    dead = parts.owners.dead()
-    now = parts.clock.now()
-
-    def look(reads: Reads) -> Mapping[str, object]:
-        row = runs.get(reads, run)
-        shown = lifecycle.shown_status(reads, row, dead)
-        return shapes.shape(reads, run, shown, now)
-
-    return await parts.store.read(look)
+    return await finding.status(parts.store, run, parts.owners.dead(), parts.clock.now())
 
 
 async def write_report(

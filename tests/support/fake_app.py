@@ -309,6 +309,21 @@ def module(mimir: FakeMimir) -> ModuleType:
     return fake
 
 
+def glance(mimir: FakeMimir) -> ModuleType:
+    """Return a module that glances at `mimir`."""
+
+    async def status(
+        project: Path, loaded: Loaded, run: str | None, say: object
+    ) -> Mapping[str, object]:
+        async with module(mimir).open(project, loaded, create=False, say=say) as opened:
+            return await opened.status(await opened.find_run(run))
+
+    fake = ModuleType("mimir.glance")
+    fake.__dict__["status"] = status
+    return fake
+
+
 def install(mimir: FakeMimir) -> None:
     """Put `mimir` in the place of the real one, in this process."""
     sys.modules["mimir.app"] = module(mimir)
+    sys.modules["mimir.glance"] = glance(mimir)

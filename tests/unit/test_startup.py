@@ -66,3 +66,20 @@ def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
     imported = {module.partition(".")[0] for module in modules}
     assert "mimir" in imported
     assert imported & (HEAVY - COERCION - {"yaml"}) == set()
+
+
+def test_a_glance_at_a_run_opens_the_store_and_nothing_else_of_a_project():
+    glanced = [sys.executable, "-c", "import sys, mimir.glance; print(*sys.modules)"]
+    modules = set(
+        subprocess.run(glanced, capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert {"mimir.storeroom", "mimir.reporting.status"} <= modules
+    rooms = (
+        "mimir.llm",
+        "mimir.qc",
+        "mimir.planning",
+        "mimir.tools",
+        "mimir.workspace.git",
+        "mimir.app",
+    )
+    assert not {m for m in modules if m.startswith(rooms)}

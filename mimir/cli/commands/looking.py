@@ -37,10 +37,11 @@ def status(session: Session, run: Run = None, workers: Workers = False) -> int:
     loaded = session.load()
 
     async def job() -> "Mapping[str, object]":
+        if not workers:
+            return await session.glance(loaded, run)
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run)
-            shape = await mimir.status(id)
-            return {**shape, **await mimir.workers(id)} if workers else shape
+            return {**await mimir.status(id), **await mimir.workers(id)}
 
     shape = session.run(job())
     if session.json:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.cli.main import run
-from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, module
+from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, glance, module
 
 
 @pytest.fixture
@@ -26,6 +26,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMimir:
     """What stands in for mimir behind the commands."""
     mimir = FakeMimir()
     monkeypatch.setitem(sys.modules, "mimir.app", module(mimir))
+    monkeypatch.setitem(sys.modules, "mimir.glance", glance(mimir))
     return mimir
 
 
