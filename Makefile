@@ -54,3 +54,14 @@ format: ## Put all code into one form
 lock: ## Write uv.lock anew after a change of dependencies
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/uv lock
+
+.PHONY: claims fleet
+
+claims: ## Let many processes claim tasks, on both stores, and count
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.neo4j_server fetch
+	@$(BIN)/python -m scripts.claims $(ARGS)
+
+fleet: ## Serve one run with several processes, and kill some
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.fleet $(ARGS)

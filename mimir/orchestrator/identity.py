@@ -1,4 +1,4 @@
-"""Which project a directory is, and whether it may serve a run that another directory began. Why so: docs/decisions/0006-which-project-a-directory-is.md."""
+"""Which project a directory is, and whether it may serve a run that another directory began. Why so: docs/decisions/0007-which-project-a-directory-is.md."""
 
 import asyncio
 import hashlib

@@ -1,0 +1,272 @@
+"""The parts of a process that serves a run with others: its pool of agents, its heartbeat, its place in the election."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mimir.agents.context import Background
+from mimir.attempts.desk import RunFacts
+from mimir.domain.attempt import RunStatus
+from mimir.domain.event import EventKind
+from mimir.domain.graph import TaskGraph
+from mimir.domain.run import Ending
+from mimir.errors import LeaseLost, Paused
+from mimir.scheduling import lifecycle
+from mimir.scheduling.crew import Crew, Halt, Roster, Wake
+from mimir.scheduling.fleet import figures
+from mimir.scheduling.fleet.chair import Chair
+from mimir.scheduling.fleet.pool import AgentPool
+from mimir.scheduling.fleet.pulse import beat
+from mimir.scheduling.rows import Completions
+from mimir.store import claims, runs, workers
+from mimir.store.claims import Claim
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+from tests.support.running import plan, start, task
+from tests.support.stores import opened
+
+TASKS = ("a", "b", "c")
+DONE = Ending(run="r1", outcome=RunStatus.COMPLETED, exit_code=0)
+
+
+class Hosts:
+    """Says who is gone."""
+
+    def __init__(self) -> None:
+        self.gone_ones: set[str] = set()
+
+    def dead(self) -> set[str]:
+        return self.gone_ones
+
+    def gone(self, known: Mapping[str, str]) -> set[str]:
+        return self.gone_ones & known.keys()
+
+
+class Work:
+    """Sees claims through until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.go = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    async def __call__(self, claim: Claim) -> None:
+        self.begun.append(claim.task)
+        self.changed.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(claim.task)
+            self.changed.set()
+            raise
+
+    async def until(self, count: int) -> None:
+        while len(self.begun) < count:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+@pytest.fixture
+def hosts() -> Hosts:
+    return Hosts()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[SqliteStore]:
+    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as made:
+        await start(made, *(task(id) for id in TASKS))
+        yield made
+
+
+@pytest.fixture
+def crew(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+    return crew_of("one", store, frozen_clock, hosts, tmp_path)
+
+
+@pytest.fixture
+def other(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+    return crew_of("two", store, frozen_clock, hosts, tmp_path)
+
+
+def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
+    made = plan(*(task(id) for id in TASKS))
+    facts = RunFacts(
+        id="r1",
+        project="p1",
+        plan=made,
+        base_commit="c0",
+        base_tree="t0",
+        preambles={},
+        background=Background.of(made),
+        tasks={},
+        graph=TaskGraph.from_plan(made),
+        learned={},
+    )
+    process = workers.Process(owner=owner, host="here", number=1, lock_file=f"/locks/{owner}")
+    return Crew(
+        facts=facts,
+        store=store,
+        leases=store,
+        clock=clock,
+        owner=owner,
+        process=process,
+        owners=Roster(owners=hosts, host="here"),
+        lease_seconds=300,
+        work_room=room,
+        wake=Wake(),
+        completions=Completions(made),
+        poll_seconds=0.01,
+    )
+
+
+class Running:
+    """A coroutine beside the test; ended with it."""
+
+    def __init__(self, job) -> None:
+        self.task = asyncio.ensure_future(job)
+
+    async def __aenter__(self):
+        return self.task
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def lead_forever() -> Ending:
+    await asyncio.Event().wait()
+    return DONE
+
+
+async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(2)
+    async with Running(pool.serve()):
+        await work.until(2)
+        assert (pool.health().agents, pool.health().busy) == (2, ("a", "b"))
+        assert (pool.tally().tries, pool.tally().claimed) == (1, 2)
+    assert work.stopped == ["a", "b"]
+    held = await crew.store.read(lambda r: workers.locks(r, "r1"))
+    assert held == [], "what it held was given back"
+
+
+async def test_pool_grows_and_shrinks_while_it_works(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with Running(pool.serve()):
+        await work.until(1)
+        assert await pool.spawn(1) == 2
+        await work.until(2)
+        assert await pool.scale(1) == 1
+        assert pool.health().busy == ("a", "b"), "who is too many ends what it does first"
+    with pytest.raises(ValueError, match="-1"):
+        await pool.scale(-1)
+
+
+async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_stops(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    chair = Chair(crew, lead_forever, leads=False)
+    async with Running(pool.serve()):
+        await work.until(1)
+        taken = await crew.store.write(
+            lambda ops: claims.claim(ops, "r1", "thief", lease_seconds=300, dead=("one",))
+        )
+        assert [claim.fence for claim in taken] == [2]
+        async with Running(beat(crew, pool, chair)):
+            while not work.stopped:
+                work.changed.clear()
+                await work.changed.wait()
+        assert work.stopped == ["a"]
+    locks = await crew.store.read(lambda r: workers.locks(r, "r1"))
+    assert [(lock.task_id, lock.agent_id) for lock in locks] == [("a", "thief")]
+
+
+async def test_chair_is_one_processs_until_that_is_gone(crew: Crew, other: Crew, hosts: Hosts):
+    led: list[str] = []
+
+    async def lead(name: str) -> Ending:
+        led.append(name)
+        return DONE if name == "two" else await lead_forever()
+
+    first = Chair(crew, lambda: lead("one"), leads=False)
+    second = Chair(other, lambda: lead("two"), leads=False)
+    async with Running(first.sit()):
+        while not led:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        async with Running(second.sit()) as sitting:
+            for _ in range(50):
+                await other.store.read(lambda r: r.now())
+            assert (led, second.leads) == (["one"], False)
+            hosts.gone_ones.add("one")
+            assert await sitting == DONE
+    assert led == ["one", "two"]
+    events = await crew.store.read(lambda r: runs.events(r, "r1", kinds=(EventKind.RUN_RESUMED,)))
+    assert len(events) == 2
+
+
+async def test_coordinator_that_lost_its_lease_stops_leading_and_may_write_no_more(
+    crew: Crew, other: Crew, frozen_clock: FrozenClock
+):
+    stopped = asyncio.Event()
+
+    async def lead() -> Ending:
+        try:
+            return await lead_forever()
+        finally:
+            stopped.set()
+
+    chair = Chair(crew, lead, leads=False)
+    pool = AgentPool(crew, Work(), Halt())
+    async with Running(chair.sit()):
+        while not chair.leads:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        frozen_clock.advance(301)
+        await other.store.write(lambda ops: lifecycle.take(ops, "r1", "two", 300, (), resumed=True))
+        async with Running(beat(crew, pool, chair)):
+            await stopped.wait()
+        assert not chair.leads
+    with pytest.raises(LeaseLost):
+        await crew.store.read(lambda reads: lifecycle.must_lead(reads, "r1", "one"))
+
+
+async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: Crew):
+    paused = Paused("Enough.", reason="budget")
+    await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
+
+    with pytest.raises(Paused, match="Enough"):
+        await Chair(crew, lead_forever, leads=False).sit()
+    claim = await crew.store.write(lambda ops: claims.claim(ops, "r1", "one", lease_seconds=300))
+    assert claim == []
+
+
+async def test_workers_and_their_locks_are_seen(crew: Crew, frozen_clock: FrozenClock):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with Running(pool.serve()):
+        await work.until(1)
+        figured = await pool.metrics()
+        shape = await crew.store.read(lambda r: figures.shape(r, "r1", ()))
+        frozen_clock.advance(301)
+        late = await crew.store.read(lambda r: figures.shape(r, "r1", ()))
+        dead = await crew.store.read(lambda r: figures.shape(r, "r1", ("one",)))
+    assert figured["claims"] == {"tries": 1, "empty": 0, "claimed": 1, "lost": 0}
+    assert shape["locks"] == [
+        {
+            "taskId": "a",
+            "agentId": "one",
+            "version": 2,
+            "lockedAt": "2030-01-02T03:04:05.000000Z",
+            "expiresAt": "2030-01-02T03:09:05.000000Z",
+        }
+    ]
+    states = [one["workers"][0]["state"] for one in (shape, late, dead)]  # type: ignore[index]
+    assert states == ["live", "late", "dead"]
+    assert shape["workers"][0]["tasks"] == ["a"]  # type: ignore[index]
