@@ -169,7 +169,7 @@ class Neo4jStore:
                 now=self._now,
             )
             try:
-                return await self._patiently(writer, once.run)
+                return await self._patiently(writer, once.run, once_only=True)
             except IncompleteCommit:
                 if await self._patiently(writer, once.landed):
                     return once.value
@@ -182,21 +182,28 @@ class Neo4jStore:
         # Writers come and come: take the lock for once, so that none comes between.
         return await self._write(writer, work)
 
-    async def _patiently(self, pool: Executor, attempt: Callable[[], T]) -> T:
+    async def _patiently(
+        self, pool: Executor, attempt: Callable[[], T], *, once_only: bool = False
+    ) -> T:
         """Run an attempt until the server answers, as long as patience lasts.
+
+        Args:
+            pool: Where.
+            attempt: What.
+            once_only: True: it may have been done though nobody answered, and is not to be done twice.
 
         Raises:
             Paused: It did not.
-            IncompleteCommit: The server was lost while it committed.
+            IncompleteCommit: The server was lost while it committed what is done once only.
         """
         loop = asyncio.get_running_loop()
         delay, slow = _FIRST_DELAY, 0
         while True:
             try:
                 value = await loop.run_in_executor(pool, attempt)
-            except IncompleteCommit:
-                raise
             except (DriverError, Neo4jError) as error:
+                if once_only and isinstance(error, IncompleteCommit):
+                    raise
                 slow += server.is_too_slow(error)
                 if not server.is_lost(error) and not 0 < slow < _TRIES_TOO_SLOW:
                     raise server.problem(error, self.uri) from error

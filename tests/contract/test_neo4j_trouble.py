@@ -76,6 +76,28 @@ async def test_commit_that_nobody_answered_is_looked_up(behind, proxy, how):
         assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 2
 
 
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_look_whose_end_nobody_answered_is_taken_again(behind, proxy, how):
+    async with behind() as store:
+        await put(store, "Run", {"id": "r", "n": 7})
+        proxy.cut_at_commit = how
+
+        assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 7
+
+        assert proxy.cuts == 1
+
+
+async def test_commit_is_looked_up_again_when_nobody_answers_that_either(behind, proxy):
+    async with behind() as store:
+        await put(store, "Run", {"id": "r", "n": 0})
+        proxy.cut_at_commit, proxy.times = "after", 3
+
+        assert await store.write(add) == 1
+
+        assert proxy.cuts == 3
+        assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 1
+
+
 async def test_commit_that_is_still_on_its_way_is_waited_for(behind, proxy):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 0})

@@ -23,6 +23,8 @@ class TcpProxy:
         """What becomes of the next COMMIT: cut before the server has it; handed on, its answer lost; or the client is cut at once
         and the server gets it when `release` is set."""
         self.release = threading.Event()
+        self.times = 1
+        """How many of them in a row."""
         self.cuts = 0
         self.commits = 0
         """How many came by so far."""
@@ -77,7 +79,9 @@ class TcpProxy:
         _end(client)
 
     def _cut(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
-        how, self.cut_at_commit = self.cut_at_commit, "never"
+        how, self.times = self.cut_at_commit, self.times - 1
+        if not self.times:
+            self.cut_at_commit, self.times = "never", 1
         self.cuts += 1
         _end(client)
         if how == "held":
