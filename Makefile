@@ -3,7 +3,7 @@
 # PYTHON names the interpreter that .venv is made with, the first time:  make PYTHON=python3.13 test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lock neo4j crash
+.PHONY: help recordings replays demo test check format lock neo4j crash trust
 
 BIN := .venv/bin
 CODE := mimir tests scripts
@@ -34,9 +34,22 @@ crash: ## Kill runs in every way there is: KILLS=200 POINTS=all ZOMBIES=100 SIGN
 		$(if $(POINTS),--points=$(POINTS)) $(if $(ZOMBIES),--zombies=$(ZOMBIES)) $(if $(SIGNALS),--signals=$(SIGNALS)) \
 		$(if $(CUTS),--cuts=$(CUTS)) $(if $(LOSSES),--losses=$(LOSSES)) $(ARGS)
 
+trust: ## Attack runs in every way there is, one line a battery: FULL=1 the large sizes
+	@sh scripts/bootstrap.sh dev
+	@MIMIR_TEST_TRUST=$(if $(FULL),full,ci) $(BIN)/python -m pytest tests/trust --numprocesses=auto --maxprocesses=8 \
+		--dist=worksteal --quiet --no-header $(ARGS)
+
 neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
+
+recordings: ## Record anew what the tests replay
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.recordings ship
+
+replays: ## Record the demo and a run of 100 tasks, and replay each twenty times
+	@sh scripts/bootstrap.sh dev
+	@$(BIN)/python -m scripts.recordings many $(ARGS)
 
 check: ## Format, lint, types, import contracts, lock
 	@sh scripts/bootstrap.sh dev

@@ -19,13 +19,14 @@ Line = dict[str, object]
 PINNED = (
     "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
     "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
+    "learnedJson", "planRun",
 )  # fmt: skip
 """What a run pins of itself when it is made."""
 TIMES = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
 """How the names of properties end that hold what a clock said, or who else was there."""
 WHERE = ("lockFile", "host", "process")
 """What of a process is nobody's business elsewhere."""
-TEXTS = ("preambles", "brief")
+TEXTS = ("preambles", "brief", "background")
 """Artifacts of a run that are made once and used by everything after."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, *CALLS)
