@@ -14,6 +14,7 @@ from mimir.bench.faults import benchmark as faults
 from mimir.bench.faults import tables as faults_tables
 from mimir.bench.multi import benchmark as multi
 from mimir.bench.result import Result, differences, document
+from mimir.bench.scale import benchmark as scale
 from mimir.bench.schedule import benchmark as schedule
 from mimir.bench.size import Size
 from mimir.errors import UsageError
@@ -81,12 +82,19 @@ async def _multi(order: Order, say: Say, keep: Keep) -> Result:
     return await multi.run(order.size, say=say, keep=keep)
 
 
+async def _scale(order: Order, say: Say, keep: Keep) -> Result:
+    return await scale.run(order.size, store=order.store, say=say, keep=keep)
+
+
 async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
     return await schedule.run(order.size, say=say, keep=keep)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     multi.NAME: Benchmark(run=_multi, lines=multi.lines),
+    scale.NAME: Benchmark(
+        run=_scale, lines=partial(figures.lines, title=scale.TITLE, goals=scale.GOALS)
+    ),
     schedule.NAME: Benchmark(
         run=_schedule, lines=partial(figures.lines, title=schedule.TITLE, goals=schedule.GOALS)
     ),

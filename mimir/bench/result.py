@@ -26,7 +26,7 @@ class Result:
     """As printed: such as "1-20"."""
     rows: tuple[Row, ...]
     tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Figure → by which share it may differ between two runs; one that is not named must be equal."""
+    """Figure → by which share of it (of 1, if it is less) it may differ between two runs; one that is not named must be equal."""
     aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
     """Of this run on this machine: not compared, not hashed."""
 
@@ -107,5 +107,5 @@ def _named(row: Row) -> str:
 
 def _near(old: Cell | None, new: Cell, tolerance: float) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
-        return abs(new - old) <= tolerance * abs(old)
+        return abs(new - old) <= tolerance * max(abs(old), 1.0)
     return old == new

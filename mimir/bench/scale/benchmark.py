@@ -1,0 +1,70 @@
+"""The scale test: ten workers, a hundred tasks, in one process and spread over five, in each store that there is."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from mimir.bench.figures import Figures, Goal
+from mimir.bench.processes import ask
+from mimir.bench.result import Result
+from mimir.bench.scale.stage import Order, Seen
+from mimir.bench.size import Size
+
+NAME = "scale"
+TITLE = "claims of ten workers on free tasks, whose models answer within 0.6 s"
+CONFLICTS = "claims that found nothing, in percent"
+MIDDLE, LATE = "claim p50, ms", "claim p99, ms"
+IDLE = "worker idle time, in percent"
+GOALS = (
+    Goal(figure=CONFLICTS, most=1.0),
+    Goal(figure=LATE, most=50.0),
+    Goal(figure=IDLE, most=5.0),
+)
+EMBEDDED, SERVER = "SQLite", "Neo4j"
+
+
+async def run(
+    size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[Result], None]
+) -> Result:
+    """Run the test.
+
+    Args:
+        size: How many tasks.
+        store: URI of a Neo4j server. Empty: it is not measured.
+        say: Told how far it is.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox, the server is not there, or a run did not complete.
+    """
+    figures = Figures(name=NAME, seeds="none: all tasks are alike", tolerance=0.5)
+    tasks = 20 if size == "smoke" else 100
+    for name, uri in ((EMBEDDED, ""), (SERVER, store)):
+        if name == SERVER and not uri:
+            figures.note(SERVER, "not measured: no server named (--store neo4j://HOST:7687)")
+            continue
+        for processes in (1, 5):
+            said = f"{name}, {processes} process{'es' if processes > 1 else ''}"
+            say(f"{NAME}: {said}, {tasks} tasks")
+            order = Order(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
+            told = json.loads(await ask("mimir.bench.scale.stage", json.dumps(asdict(order))))
+            _tell(figures, said, Seen(**told))
+            keep(figures.result())
+    return figures.result()
+
+
+def _tell(figures: Figures, of: str, seen: Seen) -> None:
+    figures.count("tasks completed", seen.completed, of=of)
+    figures.count("tasks claimed", seen.granted, of=of)
+    figures.ratio(CONFLICTS, 100 * (seen.tries - seen.granted) / seen.tries, of=of)
+    figures.ratio(MIDDLE, _share(seen.claims_milliseconds, 0.5), of=of)
+    figures.ratio(LATE, _share(seen.claims_milliseconds, 0.99), of=of)
+    figures.ratio(IDLE, 100 * seen.idle, of=of)
+    figures.note(f"{of}: QC, tasks a second", seen.completed / seen.seconds)
+    figures.note(f"{of}: claims timed", len(seen.claims_milliseconds))
+
+
+def _share(values: Sequence[float], share: float) -> float:
+    """Return the value that this share of all does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]

@@ -1,0 +1,62 @@
+import asyncio
+import sys
+import time
+
+from mimir.bench import virtual
+from mimir.bench.virtual import Known, VirtualLoop
+from mimir.store.protocol import GraphStore
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+
+
+async def passed(job: object) -> float:
+    clock = asyncio.get_running_loop()
+    began = clock.time()
+    await job  # type: ignore[misc]
+    return clock.time() - began
+
+
+def test_an_hour_of_waiting_is_over_at_once():
+    async def hour(loop: VirtualLoop) -> float:
+        return await passed(asyncio.gather(*(asyncio.sleep(n) for n in (60, 3600, 1800))))
+
+    assert virtual.run(hour) == 3600
+
+
+def test_the_clock_stands_still_while_a_thread_or_a_program_is_at_work():
+    async def beside_a_timer(loop: VirtualLoop) -> float:
+        timer = asyncio.ensure_future(asyncio.sleep(3600))
+        took = await passed(asyncio.to_thread(time.sleep, 0.01))
+        program = await asyncio.create_subprocess_exec(sys.executable, "-S", "-c", "pass")
+        took += await passed(program.wait())
+        timer.cancel()
+        return took
+
+    assert virtual.run(beside_a_timer) == 0
+
+
+def test_the_clock_stands_still_while_a_store_it_knows_writes(tmp_path):
+    async def writing(loop: VirtualLoop) -> float:
+        store: GraphStore = Known(SqliteStore(tmp_path / "a.db", FrozenClock()), loop)
+        await store.init()
+        timer = asyncio.ensure_future(asyncio.sleep(3600))
+        took = await passed(store.write(lambda ops: time.sleep(0.01)))
+        took += await passed(store.read(lambda reads: time.sleep(0.01)))
+        timer.cancel()
+        await store.close()
+        return took
+
+    assert virtual.run(writing) == 0
+
+
+def test_timeouts_strike_in_their_order():
+    async def limited(loop: VirtualLoop) -> float:
+        began = loop.time()
+        try:
+            async with asyncio.timeout(30):
+                await asyncio.sleep(60)
+        except TimeoutError:
+            return loop.time() - began
+        return -1
+
+    assert virtual.run(limited) == 30
