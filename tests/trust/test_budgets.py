@@ -23,7 +23,7 @@ from tests.support.facts import Facts, gather
 from tests.support.journey import PLAN_PATH, Part, calls, opened, plan, start, step, worker
 from tests.support.trust import Cases, sized
 
-MOST_TASKS = 6
+MOST_TASKS = sized(small=3, ci=6, full=8)
 RESUMES = 40
 Numbers = Mapping[str, int]
 
@@ -130,7 +130,7 @@ def test_no_tree_of_tasks_goes_over_its_budget(
     together: list[int] = []
 
     @settings(
-        max_examples=sized(small=2, ci=8, full=60),
+        max_examples=sized(small=1, ci=8, full=60),
         deadline=None,
         derandomize=True,
         phases=(Phase.explicit, Phase.generate),

@@ -159,7 +159,7 @@ async def test_a_fault_that_strikes_once_never_falsifies_a_run(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     warp_waits(monkeypatch)
-    await all_of(chosen(ONCE, 20)[part::4], cases, tmp_path, struck)
+    await all_of(chosen(ONCE, 12)[part::4], cases, tmp_path, struck)
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -167,7 +167,7 @@ async def test_a_fault_that_lasts_pauses_the_run_until_it_is_gone(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     warp_waits(monkeypatch)
-    await all_of(sample(LASTING, 4)[part::2], cases, tmp_path, lasted)
+    await all_of(sample(LASTING, 2)[part::2], cases, tmp_path, lasted)
 
 
 HUGE = ("huge", "endless", "endless_pings")

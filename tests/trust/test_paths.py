@@ -293,14 +293,14 @@ def traversals() -> Iterator[str]:
 async def test_no_traversal_reaches_what_lies_outside(cases: Cases, room: Path, outside: Path):
     (room / "link-up").symlink_to("..")
     every = list(traversals())
-    wanted = sized(small=400, ci=4000, full=len(every))
+    wanted = sized(small=120, ci=3000, full=len(every))
     paths = [every[number * len(every) // wanted] for number in range(wanted)]
     await try_all(paths, room, outside, cases)
 
 
 # A process that swaps directories and files for links while the tools work.
 
-TRIES = sized(small=1_500, ci=40_000, full=1_000_000)
+TRIES = sized(small=600, ci=30_000, full=1_000_000)
 SEARCHES_A_THOUSAND = 1
 ON_SWAPPED: Sequence[tuple[str, Mapping[str, object]]] = (
     ("read_file", {"path": "sub/a.txt"}),

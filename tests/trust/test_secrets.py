@@ -155,7 +155,7 @@ def search(project: Path, said: Sequence[str], seen: Mapping[str, bytes]) -> lis
     return hits({**rest, **output, **seen}) + hits(history, secret)
 
 
-@pytest.mark.parametrize("name", sample(list(SCENARIOS), 4))
+@pytest.mark.parametrize("name", sample(list(SCENARIOS), 3))
 def test_no_canary_gets_out(name: str, cases: Cases, settle: Callable[[str], Desk]):
     scenario = SCENARIOS[name]
     desk = settle("project")

@@ -105,7 +105,7 @@ def desk(
     return Desk(tmp_path / "project", monkeypatch, capsys)
 
 
-@pytest.mark.parametrize("name", sample(list(NASTY), 2))
+@pytest.mark.parametrize("name", sample(list(NASTY), 1))
 def test_no_text_steers_a_terminal_or_loads_anything(name: str, cases: Cases, desk: Desk):
     nasty = NASTY[name]
     desk.write("odd.txt", f"{nasty}\n")

@@ -222,7 +222,7 @@ def test_no_beginning_and_no_end_of_a_verdict_passes(cases: Cases):
             assert not passes(text)
 
 
-EXAMPLES = sized(small=100, ci=1500, full=20_000)
+EXAMPLES = sized(small=60, ci=1000, full=10_000)
 FREELY = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -237,12 +237,11 @@ SCRAPS = st.one_of(
 
 def test_no_edit_of_an_honest_fail_passes(cases: Cases):
     @FREELY
-    @given(st.lists(st.tuples(PLACES, PLACES, SCRAPS), min_size=1, max_size=4))
+    @given(st.lists(st.tuples(PLACES, st.integers(0, 12), SCRAPS), min_size=1, max_size=4))
     def holds(edits: list[tuple[int, int, str]]) -> None:
         text = FAIL_TEXT
-        for one, other, scrap in edits:
-            low, high = sorted((one, min(other, one + 12)))
-            text = text[:low] + scrap + text[high:]
+        for at, length, scrap in edits:
+            text = text[:at] + scrap + text[at + length :]
         cases.count()
         # An edit may write the word PASS itself: then the criterion that failed must still stand in the way.
         assert not passes(text)
