@@ -39,11 +39,6 @@ trust: ## Attack runs in every way there is, one line a battery: FULL=1 the larg
 	@MIMIR_TEST_TRUST=$(if $(FULL),full,ci) $(BIN)/python -m pytest tests/trust --numprocesses=auto --maxprocesses=8 \
 		--dist=worksteal --quiet --no-header $(ARGS)
 
-trust: ## Attack runs in every way there is, one line a battery: FULL=1 the large sizes
-	@sh scripts/bootstrap.sh dev
-	@MIMIR_TEST_TRUST=$(if $(FULL),full,ci) $(BIN)/python -m pytest tests/trust --numprocesses=auto --maxprocesses=8 \
-		--dist=worksteal --quiet --no-header $(ARGS)
-
 neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
@@ -73,7 +68,7 @@ lock: ## Write uv.lock anew after a change of dependencies
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/uv lock
 
-.PHONY: claims fleet trust
+.PHONY: claims fleet
 
 claims: ## Let many processes claim tasks, on both stores, and count
 	@sh scripts/bootstrap.sh dev
