@@ -39,6 +39,10 @@ trust: ## Attack runs in every way there is, one line a battery: FULL=1 the larg
 	@MIMIR_TEST_TRUST=$(if $(FULL),full,ci) $(BIN)/python -m pytest tests/trust --numprocesses=auto --maxprocesses=8 \
 		--dist=worksteal --quiet --no-header $(ARGS)
 
+bench: ## Measure what does not depend on the machine, and keep a history of it
+	@sh scripts/bootstrap.sh runtime
+	@$(BIN)/mimir bench multi schedule --smoke --output bench-history.jsonl $(ARGS)
+
 neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
