@@ -1,10 +1,8 @@
 """Each query of docs/metrics.md, asked of a finished run in both stores, gives the figure of its report."""
 
 import json
-import re
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -16,50 +14,18 @@ from mimir.reporting.metrics import Metric, metrics
 from mimir.store.protocol import GraphStore, Ops, Row
 from mimir.store.schema import pack
 from tests.support import small_runs
+from tests.support.asked_by_hand import ask_file, ask_server, documented
 from tests.support.clock import FrozenClock
 from tests.support.small_run import RUN
 from tests.support.stores import EACH_KIND, KINDS, opened
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 NAMES = [
     "context_deduplication_rate", "agent_context_lifespan", "task_allocation_efficiency",
     "cross_agent_error_propagation", "subgraph_retrieval_precision", "hand_off_completeness",
     "worker_retry_rate", "pm_context_growth", "worker_idle_time",
 ]  # fmt: skip
 LANGUAGES = {"sqlite": "sql", "neo4j": "cypher"}
-NOTHING: Mapping[str, object] = {"value": None}
 Write = Callable[[GraphStore], Awaitable[None]]
-
-
-def documented() -> Mapping[str, Mapping[str, str]]:
-    """Return metric → language → query."""
-    found: dict[str, dict[str, str]] = {}
-    for section in re.split(r"^## ", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        name = section.split("\n", 1)[0].strip()
-        found[name] = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
-    return found
-
-
-def ask_file(room: Path, texts: Sequence[str]) -> list[Mapping[str, object]]:
-    """Ask as a person does who has the file and `sqlite3`."""
-    with closing(sqlite3.connect(room / ".mimir" / "mimir.db")) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = [connection.execute(text, {"run": RUN}).fetchone() for text in texts]
-    return [dict(row) if row else NOTHING for row in rows]
-
-
-def ask_server(room: Path, texts: Sequence[str]) -> list[Mapping[str, object]]:
-    """Ask as a person does in Neo4j Browser."""
-    from neo4j import GraphDatabase
-
-    from tests.support.neo4j_servers import address_of
-
-    address = address_of(room)
-    auth = (address.user, address.password) if address.user else None
-    bound = {"store": address.store, "run": RUN}
-    with GraphDatabase.driver(address.uri, auth=auth) as driver:
-        found = [driver.execute_query(text, bound).records for text in texts]
-    return [records[0].data() if records else NOTHING for records in found]
 
 
 def call(lane: str, seq: int, kind: str, value: object, **more: object) -> Row:
@@ -179,6 +145,10 @@ async def test_a_run_that_has_not_begun_has_no_figures_in_either(kind, tmp_path,
 
 def answers(kind: str, room: Path) -> Mapping[str, Mapping[str, object]]:
     """Return metric → what its documented query gives."""
-    ask = ask_file if kind == "sqlite" else ask_server
     texts = {name: queries[LANGUAGES[kind]] for name, queries in documented().items()}
-    return dict(zip(texts, ask(room, list(texts.values())), strict=True))
+    asked = list(texts.values())
+    if kind == "sqlite":
+        told = ask_file(room / ".mimir" / "mimir.db", RUN, asked)
+    else:
+        told = ask_server(room, RUN, asked)
+    return dict(zip(texts, told, strict=True))
