@@ -1,11 +1,16 @@
 """One attempt's workspace: filled when the lane goes live, its tree taken after each effect, its last tree made a commit."""
 
+import asyncio
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from mimir.attempts.desk import Desk, OpenLane
+
+ENGINES_OWN = ".mimir"
+"""Ignored in every project, so that a tree never holds it, whatever a command put there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,10 @@ class Place:
             f"The nested repository {path!r} was removed; it would have vanished."
             for path in taken.nested
         ]
+        if await asyncio.to_thread(os.path.lexists, desk.where / ENGINES_OWN):
+            self._notes.append(
+                f"What was put into {ENGINES_OWN!r} is not in the deliverable: that folder is the engine's own."
+            )
         return taken.tree
 
     async def deliverable(self) -> Made:

@@ -76,7 +76,11 @@ PLANTED: dict[str, Planted] = {
         told=STEERS,
         gone=("preambles/worker.md",),
     ),
-    "store": Planted(command="mkdir .mimir && echo x > .mimir/mimir.db", gone=(".mimir/mimir.db",)),
+    "store": Planted(
+        command="mkdir .mimir && echo x > .mimir/mimir.db",
+        told="What was put into '.mimir' is not in the deliverable",
+        gone=(".mimir/mimir.db",),
+    ),
     "link out": Planted(
         command="ln -s /etc/passwd leak",
         cause=REFUSED,
