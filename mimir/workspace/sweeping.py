@@ -7,7 +7,15 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.clearing import remove
 
-LEFT = ("checks/*", "probe-*", ".history.git-*", "history.git/mimir/scratch/*")
+LEFT = (
+    "checks/*",
+    "probe-*",
+    ".history.git-*",
+    "history.git/mimir/scratch/*",
+    # Of a git that was killed too, as when a container is stopped: the next one would refuse to write there.
+    "history.git/*.lock",
+    "history.git/refs/**/*.lock",
+)
 """What a process removes itself when it is done with it, however it ends but by a kill."""
 
 

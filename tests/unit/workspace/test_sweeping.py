@@ -9,18 +9,22 @@ def left_behind(work: Path) -> list[Path]:
     for room in rooms:
         (work / room / "deep").mkdir(parents=True)
         (work / room / "deep" / "file").write_text("x", encoding="utf-8")
-    index = work / "history.git/mimir/scratch/index-7-3.lock"
-    index.touch()
-    return [*(work / room for room in rooms), index]
+    locks = ["mimir/scratch/index-7-3.lock", "HEAD.lock", "refs/heads/mimir/run-1.lock"]
+    (work / "history.git/refs/heads/mimir").mkdir(parents=True)
+    for lock in locks:
+        (work / "history.git" / lock).touch()
+    return [*(work / room for room in rooms), *(work / "history.git" / lock for lock in locks)]
 
 
 def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path):
     rooms = left_behind(tmp_path)
+    (tmp_path / "history.git/refs/heads/mimir/run-1").touch()
     kept = tmp_path / "run-1" / "a" / "1.1"
     kept.mkdir(parents=True)
-    assert sweep(tmp_path, lambda: True) == 5
+    assert sweep(tmp_path, lambda: True) == 7
     assert [room for room in rooms if room.exists()] == []
     assert kept.is_dir()
+    assert (tmp_path / "history.git/refs/heads/mimir/run-1").exists()
     assert sweep(tmp_path, lambda: True) == 0
 
 
