@@ -15,7 +15,7 @@ from typing import cast
 
 from mimir.errors import Location, MimirError, PlanError
 from mimir.recordings.lines import Line
-from mimir.recordings.tape import Tape, build
+from mimir.recordings.tape import Tape, add, in_order
 from mimir.store.schema import pack
 
 VERSION = 1
@@ -55,7 +55,7 @@ def read(path: Path, name: str, *, forgive: bool = False) -> tuple[Tape, list[Br
     broken: list[Broken] = []
     try:
         with path.open("rb") as file:
-            tape = build(_lines(file, name, broken))
+            tape = _tape(file, name, broken)
     except OSError as error:
         raise PlanError(
             f"The recording {name!r} cannot be read: {error.strerror}.",
@@ -77,7 +77,24 @@ def read(path: Path, name: str, *, forgive: bool = False) -> tuple[Tape, list[Br
     return tape, broken
 
 
-def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[Line]:
+def _tape(file: Iterable[bytes], name: str, broken: list[Broken]) -> Tape:
+    tape = Tape()
+    for number, line in _lines(file, name, broken):
+        try:
+            add(tape, line)
+        except (MimirError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise _refused(
+                name,
+                number,
+                f"{_called(line)} cannot be read: {error}.",
+                "recording-damaged",
+                "Record the run again, or take the file from where it was whole.",
+            ) from None
+    return in_order(tape)
+
+
+def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[tuple[int, Line]]:
+    """Yield each line with its number."""
     number = 0
     for number, raw in enumerate(file, start=1):
         line = _line(raw, name, number)
@@ -88,8 +105,7 @@ def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[L
             raise _not_one(name)
         if line.get("sha256") != _digest({k: v for k, v in line.items() if k != "sha256"}):
             broken.append(Broken(line=number, what=_called(line), content=line))
-        _must_be_whole(line, name, number)
-        yield line
+        yield number, line
     if number == 0:
         raise _refused(
             name, 1, "It is empty.", "recording-empty", "Record a run: mimir execute --record FILE"
@@ -131,19 +147,6 @@ def _must_be_known(line: Line, name: str, number: int) -> None:
             "recording-version",
             "Record the run again with this mimir, or use the one that wrote it.",
         )
-
-
-def _must_be_whole(line: Line, name: str, number: int) -> None:
-    try:
-        build([line])
-    except (MimirError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        raise _refused(
-            name,
-            number,
-            f"{_called(line)} cannot be read: {error}.",
-            "recording-damaged",
-            "Record the run again, or take the file from where it was whole.",
-        ) from None
 
 
 def _called(line: Mapping[str, object]) -> str:
@@ -223,9 +226,8 @@ class Writer:
 
 def read_any(path: Path, name: str) -> Tape:
     """Read a recording that may hold no run yet."""
-    broken: list[Broken] = []
     with path.open("rb") as file:
-        return build(_lines(file, name, broken))
+        return _tape(file, name, [])
 
 
 def _whole_bytes(path: Path) -> int:

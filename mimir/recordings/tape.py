@@ -120,6 +120,11 @@ def build(lines: Iterable[Json]) -> Tape:
     tape = Tape()
     for line in lines:
         add(tape, line)
+    return in_order(tape)
+
+
+def in_order(tape: Tape) -> Tape:
+    """Put events that were written twice, or by several processes, in their order."""
     for run in tape.runs.values():
         known = {event.seq: event for event in run.events}
         run.events = [known[seq] for seq in sorted(known)]

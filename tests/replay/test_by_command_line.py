@@ -1,0 +1,67 @@
+"""Recordings as a person makes and uses them: two kills in the middle, then the same bytes; another program asks the endpoint."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+from mimir.planning.render import render
+from tests.support import shipped
+from tests.support.journey import REST
+from tests.support.kills import MIMIR, Place, environment
+from tests.support.projects import make_project
+
+
+def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
+    """Return a project with the shipped run's plan, and the flags that let its play speak and record it."""
+    made, parts = shipped.run()
+    project = make_project(tmp_path / "project", shipped.README)
+    (project / "plan.md").write_text(render(made), encoding="utf-8")
+    play = tmp_path / "play.yaml"
+    play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
+    env = {
+        name: value
+        for name, value in environment("http://127.0.0.1:9/v1", tmp_path).items()
+        if not name.startswith("OPENAI_")
+    }
+    place = Place(project=project, env=env | {"PYTHONPATH": str(Path.cwd())})
+    return place, ["--model", f"play:{play}", "--record", "run.jsonl"]
+
+
+def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path) -> None:
+    place, flags = place_of(tmp_path)
+    assert place.killed_after(14, "execute", "plan.md", "--yes", *flags)
+    assert place.killed_after(9, "resume", *flags)
+    ended = place.run("resume", *flags)
+    assert ended.returncode == 0, ended.stderr
+
+    for what in ("run.jsonl", str(place.status()["run"])):
+        replayed = place.run("replay", what, "--json")
+        assert replayed.returncode == 0, replayed.stdout
+        (run,) = json.loads(replayed.stdout)["runs"]
+        assert (run["status"], run["differences"]) == ("completed", [])
+
+    with (place.project / "run.jsonl").open("r+b") as file:
+        file.truncate(file.seek(0, 2) - 100)
+    cut = place.run("replay", "run.jsonl")
+    assert cut.returncode == 65
+    error = cut.stderr.splitlines()
+    assert len(error) <= 3
+    assert "recording-cut" in error[0]
+
+
+def test_other_program_asks_a_recording(tmp_path: Path) -> None:
+    place, _ = place_of(tmp_path)
+    words = [*MIMIR, "serve-recording", str(shipped.FILE)]
+    with subprocess.Popen(
+        words, cwd=place.project, env=dict(place.env), stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        with urllib.request.urlopen(f"{url}/models") as answer:
+            assert json.loads(answer.read())["data"][0]["id"] == "recorded"
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 130
