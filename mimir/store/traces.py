@@ -19,7 +19,7 @@ _ROLE_CHARS = 2000
 def used_preamble(
     ops: Ops, attempt: str, project: str, kind: Literal["worker", "qc"], role: str, sha256: str
 ) -> None:
-    """Tell which preamble an agent of an attempt began with; one node for all attempts of the project that share its text.
+    """Tell which preamble an agent of an attempt began with; one node for all attempts of the project that share role and text.
 
     Args:
         ops: The transaction.
@@ -29,7 +29,8 @@ def used_preamble(
         role: As the plan describes it.
         sha256: Of the preamble's text, in hex.
     """
-    id = f"{project}#preamble-{kind}-{sha256[:16]}"
+    # Two roles may share a text, where the template alone was used: each has its node, so that none changes the other's name.
+    id = f"{project}#preamble-{kind}-{_digest(f'{role} {sha256}')}"
     named = " ".join(role.split())
     row: Row = {
         "id": id, "name": f"{kind}: {named[:_NAME_CHARS]}", "projectId": project, "kind": kind, "role": role[:_ROLE_CHARS],
@@ -49,11 +50,9 @@ def left_files(ops: Ops, run: str, attempt: str, paths: Sequence[str]) -> None:
 
 def _file(run: str, path: str) -> Row:
     # A path may be longer than an id, or hold bytes that no id does.
-    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
-    return {
-        "id": f"{run}#file-{digest[:16]}",
-        "name": path,
-        "runId": run,
-        "kind": "file",
-        "path": path,
-    }
+    id = f"{run}#file-{_digest(path)}"
+    return {"id": id, "name": path, "runId": run, "kind": "file", "path": path}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -18,7 +18,7 @@ from tests.support.stores import KINDS, opened, put
 HOSTILE = {
     "id": "m'\"`$\\u0027 🧊",
     "name": "it's \"quoted\" `and` $more {a:1} // ; \\",
-    "text": "'\"`$\\\n\r\t🧊\0\x07\u202e\\u0027\\\\u005c<0>\\u" * 20_000,
+    "text": "'\"`$\\\n\r\t🧊\0\x07\u202e\\u0027\\\\u005c<0>\\u" * 40_000,
     "tags": ["", "a\\u0027", "é\0", "}] AS row MATCH (n) DETACH DELETE n //"],
     "projectId": "p",
     "whole": -(2**63), "large": 2**63 - 1, "real": 1.0, "tiny": 5e-324, "huge": 1e300, "minus": -0.0, "yes": True, "none": [],
