@@ -1,7 +1,10 @@
 """Whether two globs could name one and the same path. Pure; errs on the side of yes, so that work is kept apart, never lost."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 
 from mimir.domain.globs import has_wildcard, is_outside
 
@@ -70,3 +73,66 @@ def _steps(
             yield i + 1, j
     if here and there and any_of not in (a[i], b[j]) and same(a[i], b[j]):
         yield i + 1, j + 1
+
+
+@dataclass(slots=True)
+class _Folder:
+    """The globs whose first wildcard comes right behind this folder, or that end in it; and the folders below."""
+
+    globs: Counter[str] = field(default_factory=Counter[str])
+    below: dict[str, "_Folder"] = field(default_factory=dict[str, "_Folder"])
+
+    def all(self) -> Iterator[str]:
+        """Yield every glob from here on down."""
+        folders: list[_Folder] = [self]
+        while folders:
+            here = folders.pop()
+            yield from here.globs
+            folders.extend(here.below.values())
+
+
+@dataclass(slots=True)
+class GlobSet:
+    """Globs that can be asked whether another one overlaps any of them, at the price of those that begin like it."""
+
+    _root: _Folder = field(default_factory=_Folder)
+
+    def add(self, globs: Iterable[str]) -> None:
+        """Put globs in; one that is in already is in twice."""
+        for glob in globs:
+            here = self._root
+            for part in _literal(glob):
+                here = here.below.setdefault(part, _Folder())
+            here.globs[glob] += 1
+
+    def remove(self, globs: Iterable[str]) -> None:
+        """Take out what was put in."""
+        for glob in globs:
+            way = [self._root]
+            parts = _literal(glob)
+            for part in parts:
+                way.append(way[-1].below[part])
+            way[-1].globs[glob] -= 1
+            way[-1].globs += Counter()  # drops what is not there any more
+            for folder, part in zip(reversed(way[:-1]), reversed(parts), strict=True):
+                if not folder.below[part].globs and not folder.below[part].below:
+                    del folder.below[part]
+
+    def meets(self, globs: Iterable[str]) -> bool:
+        """Say whether a path could match one of these and one of the set."""
+        return any(overlap(glob, other) for glob in globs for other in self._near(glob))
+
+    def _near(self, glob: str) -> Iterator[str]:
+        """Yield the globs whose literal beginning is one of this one's, or goes on from it: no other can meet it."""
+        here: _Folder | None = self._root
+        for part in _literal(glob):
+            yield from here.globs
+            here = here.below.get(part)
+            if here is None:
+                return
+        yield from here.all()
+
+
+def _literal(glob: str) -> tuple[str, ...]:
+    """Return the parts of a glob before the first one with a wildcard."""
+    return tuple(takewhile(lambda part: not has_wildcard(part), _parts(glob)))

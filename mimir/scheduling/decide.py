@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from mimir.domain.attempt import TERMINAL, Status
 from mimir.domain.command import Block, Command, Finish, Release
 from mimir.domain.graph import TaskGraph
+from mimir.domain.overlap import GlobSet
 from mimir.domain.plan import Plan, Task
-from mimir.scheduling.priority import conflicting
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class Snapshot:
     """Pending task → the dependency that ended without being completed."""
     declared: set[str] = field(default_factory=set[str])
     """Released tasks that declare `files`; only these can hold another back."""
+    taken: GlobSet = field(default_factory=GlobSet)
+    """What they declare."""
 
     @classmethod
     def of(
@@ -74,7 +76,9 @@ class Snapshot:
             return
         self.open -= 1
         self.released.discard(task)
-        self.declared.discard(task)
+        if task in self.declared:
+            self.declared.remove(task)
+            self.taken.remove(self.tasks[task].files)
         for dependent in self.dependents[task]:
             self._dependency_ended(dependent, task, completed=to is Status.COMPLETED)
 
@@ -95,8 +99,10 @@ class Snapshot:
             return
         self.ready.discard(task)
         self.released.add(task)
-        if self.tasks[task].files:
+        files = self.tasks[task].files
+        if files and task not in self.declared:
             self.declared.add(task)
+            self.taken.add(files)
 
 
 def decide(snapshot: Snapshot) -> list[Command]:
@@ -109,12 +115,11 @@ def decide(snapshot: Snapshot) -> list[Command]:
 def _releases(snapshot: Snapshot) -> list[Command]:
     """Release every ready task that no declared overlap holds back, longest remaining path first."""
     out: list[Command] = []
-    taken = {snapshot.tasks[t].files for t in snapshot.declared}
+    chosen = GlobSet()
     for id in sorted(snapshot.ready, key=lambda t: (-snapshot.priority[t], t)):
         files = snapshot.tasks[id].files
-        if any(conflicting(files, other) for other in taken):
+        if snapshot.taken.meets(files) or chosen.meets(files):
             continue
-        if files:
-            taken.add(files)
+        chosen.add(files)
         out.append(Release(task=id, priority=snapshot.priority[id]))
     return out

@@ -1,9 +1,7 @@
 """Who goes first: longest remaining path, in minutes, calls, or learned medians. Pure."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 
-from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
 
 
@@ -19,9 +17,3 @@ def _weight(task: Task, learned: Mapping[str, float]) -> float:
     if task.estimated_tool_calls:
         return float(task.estimated_tool_calls)
     return learned.get(task.worker_role, 1.0)
-
-
-@lru_cache(maxsize=65_536)
-def conflicting(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """True if a path could match globs of both; undeclared (empty) means unknown, and the merge decides."""
-    return any(overlap(x, y) for x in a for y in b)
