@@ -40,7 +40,7 @@ PARTS = [
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory):
-    """A store with one finished run, and one that a dead worker has left; its URI and the first run's id."""
+    """A store with one finished run, and one that a dead worker has left; its URI and both ids."""
     room = tmp_path_factory.mktemp("queries")
     where = store_uri(room)
 
@@ -55,9 +55,9 @@ def uri(tmp_path_factory):
         await store.write(lambda ops: claims.release(ops, left, [("a", 1.0)]))
         await store.write(lambda ops: claims.claim(ops, left, "gone", lease_seconds=0.000001))
         await store.close()
-        return run
+        return run, left
 
-    return where, asyncio.run(make())
+    return (where, *asyncio.run(make()))
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +136,11 @@ def test_tables_tell_of_the_run(uri, ask):
         ("Write b.txt", "check_failed"),
         ("Write bad.txt", "check_failed"),
     }
-    stuck = [row for row in rows("stuck-leases") if row["holder"] == "gone"]
-    assert [(row["what"], row["phase"]) for row in stuck] == [("a", "worker_executing")]
-    used = {row["kind"]: row for row in rows("preambles") if row["role"].endswith("small files")}
+    stuck = [row for row in rows("stuck-leases") if row["run"] == uri[2]]
+    assert [(row["what"], row["phase"], row["holder"]) for row in stuck] == [
+        ("a", "worker_executing", "gone")
+    ]
+    used = {row["kind"]: row for row in rows("preambles") if uri[1] in row["someRuns"]}
     assert {kind: row["attempts"] for kind, row in used.items()} == {"worker": 5, "qc": 5}
     context = rows("context")
     assert [(row["task"], row["attempt"]) for row in context][:3] == [("a", 1), ("b", 1), ("b", 2)]
