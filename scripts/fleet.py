@@ -29,7 +29,7 @@ from tests.support.play_server import PlayServer
 AGENTS = 4
 ANSWER_SECONDS = 0.5
 """How long the model takes for each answer of a worker."""
-LANES = 10
+LANES = 24
 """Chains of tasks side by side; each task depends on the one before in its chain."""
 PATIENCE_SECONDS = 3600.0
 

@@ -14,8 +14,8 @@ from functools import partial
 from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
-from mimir.errors import MimirError, ModelError, Paused, SandboxError, WorkspaceError
-from mimir.orchestrator import applying, beginning, identity, looking, planning
+from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
+from mimir.orchestrator import applying, beginning, identity, looking, planning, watching
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.coordinator import Coordinator
@@ -41,7 +41,7 @@ async def drive(
         UnavailableError: The run is of another project, or the sandbox does not work.
         UsageError: There is no run of this name.
     """
-    store, owner = parts.store, parts.owner
+    store = parts.store
     await asyncio.to_thread(sweep, parts.work_room, parts.owners.is_alone)
     row = await store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
@@ -51,21 +51,11 @@ async def drive(
     applying.must_be_possible(parts, apply)
     parts.check_models()
     await beginning.require_sandbox(parts)
-    dead = parts.owners.dead()
-    await store.write(
-        partial(
-            lifecycle.take,
-            run=run,
-            owner=owner,
-            seconds=parts.lease_seconds,
-            dead=dead,
-            resumed=resumed,
-        )
-    )
+    leads = await _take(parts, run, resumed=resumed)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
     started = parts.clock.monotonic()
     try:
-        return await through(parts, run, workers, apply, leads=True)
+        return await through(parts, run, workers, apply, leads=leads)
     except Paused as paused:
         return await _pause(parts, run, paused, started)
     except (ModelError, WorkspaceError, SandboxError, OSError) as error:
@@ -77,6 +67,29 @@ async def drive(
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
         await asyncio.shield(_pause(parts, run, interrupted, started))
         raise
+
+
+async def _take(parts: Parts, run: str, *, resumed: bool) -> bool:
+    """Take the chair; False: a worker has it, which was faster than the process that has just begun the run.
+
+    Raises:
+        BusyError: The run was begun before, and another process coordinates it.
+    """
+    take = partial(
+        lifecycle.take,
+        run=run,
+        owner=parts.owner,
+        seconds=parts.lease_seconds,
+        dead=await watching.dead(parts, run),
+        resumed=resumed,
+    )
+    try:
+        await parts.leases.write(take)
+    except BusyError:
+        if resumed:
+            raise
+        return False
+    return True
 
 
 def ended(row: Row) -> Ending:
@@ -168,7 +181,7 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
         redact=parts.redact,
     )
     lead = partial(_lead, parts, crew, apply)
-    ending = await serve(crew, Pursuit(crew, tools), lead, workers=workers, leads=leads)
+    ending = await serve(crew, Pursuit(crew, tools), lead, agents=workers, leads=leads)
     if ending is not None:
         return ending
     await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))

@@ -5,6 +5,7 @@ What goes wrong on its own machine is no reason to pause the run: it gives back 
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from typing import cast, get_args
@@ -20,7 +21,7 @@ from mimir.errors import (
     UsageError,
     WorkspaceError,
 )
-from mimir.orchestrator import beginning, driving, identity, looking
+from mimir.orchestrator import beginning, driving, identity, looking, watching
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.fleet.chair import ELSEWHERE
@@ -64,11 +65,17 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
 
     Raises:
         UnavailableError: The run is of another project, or its commits cannot be had here, or the sandbox does not work.
+        UsageError: It is a planning run.
         ConfigurationError: The models cannot be asked from here.
     """
     row = await parts.store.read(partial(runs.get, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         return driving.ended(row)
+    if row.get("kind") != "execute":
+        raise UsageError(
+            f"Run {run} is a planning run: one process does it.",
+            next_step=f"Go on with it: mimir resume {run}",
+        )
     await identity.admit(parts, row)
     parts.check_models()
     await beginning.require_sandbox(parts)
@@ -76,7 +83,9 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         leads = await _begin(parts, run)
         if leads is None:
             return driving.ended(await parts.store.read(partial(runs.get, run=run)))
-        return await driving.through(parts, run, workers, _apply(row), leads=leads)
+        ending = await driving.through(parts, run, workers, _apply(row), leads=leads)
+        await asyncio.to_thread(shutil.rmtree, parts.work_room / run, ignore_errors=True)
+        return ending
     except Paused as paused:
         return await _leave(parts, run, paused)
     except (ModelError, WorkspaceError, SandboxError, OSError) as error:
@@ -99,7 +108,7 @@ async def _begin(parts: Parts, run: str) -> bool | None:
     """
     while True:
         row, is_ready, holder = await parts.store.read(
-            partial(_look, run=run, dead=parts.owners.dead())
+            partial(_look, run=run, dead=await watching.dead(parts, run))
         )
         status = RunStatus(fields.text(row, "status"))
         if status in RUN_ENDED:
@@ -119,7 +128,7 @@ async def _take(parts: Parts, run: str) -> bool:
         run=run,
         owner=parts.owner,
         seconds=parts.lease_seconds,
-        dead=parts.owners.dead(),
+        dead=await watching.dead(parts, run),
         resumed=True,
     )
     try:

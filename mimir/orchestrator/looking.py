@@ -12,7 +12,7 @@ from mimir.domain.plan import Plan
 from mimir.errors import MimirError
 from mimir.llm.journaled import JournaledModel
 from mimir.llm.protocol import ChatModel
-from mimir.orchestrator import finding
+from mimir.orchestrator import finding, watching
 from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
 from mimir.reporting.gather import gather
@@ -51,7 +51,8 @@ async def find(parts: Parts, run: str | None, *, resumable: bool) -> str:
 
 async def status(parts: Parts, run: str) -> Mapping[str, object]:
     """Return where a run stands."""
-    return await finding.status(parts.store, run, parts.owners.dead(), parts.clock.now())
+    gone = await watching.dead(parts, run)
+    return await finding.status(parts.store, run, gone, parts.clock.now())
 
 
 async def write_report(

@@ -11,6 +11,12 @@ from mimir.store import workers as registrations
 
 async def workers(parts: Parts, run: str) -> Mapping[str, object]:
     """Return `workers`, `locks` and `metrics` of a run."""
+    gone = await dead(parts, run)
+    return await parts.store.read(partial(figures.shape, run=run, dead=gone))
+
+
+async def dead(parts: Parts, run: str) -> frozenset[str]:
+    """Return the processes that are known to be gone: of this directory, and of others of this host that serve the run."""
     roster = Roster(owners=parts.owners, host=parts.process.host)
     roster.learn(await parts.store.read(partial(registrations.present, run=run)))
-    return await parts.store.read(partial(figures.shape, run=run, dead=roster.dead()))
+    return roster.dead()

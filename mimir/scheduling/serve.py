@@ -1,13 +1,17 @@
 """One process serves a run: its agents, its heartbeat, and its place in the election of the coordinator; until the run ends or something says stop."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from mimir.domain.run import Ending
+from mimir.errors import MimirError
 from mimir.scheduling.crew import Crew, Halt
 from mimir.scheduling.fleet.chair import Chair, Lead
 from mimir.scheduling.fleet.pool import AgentPool
 from mimir.scheduling.fleet.pulse import beat
+from mimir.store import workers
 from mimir.store.claims import Claim
 
 
@@ -16,7 +20,7 @@ async def serve(
     see_through: Callable[[Claim], Awaitable[None]],
     lead: Lead,
     *,
-    workers: int,
+    agents: int,
     leads: bool,
 ) -> Ending | None:
     """Work on a run until it has ended.
@@ -25,7 +29,7 @@ async def serve(
         crew: Services and facts of this process.
         see_through: Brings one claimed task to its next resting status.
         lead: What this process does when it coordinates.
-        workers: Tasks worked on at once; >= 1.
+        agents: Tasks worked on at once; >= 1.
         leads: True: this process has taken the coordinator's lease already.
 
     Returns:
@@ -41,13 +45,16 @@ async def serve(
 
     halt = Halt(on_halt=on_halt)
     pool = AgentPool(crew, see_through, halt)
-    await pool.spawn(workers)
+    await pool.spawn(agents)
     chair = Chair(crew, lead, leads=leads)
     sitting = asyncio.ensure_future(chair.sit())
     others = [asyncio.ensure_future(job) for job in (pool.serve(), beat(crew, pool, chair))]
     stopped = asyncio.ensure_future(_wait(stop))
     # The end of the run, a halt, or a fault of ours: whichever comes first.
-    await _first((sitting, *others, stopped))
+    try:
+        await _first((sitting, *others, stopped))
+    finally:
+        await asyncio.shield(_last_tally(crew, pool))
     if halt.reason:
         raise halt.reason
     return sitting.result()
@@ -63,6 +70,19 @@ async def _first(jobs: "Sequence[asyncio.Future[Ending | None] | asyncio.Future[
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
+
+
+async def _last_tally(crew: Crew, pool: AgentPool) -> None:
+    """Write down what the agents have done; figures are no reason to fail."""
+    work = partial(
+        workers.attend,
+        run=crew.facts.id,
+        process=crew.process,
+        tally=pool.tally(),
+        seconds=crew.lease_seconds,
+    )
+    with contextlib.suppress(MimirError):
+        await crew.leases.write(work)
 
 
 async def _wait(event: asyncio.Event) -> None:
