@@ -57,10 +57,10 @@ from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
 from mimir.workspace.git import History, Remote
 from mimir.workspace.owners import Owners
+from mimir.workspace.room import ROOM, prepare
 from mimir.workspace.sandbox import Limits as SandboxLimits
 from mimir.workspace.sandbox import Sandbox, SandboxConfig
 
-ROOM = ".mimir"
 MB = 1024 * 1024
 
 
@@ -115,8 +115,7 @@ async def open(
     """
     settings, clock = loaded.settings, SystemClock()
     tape = read_recording(replay, _shown(replay, project))[0] if replay else None
-    room = project / ROOM
-    _prepare(room, create=create)
+    room = prepare(project, create=create)
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
     owners = Owners(room / "work" / "owners")
@@ -173,8 +172,7 @@ async def migrate(
         BusyError: Somebody works on it.
         StoreError: The target holds something else under one of the ids; nothing was changed.
     """
-    room = project / ROOM
-    _prepare(room, create=True)
+    room = prepare(project, create=True)
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(uri: str, *, create: bool) -> GraphStore:
@@ -228,8 +226,7 @@ async def replay(
 @contextlib.asynccontextmanager
 async def _looked_at(project: Path, loaded: Loaded) -> AsyncGenerator[tuple[GraphStore, History]]:
     """Open a project's store and history to look at them."""
-    room = project / ROOM
-    _prepare(room, create=False)
+    room = prepare(project, create=False)
     store = storeroom.open_store(
         loaded.settings, room, SystemClock(), door=secrets.token_hex(8), say=_silent, create=False
     )
@@ -269,19 +266,6 @@ async def _replayed(
         found = await replay_run(parts, tape, stage, own, delay=delay)
         played.append(with_broken(found, tapes[1]))
     return played
-
-
-def _prepare(room: Path, *, create: bool) -> None:
-    if not create and not room.is_dir():
-        raise UsageError(
-            "mimir was not used in this directory yet: there is no .mimir here.",
-            next_step='Start with: mimir chain "what you want"',
-        )
-    room.mkdir(mode=0o700, exist_ok=True)
-    (room / "work").mkdir(mode=0o700, exist_ok=True)
-    ignore = room / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
 
 
 def _shown(path: Path | None, project: Path) -> str:

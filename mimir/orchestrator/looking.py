@@ -25,6 +25,7 @@ from mimir.store import fields, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Label
+from mimir.workspace.room import put
 
 REPORT = "execution-report.md"
 
@@ -68,9 +69,7 @@ async def write_report(
     summary = await _summary(parts, run, outcome)
     text = markdown(summary, await _prose(parts, run), parts.link)
     folder = _folder(parts, summary)
-    target = parts.project / folder
-    target.mkdir(parents=True, exist_ok=True)
-    (target / REPORT).write_text(text, encoding="utf-8", newline="")
+    put(parts.project, f"{folder}/{REPORT}", text)
     await _write_answers(parts, run, folder)
     return f"{folder}/{REPORT}", text
 
@@ -133,11 +132,8 @@ async def _write_answers(parts: Parts, run: str, folder: str) -> None:
         ]
 
     answers = await parts.store.read(look)
-    target = parts.project / folder / "deliverables"
-    if answers:
-        target.mkdir(parents=True, exist_ok=True)
     for task, text in answers:
-        (target / f"{task}.md").write_text(text, encoding="utf-8", newline="")
+        put(parts.project, f"{folder}/deliverables/{task}.md", text)
 
 
 def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:

@@ -40,6 +40,7 @@ from mimir.store.schema import Label, pack, unpack
 from mimir.tools.none import NO_TOOLS
 from mimir.tools.protocol import Toolset
 from mimir.workspace.paths import Tree
+from mimir.workspace.room import put
 
 READ_FIRST = (
     "README.md",
@@ -151,9 +152,7 @@ class _Planning:
         finally:
             shutil.rmtree(where.parent, ignore_errors=True)
         path = fields.text(self._row, "planPath")
-        target = parts.project / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_text(proposal), encoding="utf-8", newline="")
+        put(parts.project, path, _text(proposal))
         await self._keep_made(_text(proposal))
         return Planned(
             run=self._run,

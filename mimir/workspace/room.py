@@ -1,0 +1,69 @@
+"""The folders in which mimir keeps and writes its own: made where they are missing, never where a link leads.
+
+A repository can bring a link in their place; what is written through it would land wherever its author wants.
+"""
+
+from pathlib import Path, PurePosixPath
+
+from mimir.errors import PlanError, ToolError, UsageError
+from mimir.workspace.paths import Tree
+
+ROOM = ".mimir"
+FOLDERS = (ROOM, "chains", "generated-agents", f"{ROOM}/work", f"{ROOM}/mimir.db")
+
+
+def prepare(project: Path, *, create: bool) -> Path:
+    """Make the engine's own folder in a project, for the person alone; its path.
+
+    Raises:
+        UsageError: mimir was not used here, and may not begin.
+        PlanError: A link, or something that is no folder, stands in the place of one.
+    """
+    room = project / ROOM
+    for name in FOLDERS:
+        if (project / name).is_symlink():
+            raise _link(name)
+    if not create and not room.is_dir():
+        raise UsageError(
+            "mimir was not used in this directory yet: there is no .mimir here.",
+            next_step='Start with: mimir chain "what you want"',
+        )
+    if room.exists() and not room.is_dir():
+        raise PlanError(
+            f"{ROOM} is no folder, but mimir keeps its own there.",
+            next_step=f"Move {ROOM} away, then try again.",
+        )
+    room.mkdir(mode=0o700, exist_ok=True)
+    (room / "work").mkdir(mode=0o700, exist_ok=True)
+    ignore = room / ".gitignore"
+    if not ignore.is_symlink() and not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return room
+
+
+def put(project: Path, path: str, text: str) -> None:
+    """Write a file of mimir's own below a project, following no link; a path that leads out was named by a flag, and is obeyed.
+
+    Raises:
+        PlanError: Something stands in its way.
+    """
+    place = PurePosixPath(path)
+    if place.is_absolute() or ".." in place.parts:
+        target = project / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="")
+        return
+    try:
+        Tree(project).write(path, text.encode("utf-8"))
+    except ToolError as error:
+        raise PlanError(
+            f"{path} cannot be written: {error}",
+            next_step="Move away what stands there, then: mimir report",
+        ) from None
+
+
+def _link(name: str) -> PlanError:
+    return PlanError(
+        f"{name} is a link; mimir writes there and follows no link that a repository may have brought.",
+        next_step=f"Remove it or put a folder in its place: rm {name}",
+    )

@@ -1,0 +1,157 @@
+"""A cloned repository that brings what steers mimir: links in the place of its folders, settings, recordings, hooks. It steers nothing."""
+
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mimir.planning.render import render
+from tests.support.desk import Desk
+from tests.support.journey import REST, plan, step, wrote
+from tests.support.play_server import PlayServer
+from tests.support.projects import git, make_project, write_files
+from tests.support.trust import Cases
+
+FILES = {"README.md": "# A project\n", "plan.md": render(plan(step("a")))}
+ROOMS = (".mimir", "chains", "generated-agents")
+PLAY = {
+    "parts": [
+        wrote("a"),
+        {"role": "pm", "turns": [{"text": FILES["plan.md"], "repeat": "forever"}]},
+        *REST,
+    ]
+}
+Settle = Callable[[str], Desk]
+
+
+@pytest.fixture
+def settle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Settle:
+    """Make a project beside a directory that is none of its business."""
+    write_files(tmp_path / "outside", {"mine.txt": "the person's own\n", "deep/mine.txt": "too\n"})
+
+    def made(name: str) -> Desk:
+        return Desk(make_project(tmp_path / name, FILES), monkeypatch, capsys)
+
+    return made
+
+
+def files(directory: Path) -> Mapping[str, str]:
+    return {
+        str(p.relative_to(directory)): p.read_text() for p in directory.rglob("*") if p.is_file()
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_link_in_the_place_of_a_folder_is_written_through(
+    room: str, cases: Cases, settle: Settle, tmp_path: Path
+):
+    desk, outside = settle(f"with{room}"), tmp_path / "outside"
+    (desk.project / room).symlink_to(outside)
+    before = files(outside)
+    with PlayServer(PLAY) as server:
+        desk.ask(server)
+        for words in (
+            ("execute", "plan.md", "--yes"),
+            ("chain", "Write one small file"),
+            ("report",),
+            ("resume",),
+        ):
+            with cases.case((room, *words)):
+                said = desk.type(*words)
+                assert "Traceback" not in said.err
+                assert "has a bug" not in said.err
+                assert files(outside) == before
+
+
+def test_no_link_deep_in_the_folders_is_written_through(
+    cases: Cases, settle: Settle, tmp_path: Path
+):
+    outside = tmp_path / "outside"
+    links = {
+        "chains/evil/execution-report.md": "mine.txt",
+        "chains/evil/deliverables": "deep",
+        "chains/evil/deliverables/a.md": "mine.txt",
+        ".mimir/mimir.db": "mine.txt",
+        ".mimir/work": "deep",
+        ".mimir/.gitignore": "new.txt",
+        "generated-agents/x": "deep",
+    }
+    before = files(outside)
+    for number, (name, target) in enumerate(links.items()):
+        desk = settle(f"deep-{number}")
+        desk.write("chains/evil/chain-output.md", FILES["plan.md"])
+        link = desk.project / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(outside / target)
+        with PlayServer(PLAY) as server:
+            desk.ask(server)
+            for words in (("execute", "evil", "--yes"), ("report",)):
+                with cases.case((name, *words)):
+                    said = desk.type(*words)
+                    assert "has a bug" not in said.err, said.err
+                    assert files(outside) == before
+
+
+def test_a_history_of_commits_that_a_repository_brings_runs_nothing(
+    cases: Cases, settle: Settle, tmp_path: Path
+):
+    desk, ran = settle("history"), tmp_path / "ran"
+    history = desk.project / ".mimir/work/history.git"
+    git(desk.project, "init", "--quiet", "--bare", str(history))
+    hook = f"#!/bin/sh\ntouch {ran}\n"
+    for name in (
+        "post-commit",
+        "reference-transaction",
+        "post-checkout",
+        "pre-commit",
+        "post-merge",
+        "post-index-change",
+    ):
+        (history / "hooks" / name).write_text(hook)
+        (history / "hooks" / name).chmod(0o755)
+    for key in (
+        "core.fsmonitor",
+        "core.sshCommand",
+        "core.pager",
+        "core.editor",
+        "gpg.program",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "merge.x.driver",
+        "diff.external",
+        "alias.write-tree",
+        "uploadpack.packObjectsHook",
+    ):
+        git(desk.project, "--git-dir", str(history), "config", key, f"touch {ran}")
+    git(desk.project, "--git-dir", str(history), "config", "core.hooksPath", str(history / "hooks"))
+    (history / "info").mkdir(exist_ok=True)
+    (history / "info/attributes").write_text("* filter=x merge=x diff=x\n")
+    with PlayServer(PLAY) as server, cases.case("hooks and configuration"):
+        said = desk.ask(server).type("execute", "plan.md", "--yes")
+        assert "has a bug" not in said.err, said.err
+        desk.type("report")
+        desk.type("verify")
+        assert not ran.exists()
+
+
+def test_a_folder_that_is_a_file_is_said_in_words(cases: Cases, settle: Settle):
+    for room in ROOMS:
+        desk = settle(f"file{room}")
+        (desk.project / room).write_text("no folder\n")
+        with PlayServer(PLAY) as server, cases.case(room):
+            desk.ask(server)
+            said = desk.type("execute", "plan.md", "--yes")
+            assert "has a bug" not in said.err, said.err
+            assert "Traceback" not in said.err
+
+
+def test_what_mimir_writes_is_for_the_person_alone(cases: Cases, settle: Settle):
+    desk = settle("modes")
+    with PlayServer(PLAY) as server:
+        assert desk.ask(server).type("execute", "plan.md", "--yes").code == 0
+    for name in (".mimir", ".mimir/mimir.db", ".mimir/work"):
+        with cases.case(name):
+            assert stat.S_IMODE((desk.project / name).stat().st_mode) & 0o077 == 0
