@@ -206,9 +206,10 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
     ops.upsert(Label.CALL, [_done_row(ops, place, d) for d in fresh])
     models = [d for d in fresh if d.asked.kind == "model"]
     released, used = sum(d.asked.reserve for d in models), sum(d.charge for d in models)
-    _spend(ops, place.run, released=released, used=used)
-    calls_used = fields.whole(ops.get(Label.RUN, place.run) or {}, "callsUsed")
-    runs.emit_all(ops, place.run, [_event(place, d, calls_used) for d in fresh])
+    run = _spend(ops, place.run, released=released, used=used)
+    calls_used = fields.whole(run, "callsUsed")
+    events = [_event(place, d, calls_used) for d in fresh]
+    runs.emit_all(ops, place.run, events, known=run or None)
 
 
 def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
@@ -286,15 +287,17 @@ def _reserve(ops: Ops, run: str, tokens: int, before: Row | None) -> None:
     ops.patch(Label.RUN, run, {"callsUsed": calls, "tokensReserved": reserved})
 
 
-def _spend(ops: Ops, run: str, *, released: int, used: int) -> None:
+def _spend(ops: Ops, run: str, *, released: int, used: int) -> Row:
+    """Turn reservations into what was spent; the run's row as it was read, which others then need not read again."""
     if not released and not used:
-        return
+        return ops.get(Label.RUN, run) or {}
     row = ops.patch_if(Label.RUN, run, {}, {}) or {}
     changed: Row = {
         "tokensReserved": fields.whole(row, "tokensReserved") - released,
         "tokensUsed": fields.whole(row, "tokensUsed") + used,
     }
     ops.patch(Label.RUN, run, changed)
+    return row
 
 
 def _budget(run: str, what: str, flag: str) -> Paused:

@@ -5,8 +5,9 @@ Every adapter takes rows through `accept`, so that no store takes what another o
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import cast
 
 from mimir.errors import StoreError
@@ -118,12 +119,17 @@ def pack(value: object) -> str:
         StoreError: It is no JSON value (NaN and Infinity are none).
     """
     try:
-        text = json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        text = _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"A value cannot be written as JSON: {error}") from error
+    if text.isascii():
+        return text
     return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+_WRITER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def unpack(text: str) -> object:
@@ -175,9 +181,10 @@ def node_id(value: object) -> str:
 
 def is_id(value: str) -> bool:
     """Tell whether a node could have this id; ids that come from a model are asked first."""
-    return "\0" not in value and not _HALVES.search(value)
+    return "\0" not in value and (value.isascii() or not _HALVES.search(value))
 
 
+@lru_cache(maxsize=1024)
 def property_name(name: str) -> str:
     """Return the name of a property, checked; names never come from a model unchecked.
 
@@ -195,7 +202,7 @@ def label_name(label: str) -> str:
     Raises:
         StoreError: There is no such label.
     """
-    return _member(Label, label, "label")
+    return _member(_LABELS, label, "label")
 
 
 def edge_name(type: str) -> str:
@@ -204,7 +211,7 @@ def edge_name(type: str) -> str:
     Raises:
         StoreError: There is no such edge.
     """
-    return _member(Edge, type, "kind of edge")
+    return _member(_EDGES, type, "kind of edge")
 
 
 def value(given: object) -> Value:
@@ -263,8 +270,13 @@ _PROMOTED_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _member(kinds: Iterable[StrEnum], name: str, what: str) -> str:
-    for kind in kinds:
-        if kind.value == name:
-            return kind.value
-    raise StoreError(f"There is no {what} {str(name)[:80]!r}.")
+def _member(kinds: Mapping[str, str], name: str, what: str) -> str:
+    found = kinds.get(name)
+    if found is None:
+        raise StoreError(f"There is no {what} {str(name)[:80]!r}.")
+    return found
+
+
+# Each write asks for a dozen of them: looked up, not searched for.
+_LABELS: Mapping[str, str] = {kind.value: kind.value for kind in Label}
+_EDGES: Mapping[str, str] = {kind.value: kind.value for kind in Edge}

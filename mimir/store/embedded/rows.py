@@ -313,7 +313,11 @@ def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, str]]
 
 
 def _packed(small: Mapping[str, Value]) -> str:
-    return json.dumps(small, separators=(",", ":"), ensure_ascii=False)
+    return _WRITER.encode(small)
+
+
+_WRITER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+"""Made once: `json.dumps` makes one for each call that says how."""
 
 
 def _props(found: _Found) -> dict[str, Value]:
