@@ -1,13 +1,23 @@
-"""One forge for the tests of this room in a process: what it starts costs a tenth of a second."""
+"""One forge and one reference run for the tests of this room in a process: what the forge starts costs a tenth of a second."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.crash.forge import Forge
+from tests.support.crash.ground import TWELVE
+from tests.support.crash.judge import End
+from tests.support.crash.points import Point
+from tests.support.crash.trials import reference
 
 
 @pytest.fixture(scope="session")
 def forge() -> Iterator[Forge]:
     with Forge() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def twelve(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> tuple[End, list[Point]]:
+    """The run of twelve tasks without kills: its end, and the points that it came by."""
+    return reference(tmp_path_factory.mktemp("reference") / "root", TWELVE, forge)

@@ -9,7 +9,9 @@ import pytest
 
 from tests.support.crash.forge import Forge
 from tests.support.crash.ground import TWELVE
-from tests.support.crash.trials import Stage, kill_at_random, reference
+from tests.support.crash.judge import End
+from tests.support.crash.points import Point
+from tests.support.crash.trials import Stage, kill_at_random
 from tests.support.kills import Place, environment, repeated, standing
 from tests.support.play_server import PlayServer
 
@@ -81,10 +83,9 @@ def test_run_killed_at_random_events_ends_as_one_that_was_not(place: Place, log:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_run_killed_at_random_moments_ends_as_one_that_was_not(
-    seed: int, forge: Forge, tmp_path: Path
+    seed: int, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
 ) -> None:
-    wanted, _ = reference(tmp_path / "reference", TWELVE, forge)
-    stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=wanted)
+    stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=twelve[0])
     trial = kill_at_random(stage, seed, KILLS)
     assert trial.problems == ()
     assert trial.kills > 0
@@ -99,15 +100,13 @@ def test_death_between_merge_and_status_merges_once(place: Place, count: int) ->
     assert_as_without_kills(place)
 
 
-@pytest.mark.parametrize("count", [3, 30, 77, 150])
-def test_death_around_a_commit_of_the_store_loses_nothing(
-    place: Place, log: Path, count: int
+def test_death_at_a_commit_before_there_is_a_run_leaves_nothing_behind(
+    place: Place, log: Path
 ) -> None:
-    died = place.run("commit", str(count), "--", "execute", "plan.md", "--yes", program=DIE_AT)
+    died = place.run("commit", "3", "--", "execute", "plan.md", "--yes", program=DIE_AT)
     assert died.returncode == 137, died.stderr
-    words = ["resume"] if count > 3 else ["execute", "plan.md", "--yes"]
-    resumed = place.run(*words)
-    assert resumed.returncode == 1, resumed.stderr
+    again = place.run("execute", "plan.md", "--yes")
+    assert again.returncode == 1, again.stderr
     assert_as_without_kills(place)
     assert repeated(log) <= WORKERS
 

@@ -11,7 +11,7 @@ from tests.support.crash.forge import Forge
 from tests.support.crash.ground import TWELVE
 from tests.support.crash.judge import End
 from tests.support.crash.points import Fuse, Point, points
-from tests.support.crash.trials import Stage, die_at, reference
+from tests.support.crash.trials import Stage, die_at
 
 SAMPLE = (
     "store:commit:120:after",
@@ -21,16 +21,11 @@ SAMPLE = (
 )
 
 
-@pytest.fixture(scope="session")
-def known(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> tuple[End, list[Point]]:
-    return reference(tmp_path_factory.mktemp("reference") / "root", TWELVE, forge)
-
-
 @pytest.mark.parametrize("point", SAMPLE)
 def test_death_at_a_boundary_costs_one_model_call_at_most(
-    point: str, known: tuple[End, list[Point]], forge: Forge, tmp_path: Path
+    point: str, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
 ):
-    wanted, _ = known
+    wanted, _ = twelve
     stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=wanted)
     trial = die_at(stage, Point.read(point))
     assert trial.reached
@@ -38,8 +33,8 @@ def test_death_at_a_boundary_costs_one_model_call_at_most(
     assert trial.asked_again <= 4
 
 
-def test_every_kind_of_boundary_is_crossed_and_counted(known: tuple[End, list[Point]]):
-    _, seen = known
+def test_every_kind_of_boundary_is_crossed_and_counted(twelve: tuple[End, list[Point]]):
+    _, seen = twelve
     assert {p.kind for p in seen} == {"store", "model", "tool", "git", "sandbox", "clock"}
     assert len(seen) == len(set(seen))
     assert {Point.read(str(p)) for p in seen} == set(seen)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from mimir.planning.render import render
 from tests.support.crash.forge import Forge
 from tests.support.crash.ground import Scene, prepared
@@ -18,19 +16,18 @@ SCENE = Scene(
 )
 
 
-@pytest.fixture
-def stage(forge: Forge, tmp_path: Path) -> Stage:
-    wanted, _ = reference(tmp_path / "reference", SCENE, forge)
-    return Stage(root=tmp_path / "root", forge=forge, scene=SCENE, wanted=wanted)
-
-
-def test_innocent_task_without_retries_survives_two_kills(stage: Stage):
+def test_innocent_task_without_retries_survives_two_kills(forge: Forge, tmp_path: Path):
+    root = tmp_path / "root"
+    wanted, _ = reference(root, SCENE, forge)
+    stage = Stage(root=root, forge=forge, scene=SCENE, wanted=wanted)
     trial = die_again_and_again(stage, AT_ITS_FIRST_CALL, 2)
     assert trial.problems == ()
 
 
-def test_task_that_kills_three_workers_in_a_row_is_failed_and_the_rest_finishes(stage: Stage):
-    with prepared(stage.root, SCENE, stage.forge) as ground:
+def test_task_that_kills_three_workers_in_a_row_is_failed_and_the_rest_finishes(
+    forge: Forge, tmp_path: Path
+):
+    with prepared(tmp_path / "root", SCENE, forge) as ground:
         for _ in range(3):
             assert ground.start(die_at=AT_ITS_FIRST_CALL).wait() == DIED
             ground.died()
