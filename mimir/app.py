@@ -10,7 +10,7 @@ import socket
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -21,6 +21,7 @@ from mimir.agents.agentinator import Agentinator, Asking
 from mimir.agents.roles.library import Library
 from mimir.attempts.desk import OpenLane, RoleChoice, ToolMaker
 from mimir.domain.agent import ROLES
+from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.errors import UnavailableError, UsageError
 from mimir.llm.config import EndpointConfig
@@ -36,17 +37,15 @@ from mimir.orchestrator.verbs import Mimir
 from mimir.qc.checks import Checks
 from mimir.qc.execution import Execution
 from mimir.qc.journaled import JournaledExecution
-from mimir.recordings.differences import Replayed, with_broken
-from mimir.recordings.file import Broken
+from mimir.recordings.differences import Replayed
 from mimir.recordings.file import read as read_recording
 from mimir.recordings.history import NotedHistory, ServedHistory
 from mimir.recordings.models import ReplayedModels
+from mimir.recordings.playing import play
 from mimir.recordings.recorder import RecordingMimir, recorder, tape_of
-from mimir.recordings.replay import replay as replay_run
 from mimir.recordings.replaying import ReplayingMimir, tell_drift
 from mimir.recordings.served import Delay, at_once
-from mimir.recordings.stage import Actor, Score, Stage, StageClock
-from mimir.recordings.tape import RunTape, Tape
+from mimir.recordings.tape import Tape
 from mimir.scheduling.crew import Wake
 from mimir.settings import Loaded, Settings, git_login
 from mimir.store.protocol import GraphStore
@@ -207,19 +206,35 @@ async def replay(
         PlanError: The recording cannot be read, or a run of it cannot be replayed.
         UsageError: There is no such run.
     """
-    redact = Redactor(loaded.secrets)
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
-        room = Path(name)
-        file = project / what if what else None
-        if file is None or not file.is_file():
+        room, file = Path(name), project / what
+        if not what or not file.is_file():
             async with _looked_at(project, loaded) as (store, history):
                 id = await find_run(store, identity.known(project, project / ROOM), what or None)
                 tapes = [await store.read(partial(tape_of, run=id))]
-                return await _replayed(project, loaded, (tapes, ()), history, room, redact, delay)
+                return await play(tapes, (), _Workshop(project, loaded, history, room), room, delay)
         tape, broken = read_recording(file, _shown(file, project), forgive=True)
-        history = ServedHistory(tape.git, None)
-        return await _replayed(
-            project, loaded, (list(tape.runs.values()), broken), history, room, redact, delay
+        workshop = _Workshop(project, loaded, ServedHistory(tape.git, None), room)
+        return await play(list(tape.runs.values()), broken, workshop, room, delay)
+
+
+@dataclass(frozen=True, slots=True)
+class _Workshop:
+    """What a replay is made of."""
+
+    project: Path
+    loaded: Loaded
+    history: History
+    room: Path
+
+    def store(self, path: Path, clock: Clock) -> GraphStore:
+        return storeroom.throw_away(path, clock)
+
+    async def parts(self, store: GraphStore) -> Parts:
+        nobody = ReplayedModels(Tape(), "", on_drift=partial(tell_drift, None))
+        me, redact = (Owners(self.room / "owners"), "replay"), Redactor(self.loaded.secrets)
+        return await _parts(
+            self.project, self.loaded, store, nobody, me, redact, history=self.history
         )
 
 
@@ -242,37 +257,9 @@ def _silent(_said: str) -> None:
     """Tell nobody."""
 
 
-async def _replayed(
-    project: Path,
-    loaded: Loaded,
-    tapes: tuple[Sequence[RunTape], Sequence[Broken]],
-    history: History,
-    room: Path,
-    redact: Redactor,
-    delay: Delay,
-) -> Sequence[Replayed]:
-    me = (Owners(room / "owners"), "replay")
-    nobody = ReplayedModels(Tape(), "", on_drift=partial(tell_drift, None))
-    played: list[Replayed] = []
-    for number, tape in enumerate(tapes[0]):
-        own = room / str(number)
-        own.mkdir()
-
-        def stage(score: Score, owner: Callable[[], Actor | None], own: Path = own) -> Stage:
-            return Stage(storeroom.throw_away(own / "replay.db", StageClock(score)), score, owner)
-
-        nowhere = storeroom.throw_away(own / "none.db", SystemClock())
-        parts = await _parts(project, loaded, nowhere, nobody, me, redact, history=history)
-        found = await replay_run(parts, tape, stage, own, delay=delay)
-        played.append(with_broken(found, tapes[1]))
-    return played
-
-
 def _shown(path: Path | None, project: Path) -> str:
     """Return a file as the person calls it."""
-    if path is None:
-        return ""
-    return str(path.relative_to(project) if path.is_relative_to(project) else path)
+    return str(path.relative_to(project) if path and path.is_relative_to(project) else path or "")
 
 
 async def _parts(
