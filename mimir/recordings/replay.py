@@ -7,33 +7,26 @@ what the engine decides itself is compared with the record, event by event, and 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import cast
 
-from mimir.attempts.desk import RoleChoice
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import attempt_id
-from mimir.errors import MimirError, Paused, PlanError, RecordingMiss
+from mimir.errors import Paused, RecordingMiss
 from mimir.orchestrator import beginning, looking, planning
 from mimir.orchestrator.parts import Parts
 from mimir.qc.checks import Checks
 from mimir.recordings import scheduling
-from mimir.recordings.differences import Replayed, called, of_ends, of_lanes
-from mimir.recordings.recorder import ended
+from mimir.recordings.differences import called
 from mimir.recordings.served import (
-    Delay,
     Served,
     ServedExecution,
-    ServedModels,
-    ServedTools,
-    at_once,
 )
 from mimir.recordings.stage import RUN, Actor, Score, Stage, StageClock, acting
-from mimir.recordings.tape import RunTape, build
+from mimir.recordings.tape import RunTape
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew, Roster
 from mimir.scheduling.finish import finish
@@ -42,7 +35,7 @@ from mimir.scheduling.pursue import Pursuit, Tools
 from mimir.scheduling.rows import Completions
 from mimir.store import claims, fields, runs
 from mimir.store.protocol import Ops
-from mimir.store.schema import Label, pack
+from mimir.store.schema import Label
 
 OWNER = "replay"
 OF_ATTEMPTS = (
@@ -348,149 +341,3 @@ def owner_of(score: Score, event: Event | None) -> Actor | None:
     if event.kind in OF_THE_END and event.data.get("outcome") != RunStatus.CANCELLED.value:
         return RUN
     return None
-
-
-async def replay(
-    parts: Parts,
-    tape: RunTape,
-    stage: Callable[[Score, Callable[[], Actor | None]], Stage],
-    room: Path,
-    *,
-    delay: Delay = at_once,
-) -> Replayed:
-    """Replay one run and compare what it comes to.
-
-    Args:
-        parts: Of the project, with a history that answers from the recording; store, models and tools are replaced.
-        tape: What was recorded.
-        stage: Makes the store.
-        room: Directory for what is written on the way; thrown away by the caller.
-        delay: Awaited before each outcome.
-    """
-    must_be_playable(tape)
-    score = Score(tape=tape)
-    made = stage(score, lambda: owner_of(score, score.next))
-    served = Served(score=score, store=made, delay=delay)
-    play = Replay(
-        parts=_composed(parts, served, room),
-        stage=made,
-        score=score,
-        served=served,
-        releases=scheduling.Releases(score),
-    )
-    try:
-        try:
-            await play.through()
-        except MimirError as error:
-            if not score.differences or str(error) not in score.differences[-1].what:
-                where = f"event {score.next.seq}" if score.next else "the end"
-                score.differ(where, str(error))
-        return await _result(play)
-    finally:
-        await made.close()
-
-
-async def _result(play: Replay) -> Replayed:
-    tape, score, served = play.tape, play.score, play.served
-    if tape.end is not None:
-        await play.stage.write(partial(scheduling.put_measured, tape=tape))
-    line = await play.stage.read(partial(ended, run=tape.id))
-    end = build([line]).runs[tape.id].end
-    if end is None:
-        raise AssertionError("a run without its end")
-    rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
-    hashes: dict[tuple[str, object], tuple[str, str]] = {
-        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
-        for r in rows
-    }
-    # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
-    told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
-    found = [*of_lanes(tape, hashes), *told]
-    found += of_ends(tape.end, end) if tape.end else ()
-    return Replayed(
-        run=tape.id,
-        events=score.at,
-        calls=served.outcomes,
-        checks=served.checks,
-        report=end.report,
-        plan=end.plan,
-        seal=end.seal,
-        status=end.status,
-        verdicts=len(end.verdicts),
-        evidence=len(end.evidence),
-        verdict_rows=pack([dict(row) for row in end.verdicts]),
-        evidence_rows=pack([dict(row) for row in end.evidence]),
-        differences=tuple(found),
-    )
-
-
-def must_be_playable(tape: RunTape) -> None:
-    """Refuse what a replay cannot follow.
-
-    Raises:
-        PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
-    """
-    kinds = {event.kind for event in tape.events}
-    why = ""
-    if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
-        why = "its beginning is missing"
-    elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
-        why = "events of it are missing"
-    elif EventKind.LANE_CUT in kinds:
-        why = "a conversation of it was cut when it was resumed, and what was said before is gone"
-    elif tape.pinned.get("fromRun"):
-        why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
-    if why:
-        raise PlanError(
-            f"Run {tape.id} cannot be replayed: {why}.",
-            code="recording-incomplete",
-            next_step=f"Recompute its seals instead: mimir verify {tape.id}",
-        )
-
-
-def _composed(parts: Parts, served: Served, room: Path) -> Parts:
-    """Return the engine's parts for a replay."""
-    own = room / "project"
-    own.mkdir(parents=True, exist_ok=True)
-    preambles = parts.project / "preambles"  # templates of the project's own
-    if preambles.is_dir() and not (own / "preambles").exists():
-        (own / "preambles").symlink_to(preambles)
-    tools = ServedTools(parts.tools, parts.planner_tools, served)
-    pinned = cast("Mapping[str, object]", served.tape.pinned.get("settingsJson") or {})
-    running = cast("Mapping[str, object]", pinned.get("run") or {})
-    tokens = running.get("attempt_tokens")
-    return replace(
-        parts,
-        project=own,
-        room=room,
-        store=served.store,
-        checks=Checks(parts.history, ServedExecution(served)),
-        models=ServedModels(served),
-        tools=tools,
-        planner_tools=tools.planner,
-        clock=StageClock(served.score),
-        owner=OWNER,
-        choices={role: _choice(pinned, role) or one for role, one in parts.choices.items()},
-        attempt_tokens=tokens if isinstance(tokens, int) else parts.attempt_tokens,
-        notices=list,
-        check_models=_nothing,
-    )
-
-
-def _nothing() -> None:
-    """Find nothing missing."""
-
-
-def _choice(pinned: Mapping[str, object], role: str) -> RoleChoice | None:
-    """Return how a role asked its model, as the run pinned it."""
-    roles = cast("Mapping[str, Mapping[str, object]]", pinned.get("roles") or {})
-    llm = pinned.get("llm")
-    if not isinstance(llm, Mapping):
-        return None
-    chosen = roles.get(role) or {}
-    temperature, most = chosen.get("temperature", 0.0), chosen.get("max_tokens")
-    return RoleChoice(
-        model=str(chosen.get("model") or cast("Mapping[str, object]", llm).get("model") or ""),
-        temperature=float(temperature) if isinstance(temperature, int | float) else None,
-        max_tokens=most if isinstance(most, int) else None,
-    )

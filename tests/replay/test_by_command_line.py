@@ -34,7 +34,7 @@ def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
 def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path) -> None:
     place, flags = place_of(tmp_path)
     assert place.killed_after(14, "execute", "plan.md", "--yes", *flags)
-    assert place.killed_after(9, "resume", *flags)
+    assert place.killed_after(2, "resume", *flags)
     ended = place.run("resume", *flags)
     assert ended.returncode == 0, ended.stderr
 

@@ -1,0 +1,195 @@
+"""Plays recorded runs: each on a stage of its own, with the engine's parts put together for it, and compared with what it came to."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast
+
+from mimir.attempts.desk import RoleChoice
+from mimir.domain.clock import Clock
+from mimir.domain.event import EventKind
+from mimir.errors import MimirError, PlanError
+from mimir.orchestrator.parts import Parts
+from mimir.qc.checks import Checks
+from mimir.recordings import scheduling
+from mimir.recordings.differences import Replayed, of_ends, of_lanes, with_broken
+from mimir.recordings.file import Broken
+from mimir.recordings.recorder import ended
+from mimir.recordings.replay import OWNER, Replay, owner_of
+from mimir.recordings.served import Delay, Served, ServedExecution, ServedModels, ServedTools
+from mimir.recordings.stage import Score, Stage, StageClock
+from mimir.recordings.tape import RunTape, build
+from mimir.store.protocol import GraphStore
+from mimir.store.schema import Label, pack
+
+
+class Workshop(Protocol):
+    """What `app` hands in: the concrete things."""
+
+    def store(self, path: Path, clock: Clock) -> GraphStore:
+        """Return a store that is thrown away."""
+        ...
+
+    def parts(self, store: GraphStore) -> Awaitable[Parts]:
+        """Return the engine's parts over a history that answers from the recording; nothing of them is used that executes anything."""
+        ...
+
+
+async def play(
+    tapes: Sequence[RunTape],
+    broken: Sequence[Broken],
+    workshop: Workshop,
+    room: Path,
+    delay: Delay,
+) -> Sequence[Replayed]:
+    """Replay runs one after another.
+
+    Args:
+        tapes: What was recorded.
+        broken: Lines of the recording that were changed.
+        workshop: The concrete things.
+        room: Directory for what is written on the way; thrown away by the caller.
+        delay: Awaited before each outcome.
+
+    Raises:
+        PlanError: One of them cannot be replayed.
+    """
+    played: list[Replayed] = []
+    for number, tape in enumerate(tapes):
+        must_be_playable(tape)
+        own = room / str(number)
+        own.mkdir()
+        played.append(with_broken(await _replay(tape, workshop, own, delay), broken))
+    return played
+
+
+async def _replay(tape: RunTape, workshop: Workshop, room: Path, delay: Delay) -> Replayed:
+    """Replay one run and compare what it comes to."""
+    score = Score(tape=tape)
+    store = workshop.store(room / "replay.db", StageClock(score))
+    made = Stage(store, score, lambda: owner_of(score, score.next))
+    served = Served(score=score, store=made, delay=delay)
+    run = Replay(
+        parts=_composed(await workshop.parts(store), served, room),
+        stage=made,
+        score=score,
+        served=served,
+        releases=scheduling.Releases(score),
+    )
+    try:
+        try:
+            await run.through()
+        except MimirError as error:
+            if not score.differences or str(error) not in score.differences[-1].what:
+                where = f"event {score.next.seq}" if score.next else "the end"
+                score.differ(where, str(error))
+        return await _result(run)
+    finally:
+        await made.close()
+
+
+async def _result(play: Replay) -> Replayed:
+    tape, score, served = play.tape, play.score, play.served
+    if tape.end is not None:
+        await play.stage.write(partial(scheduling.put_measured, tape=tape))
+    line = await play.stage.read(partial(ended, run=tape.id))
+    end = build([line]).runs[tape.id].end
+    if end is None:
+        raise AssertionError("a run without its end")
+    rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
+    hashes: dict[tuple[str, object], tuple[str, str]] = {
+        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
+        for r in rows
+    }
+    # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
+    told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
+    found = [*of_lanes(tape, hashes), *told]
+    found += of_ends(tape.end, end) if tape.end else ()
+    return Replayed(
+        run=tape.id,
+        events=score.at,
+        calls=served.outcomes,
+        checks=served.checks,
+        report=end.report,
+        plan=end.plan,
+        seal=end.seal,
+        status=end.status,
+        verdicts=len(end.verdicts),
+        evidence=len(end.evidence),
+        verdict_rows=pack([dict(row) for row in end.verdicts]),
+        evidence_rows=pack([dict(row) for row in end.evidence]),
+        differences=tuple(found),
+    )
+
+
+def must_be_playable(tape: RunTape) -> None:
+    """Refuse what a replay cannot follow.
+
+    Raises:
+        PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
+    """
+    kinds = {event.kind for event in tape.events}
+    why = ""
+    if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
+        why = "its beginning is missing"
+    elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
+        why = "events of it are missing"
+    elif EventKind.LANE_CUT in kinds:
+        why = "a conversation of it was cut when it was resumed, and what was said before is gone"
+    elif tape.pinned.get("fromRun"):
+        why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
+    if why:
+        raise PlanError(
+            f"Run {tape.id} cannot be replayed: {why}.",
+            code="recording-incomplete",
+            next_step=f"Recompute its seals instead: mimir verify {tape.id}",
+        )
+
+
+def _composed(parts: Parts, served: Served, room: Path) -> Parts:
+    """Return the engine's parts for a replay."""
+    own = room / "project"
+    own.mkdir(parents=True, exist_ok=True)
+    preambles = parts.project / "preambles"  # templates of the project's own
+    if preambles.is_dir() and not (own / "preambles").exists():
+        (own / "preambles").symlink_to(preambles)
+    tools = ServedTools(parts.tools, parts.planner_tools, served)
+    pinned = cast("Mapping[str, object]", served.tape.pinned.get("settingsJson") or {})
+    running = cast("Mapping[str, object]", pinned.get("run") or {})
+    tokens = running.get("attempt_tokens")
+    return replace(
+        parts,
+        project=own,
+        room=room,
+        store=served.store,
+        checks=Checks(parts.history, ServedExecution(served)),
+        models=ServedModels(served),
+        tools=tools,
+        planner_tools=tools.planner,
+        clock=StageClock(served.score),
+        owner=OWNER,
+        choices={role: _choice(pinned, role) or one for role, one in parts.choices.items()},
+        attempt_tokens=tokens if isinstance(tokens, int) else parts.attempt_tokens,
+        notices=list,
+        check_models=_nothing,
+    )
+
+
+def _nothing() -> None:
+    """Find nothing missing."""
+
+
+def _choice(pinned: Mapping[str, object], role: str) -> RoleChoice | None:
+    """Return how a role asked its model, as the run pinned it."""
+    roles = cast("Mapping[str, Mapping[str, object]]", pinned.get("roles") or {})
+    llm = pinned.get("llm")
+    if not isinstance(llm, Mapping):
+        return None
+    chosen = roles.get(role) or {}
+    temperature, most = chosen.get("temperature", 0.0), chosen.get("max_tokens")
+    return RoleChoice(
+        model=str(chosen.get("model") or cast("Mapping[str, object]", llm).get("model") or ""),
+        temperature=float(temperature) if isinstance(temperature, int | float) else None,
+        max_tokens=most if isinstance(most, int) else None,
+    )
