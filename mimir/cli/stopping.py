@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: the first one stops the work in order, the second one at once.
 
 A handler of Python's own runs between two instructions of the main thread, also while the event loop is busy; what it may not do
-there it hands to the loop. What must come after two seconds comes, whatever hangs: a thread sees to it.
+there it hands to the loop. What must come after some seconds comes, whatever hangs: a thread sees to it.
 """
 
 import asyncio
@@ -14,8 +14,10 @@ from typing import TypeVar
 
 from mimir.cli.failures import INTERRUPTED
 
-GRACE_SECONDS = 1.5
-"""From the first signal to the end of the process, if what is under way does not come to rest by itself."""
+GRACE_SECONDS = {signal.SIGINT: 1.5}
+"""From the first signal to the end of the process, if what is under way does not come to rest by itself: a person waits."""
+LONGER_GRACE_SECONDS = 4.5
+"""The same where nobody waits: on a busy machine the leases are given back all the same."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")
@@ -75,7 +77,8 @@ class Stop:
         if self._count > 1:
             self._end()
             return
-        timer = threading.Timer(GRACE_SECONDS, self._end)
+        seconds = GRACE_SECONDS.get(signal.Signals(number), LONGER_GRACE_SECONDS)
+        timer = threading.Timer(seconds, self._end)
         timer.daemon = True
         timer.start()
         if self._cancel is not None:

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -46,6 +48,30 @@ def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
     assert rested == ["paused"]
     assert noted.codes == []
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize(("number", "most"), [(signal.SIGINT, 2), (signal.SIGTERM, 5)])
+def test_a_person_waits_two_seconds_at_most_and_who_ends_a_service_five(
+    number: signal.Signals, most: float, monkeypatch: pytest.MonkeyPatch
+):
+    given: list[float] = []
+
+    class Timer(threading.Timer):
+        def __init__(self, interval: float, function: Callable[[], object]) -> None:
+            given.append(interval)
+            super().__init__(interval, function)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        await asyncio.Event().wait()
+
+    noted = Noted()
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.tidy, noted.leave).run(work())
+    assert given == [pytest.approx(most, abs=0.5)]
+    assert given[0] < most
 
 
 def test_the_second_signal_ends_at_once_and_leaves_the_terminal_in_order():
