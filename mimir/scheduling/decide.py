@@ -6,6 +6,7 @@ longest remaining path goes first and the others wait for it.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from mimir.domain.attempt import TERMINAL, Status
 from mimir.domain.command import Block, Command, Finish, Release
@@ -36,6 +37,10 @@ class Snapshot:
     """Released tasks that declare `files`; only these can hold another back."""
     taken: GlobSet = field(default_factory=GlobSet)
     """What they declare."""
+    alike: dict[tuple[str, ...], list[tuple[float, str]]] = field(
+        default_factory=dict[tuple[str, ...], list[tuple[float, str]]], compare=False
+    )
+    """Ready tasks by the files that they declare, a heap each, longest remaining path first; who is not ready any more is still in it."""
 
     @classmethod
     def of(
@@ -57,7 +62,7 @@ class Snapshot:
         )
         for task in plan.tasks:
             if not task.dependencies:
-                snapshot.ready.add(task.id)
+                snapshot.note_ready(task.id)
         for task in released:
             snapshot.note_released(task)
         for task, at in status.items():
@@ -91,7 +96,31 @@ class Snapshot:
             return
         self.missing[task] -= 1
         if self.missing[task] == 0 and task not in self.released:
-            self.ready.add(task)
+            self.note_ready(task)
+
+    def note_ready(self, task: str) -> None:
+        """Take in that a task could be released."""
+        self.ready.add(task)
+        waiting = self.alike.setdefault(self.tasks[task].files, [])
+        heappush(waiting, (-self.priority[task], task))
+
+    def candidates(self) -> list[str]:
+        """Return the ready tasks that a decision has to look at, longest remaining path first.
+
+        Of those that declare the same files only the first can go: the others wait for it, or for whom it waits for.
+        """
+        first: list[tuple[float, str]] = []
+        for files in list(self.alike):
+            waiting = self.alike[files]
+            while waiting and waiting[0][1] not in self.ready:
+                heappop(waiting)
+            if not waiting:
+                del self.alike[files]
+            elif files:
+                first.append(waiting[0])
+            else:
+                first += [one for one in waiting if one[1] in self.ready]
+        return [id for _, id in sorted(first)]
 
     def note_released(self, task: str) -> None:
         """Take in that a task was released."""
@@ -116,7 +145,7 @@ def _releases(snapshot: Snapshot) -> list[Command]:
     """Release every ready task that no declared overlap holds back, longest remaining path first."""
     out: list[Command] = []
     chosen = GlobSet()
-    for id in sorted(snapshot.ready, key=lambda t: (-snapshot.priority[t], t)):
+    for id in snapshot.candidates():
         files = snapshot.tasks[id].files
         if snapshot.taken.meets(files) or chosen.meets(files):
             continue

@@ -151,3 +151,15 @@ def test_ten_thousand_tasks_are_decided_at_the_cost_of_what_changed():
     assert decided == 9_900
     # 10,000 decisions at 1 ms would be 10 s; a decision that looked at the whole plan would take minutes.
     assert time.process_time() - started < 30
+
+
+def test_a_decision_looks_at_one_of_those_that_write_the_same_file():
+    at = snapshot(*(task(f"t{n:04}", files=["one.py"], minutes=n) for n in range(1, 500)))
+    order: list[str] = []
+    while at.open:
+        assert len(at.candidates()) <= 1
+        (chosen,) = released(carry_out(at))
+        assert at.candidates() == [] or decide(at) == []
+        at.apply(chosen, Status.COMPLETED)
+        order.append(chosen)
+    assert order == [f"t{n:04}" for n in range(499, 0, -1)]
