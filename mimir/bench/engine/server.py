@@ -27,7 +27,7 @@ class Meter:
     first_seconds: float = -1.0
     """When the first request came, on the machine's monotonic clock; -1: none did."""
     message_bytes: int = 0
-    """Of all messages and answers, each counted once a conversation."""
+    """Of all messages, lists of tools and answers, each counted once a conversation."""
     answer_bytes: int = 0
     """Of the answers alone."""
     largest_bytes: int = 0
@@ -46,7 +46,7 @@ class Meter:
 
         Args:
             lane: Whose.
-            sizes: Bytes of each message; 0 for those of the model itself, which were counted as answers.
+            sizes: Bytes of the list of tools, then of each message; 0 for those of the model itself, which were counted as answers.
             answer: Bytes of the answer.
         """
         self.message_bytes += sum(sizes[self._seen.get(lane, 0) :]) + answer
@@ -99,7 +99,9 @@ class Server:
         lane = unquote(headers.get("x-mimir-lane", "")) or _named(messages)
         turn = sum(message["role"] == "assistant" for message in messages)
         message = self._say(lane, turn)
-        self._meter.count(lane, [_bytes(m) for m in messages], _bytes(message, own=True))
+        # The list of tools is of the same length in every request of a conversation.
+        told = [len(json.dumps(asked.get("tools") or "")), *(_bytes(m) for m in messages)]
+        self._meter.count(lane, told, _bytes(message, own=True))
         if self._latency:
             await asyncio.sleep(self._latency)
         if asked.get("stream"):

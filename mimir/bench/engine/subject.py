@@ -19,6 +19,7 @@ from mimir.bench.engine import workload
 from mimir.bench.engine.peers import bare
 from mimir.bench.engine.wire import Control
 from mimir.bench.engine.workload import Load
+from mimir.bench.processes import question
 from mimir.domain.run import Limits
 from mimir.errors import UnavailableError
 from mimir.workspace.clearing import remove
@@ -167,7 +168,7 @@ def read(text: str) -> Order:
 
 def main() -> None:
     """Do what the input says; write what it took."""
-    order = read(sys.stdin.readline())
+    order = read(question())
     room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
     try:
         took = asyncio.run(measure(order, room))

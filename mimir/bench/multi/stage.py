@@ -11,6 +11,7 @@ from mimir import app
 from mimir.bench import virtual
 from mimir.bench.multi import case as cases
 from mimir.bench.multi.case import REQUEST, Case
+from mimir.bench.processes import question
 from mimir.bench.site import Site, site
 from mimir.domain.run import Limits
 from mimir.errors import UnavailableError
@@ -125,7 +126,7 @@ async def _both(case: Case, around: Callable[[GraphStore], GraphStore]) -> list[
 
 def main() -> None:
     """Do what the input says; write what both sides used: the one agent first."""
-    case = Case(**json.loads(sys.stdin.readline()))
+    case = Case(**json.loads(question()))
     counted = virtual.run(lambda loop: _both(case, lambda store: virtual.Known(store, loop)))
     sys.stdout.write(json.dumps([asdict(side) for side in counted]))
 

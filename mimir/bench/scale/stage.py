@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from mimir import app, settings
+from mimir.bench.processes import question
 from mimir.bench.scale.stopwatch import Stopwatch
 from mimir.bench.site import Part, Site, site
 from mimir.domain.plan import Criterion, Plan, Task
@@ -185,7 +186,7 @@ def _plan(tasks: int) -> Plan:
 
 def main() -> None:
     """Do what the input says; write what came of it."""
-    order = Order(**json.loads(sys.stdin.readline()))
+    order = Order(**json.loads(question()))
     found = asyncio.run(aid(order)) if order.project else asdict(asyncio.run(lead(order)))
     sys.stdout.write(f"{json.dumps(found)}\n")
 

@@ -10,6 +10,7 @@ from typing import cast
 
 from mimir import app
 from mimir.bench import virtual
+from mimir.bench.processes import question
 from mimir.bench.schedule.families import Graph, make
 from mimir.bench.site import Part, Site, site
 from mimir.domain.plan import Criterion, Plan, Task
@@ -83,7 +84,7 @@ def _name(at: int) -> str:
 
 def main() -> None:
     """Run what the input says, on a clock of its own or on the machine's; write the seconds of each."""
-    given = cast("dict[str, object]", json.loads(sys.stdin.readline()))
+    given = cast("dict[str, object]", json.loads(question()))
     rows = cast("list[dict[str, object]]", given["cases"])
     cases = [Case(**row) for row in rows]  # pyright: ignore[reportArgumentType]
     if given["real"]:
