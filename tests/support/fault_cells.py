@@ -120,7 +120,7 @@ class Run:
             "llm.api_key": KEY,
             "llm.model": "play",
             "llm.lane_header": True,
-            "llm.stall_seconds": 0.5 if "stall" in self.cell.fault else 20,
+            "llm.stall_seconds": 2 if "stall" in self.cell.fault else 60,
             "llm.max_answer_bytes": 200_000,
             "llm.tries": 3,
             "llm.requests_per_minute": None,
