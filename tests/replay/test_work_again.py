@@ -61,10 +61,9 @@ async def test_tool_that_says_something_else_is_drift_and_a_changed_preamble_is_
         preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
     missed = await again(project, made, file)
     assert (missed.ending.outcome, missed.ending.exit_code) == (RunStatus.PAUSED, 65)
-    assert missed.used.missed[0].startswith(
-        "Lane a/1/worker, call 0: its preamble changed, first difference in message 1 (system), characters"
-    )
-    assert "with care" in missed.ending.message
+    why = "/1/worker, call 0: its preamble changed, first difference in message 1 (system), characters"
+    assert why in missed.used.missed[0]
+    assert why in missed.ending.message
 
 
 async def test_recording_of_another_plan_is_refused_with_what_changed(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from mimir.demo.performance import REQUEST
 from mimir.domain.plan import Plan
 from mimir.planning.render import render
 from mimir.recordings.differences import Replayed
+from tests.support import taping
 from tests.support.journey import (
     REST,
     Part,
@@ -34,7 +35,7 @@ from tests.support.journey import (
     wrote,
 )
 from tests.support.projects import make_project
-from tests.support.taping import bytes_of, loaded, shuffled
+from tests.support.taping import bytes_of, loaded, record, shuffled
 
 TASKS = 100
 KILLS = 2
@@ -151,17 +152,56 @@ def _replays(project: Path, file: Path, times: int) -> list[Mapping[str, object]
     ]
 
 
+def cost(room: Path, times: int) -> Mapping[str, object]:
+    """Measure what a replay costs beside the same run on scripted answers: tasks that only read and answer, no check, no command.
+
+    Both in this process, after a first small run of each: processor time, the durable store of the run included.
+    """
+    look = {"calls": [calls("read_file", path="README.md")]}
+
+    def made(count: int) -> tuple[Plan, Sequence[Part]]:
+        tasks = [step(f"t{n:03d}", checks=(), files=()) for n in range(count)]
+        return plan(*tasks, title="Answers"), [worker("*", look, "It says so.")]
+
+    def once(name: str, count: int) -> tuple[float, float, int]:
+        project, file = make_project(room / name, {"README.md": "# It\n"}), room / f"{name}.jsonl"
+        of_plan, parts = made(count)
+        before = time.process_time()
+        asyncio.run(record(project, of_plan, parts, file, workers=8))
+        between = time.process_time()
+        spent: list[float] = []
+        found: Replayed | None = None
+        for _ in range(times):
+            start = time.process_time()
+            found = asyncio.run(taping.replayed(project, str(file)))
+            spent.append(time.process_time() - start)
+        assert found is not None
+        assert found.differences == ()
+        return between - before, sorted(spent)[len(spent) // 2], found.calls
+
+    once("warm", 4)
+    scripted, again, served = once("cost", 250)
+    return {
+        "calls": served,
+        "cpu_seconds_scripted_and_recorded": round(scripted, 2),
+        "cpu_seconds_replay": round(again, 2),
+        "above_scripted_per_1000_calls": round((again - scripted) * 1000 / served, 2),
+    }
+
+
 def main(arguments: Sequence[str]) -> None:
     """Record, replay, print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=TIMES)
-    parser.add_argument("--only", choices=["demo", "hundred"])
+    parser.add_argument("--only", choices=["demo", "hundred", "cost"])
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="mimir-replays-") as name:
         room = Path(name)
-        if given.only != "hundred":
+        if given.only in (None, "cost"):
+            print(json.dumps(cost(room, min(given.times, 3)), indent=1))
+        if given.only in (None, "demo"):
             print(json.dumps(_replays(*record_demo(room), given.times), indent=1))
-        if given.only != "demo":
+        if given.only in (None, "hundred"):
             project, file, spent = record_hundred(room, KILLS)
             print(json.dumps({"cpu_seconds_of_the_recorded_run": round(spent, 1), "kills": KILLS}))
             print(json.dumps(_replays(project, file, given.times), indent=1))
