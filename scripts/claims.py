@@ -205,7 +205,6 @@ def _result(
     counted = Counter(task for one in all_of_them for task in one.tasks)
     shares = sorted(share for one in all_of_them for share in one.milliseconds)
     transactions = sorted(t for one in all_of_them for t in one.transactions)
-    tries = sum(one.tries for one in all_of_them)
     empty = sum(one.empty for one in all_of_them)
     return Result(
         store=name,
@@ -217,7 +216,7 @@ def _result(
         p50_ms=_at(shares, 0.5),
         p99_ms=_at(shares, 0.99),
         transaction_p99_ms=_at(transactions, 0.99),
-        efficiency=(tries - empty) / max(1, tries),
+        efficiency=counted.total() / max(1, counted.total() + empty),
         seconds=seconds,
     )
 
