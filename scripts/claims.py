@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from mimir.domain.plan import Criterion, Plan, Task
+from mimir.errors import UnavailableError
 from mimir.store import claims, runs
 from mimir.store.cypher.address import is_address, parse
 from mimir.store.protocol import GraphStore, Ops
@@ -32,6 +33,7 @@ RUN = "run-claims"
 LEASE_SECONDS = 300.0
 AGENTS = 4
 """Tasks at once in a process, as `mimir worker` has them by default."""
+TRIES = 20
 GOALS = {"conflicts": 0.01, "p99_ms": 50.0, "efficiency": 0.95}
 
 
@@ -101,6 +103,20 @@ def opened(uri: str) -> GraphStore:
     return SqliteStore(Path(uri), _Clock())
 
 
+async def reached(uri: str) -> GraphStore:
+    """Open a store; a server that has just started on a busy machine may need a few tries."""
+    for left in reversed(range(TRIES)):
+        store = opened(uri)
+        try:
+            await store.init()
+        except UnavailableError:
+            if not left:
+                raise
+        else:
+            return store
+    raise AssertionError("no try was made")
+
+
 async def prepare(uri: str, tasks: int) -> None:
     """Make a run whose tasks are all released."""
     plan = Plan(title="Claims", goal="", tasks=tuple(_task(n) for n in range(tasks)))
@@ -108,8 +124,7 @@ async def prepare(uri: str, tasks: int) -> None:
         id=RUN, kind="execute", project_id="project-claims", project_name="claims", name="Claims", request="", plan=plan,
         plan_path="", settings={}, engine_version="", base_commit="c0", base_tree="t0",
     )  # fmt: skip
-    store = opened(uri)
-    await store.init()
+    store = await reached(uri)
     try:
         await store.write(partial(runs.create, new=new))
         ready = [(task.id, 1.0) for task in plan.tasks]
@@ -132,8 +147,7 @@ def _task(number: int) -> Task:
 
 async def claim_all(uri: str, owner: str) -> Claimed:
     """Claim and end tasks until there are no more; begins with a line on the standard input."""
-    store = opened(uri)
-    await store.init()
+    store = await reached(uri)
     tasks: list[str] = []
     shares: list[float] = []
     transactions: list[float] = []
