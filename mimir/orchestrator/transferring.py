@@ -68,11 +68,16 @@ async def migrate(
     Raises:
         BusyError: Somebody works on it.
         StoreError: The target holds something else under one of the ids; nothing was changed.
-        UsageError: There is no such run.
+        UsageError: There is no such run, or nothing at all.
     """
     with _temporary(room) as file:
         kept = Spool(file)
         await source.read(partial(_fill, kept=kept, run=run, dead=frozenset(dead)))
+        if next(kept.lines(), None) is None:
+            raise UsageError(
+                f"The store {source.uri} holds nothing.",
+                next_step="Name the one that has the runs.",
+            )
         return await copy(kept, target)
 
 

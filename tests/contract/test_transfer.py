@@ -218,6 +218,13 @@ def _nodes(reads):
     return [item for item in reads.dump() if len(item) == 2]
 
 
+async def test_empty_store_is_not_taken_for_one_that_was_copied(made, copied):
+    source, target = await made("sqlite", "one"), await made("sqlite", "other")
+
+    with pytest.raises(UsageError, match="holds nothing"):
+        await copied(source, target)
+
+
 async def test_no_transaction_carries_more_than_its_bounds(made, copied, frozen_clock, monkeypatch):
     """A server has the whole of a transaction in memory."""
     source, target = await made("sqlite", "one"), await made("sqlite", "other")
