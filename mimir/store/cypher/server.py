@@ -34,8 +34,8 @@ OLDEST = 5
 """Major version of the oldest server that is good enough."""
 REACH_SECONDS = 0.8
 """How long the first connection may take: a wrong address must be told at once."""
-CONNECT_SECONDS = 3.0
-"""How long it may take until a server that is reached lets us in."""
+CONNECT_SECONDS = 10.0
+"""How long it may take until a server that is reached lets us in: one that has just started, or is busy, takes its time."""
 
 _PREPARING = 10
 """Times that the schema is tried: two processes that make it at once stand in each other's way."""
