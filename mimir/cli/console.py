@@ -19,7 +19,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 """What test runners colour their output with: noise, left out. Whatever this joins is looked at again by `_CONTROL`."""
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
-    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
+    "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
     "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, invisible tags
 )
 _SPACE = re.compile(r"\s+")
