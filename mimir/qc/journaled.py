@@ -54,14 +54,16 @@ class JournaledExecution:
         if speaker is not None:
             self._count += 1
             name = f"{speaker.run}#check-{self._owner}-{self._count:06d}"
-            await self._store.write(partial(_keep, id=name, speaker=speaker, check=check, ran=ran))
+            await self._store.write(
+                partial(_keep, id=name, owner=self._owner, speaker=speaker, check=check, ran=ran)
+            )
         return ran
 
 
-def _keep(ops: Ops, id: str, speaker: Speaker, check: Check, ran: CheckRun) -> None:
+def _keep(ops: Ops, id: str, owner: str, speaker: Speaker, check: Check, ran: CheckRun) -> None:
     row: Row = {
         "id": id, "name": f"check {check.id}", "runId": speaker.run, "kind": KIND, "createdAt": ops.now(),
-        "by": speaker.place, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(ran)),
+        "by": speaker.place, "owner": owner, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(ran)),
     }  # fmt: skip
     ops.upsert(Label.ARTIFACT, [row])
 

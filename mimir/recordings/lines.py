@@ -130,7 +130,7 @@ def _checks(reads: Reads, run: str, written: Written) -> Iterator[Line]:
             written.checks, written.checks_at = frozenset(), at
         written.checks |= {id}
         yield {
-            "kind": "check", "run": run, "by": fields.text(row, "by"), "at": at,
+            "kind": "check", "run": run, "by": fields.text(row, "by"), "owner": fields.text(row, "owner"), "at": at,
             "timeout": fields.number(row, "timeoutSeconds"), "ran": unpack(fields.text(row, "text")),
         }  # fmt: skip
 

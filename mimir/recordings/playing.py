@@ -17,7 +17,14 @@ from mimir.recordings.differences import Replayed, of_ends, of_lanes, with_broke
 from mimir.recordings.file import Broken
 from mimir.recordings.recorder import ended
 from mimir.recordings.replay import OWNER, Replay, owner_of
-from mimir.recordings.served import Delay, Served, ServedExecution, ServedModels, ServedTools
+from mimir.recordings.served import (
+    Delay,
+    Forgets,
+    Served,
+    ServedExecution,
+    ServedModels,
+    ServedTools,
+)
 from mimir.recordings.stage import Score, Stage, StageClock
 from mimir.recordings.tape import RunTape, build
 from mimir.store.protocol import GraphStore
@@ -163,7 +170,7 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         project=own,
         room=room,
         store=served.store,
-        checks=Checks(parts.history, ServedExecution(served)),
+        checks=Checks(parts.history, ServedExecution(served), Forgets()),
         models=ServedModels(served),
         tools=tools,
         planner_tools=tools.planner,

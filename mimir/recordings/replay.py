@@ -22,6 +22,7 @@ from mimir.qc.checks import Checks
 from mimir.recordings import scheduling
 from mimir.recordings.differences import called
 from mimir.recordings.served import (
+    Forgets,
     Served,
     ServedExecution,
 )
@@ -245,7 +246,7 @@ class Replay:
         parts = self.parts
         return Tools(
             history=parts.history,
-            checks=Checks(parts.history, ServedExecution(self.served)),
+            checks=Checks(parts.history, ServedExecution(self.served), Forgets()),
             models=parts.models,
             tools=parts.tools,
             preparer=Preparer(crew, parts.history, parts.choices["worker"], parts.redact),
@@ -315,7 +316,9 @@ class Replay:
     async def _finish(self) -> None:
         """Do what is done when all tasks have ended: gate, seals, prose, report."""
         parts, run, crew = self.parts, self.tape.id, self._known_crew()
-        end = await finish(crew, parts.history, Checks(parts.history, ServedExecution(self.served)))
+        end = await finish(
+            crew, parts.history, Checks(parts.history, ServedExecution(self.served), Forgets())
+        )
         await self.stage.write(partial(scheduling.put_measured, tape=self.tape))
         await looking.write_prose(parts, run, end.outcome)
         path, _ = await looking.write_report(parts, run, outcome=end.outcome)

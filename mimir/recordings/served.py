@@ -190,6 +190,13 @@ class ServedTools:
         return cast("OpenLane", ServedLane(lane, self.served, name))
 
 
+class Forgets(dict[str, CheckRun]):
+    """Runs before the work that are asked for each time: which process had made one stands in the recording."""
+
+    def __setitem__(self, key: str, value: CheckRun) -> None:
+        """Keep nothing."""
+
+
 class ServedExecution:
     """Checks as they ran, each as often as it ran."""
 
@@ -197,8 +204,11 @@ class ServedExecution:
         self._served = served
         self._resumed = [e.at for e in served.tape.events if e.kind is EventKind.RUN_RESUMED]
         self._runs: dict[str, list[tuple[int, CheckRun]]] = {}
+        self._before: dict[tuple[str, str], CheckRun] = {}
         for one in served.tape.checks:
-            self._runs.setdefault(_recorded_key(one), []).append((self._epoch(one.at), one.ran))
+            key = _recorded_key(one)
+            self._runs.setdefault(key, []).append((self._epoch(one.at), one.ran))
+            self._before[one.owner, key] = one.ran
         self._used: dict[str, int] = {}
 
     async def run(
@@ -220,7 +230,16 @@ class ServedExecution:
                 f"check {check.id!r} ({phase}, tree {tree[:12]}) was not run in the recording"
             )
         self._served.checks += 1
-        return replace(self._next(key, known), check=check.id)
+        holder = self._served.score.holders.get(speaker.task, "") if speaker else ""
+        if phase != "before":
+            return replace(self._next(key, known), check=check.id)
+        own = self._before.get((holder, key))
+        return replace(own or self._latest(known), check=check.id)
+
+    def _latest(self, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
+        """Return the last run that had been made by now, or the first one of all."""
+        epoch = self._epoch(self._served.score.time)
+        return next((ran for at, ran in reversed(known) if at <= epoch), known[0][1])
 
     def _next(self, key: str, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
         """Return the next run of this epoch; one of a later epoch is looked at, not used up."""

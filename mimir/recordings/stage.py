@@ -38,6 +38,8 @@ class Score:
     tape: RunTape
     at: int = 0
     differences: list[Difference] = field(default_factory=list[Difference])
+    holders: dict[str, str] = field(default_factory=dict[str, str])
+    """Task → the process that holds it."""
     _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
 
     def __post_init__(self) -> None:
@@ -81,6 +83,8 @@ class Score:
                 self.differ(where, what)
             if expected is None or not is_same_step(expected, event):
                 raise RecordingMiss(f"{where}: {what}")
+            if event.kind in (EventKind.ATTEMPT_STARTED, EventKind.LEASE_TAKEN):
+                self.holders[event.task] = str(event.data.get("owner") or "")
             self.at += 1
 
 

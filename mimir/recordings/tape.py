@@ -39,6 +39,8 @@ class CheckRan:
 
     by: str
     """`task/attempt`; empty: the run at its end."""
+    owner: str
+    """Process that ran it; each makes a run before the work once, and uses it again."""
     at: str
     timeout_seconds: float
     ran: CheckRun
@@ -195,6 +197,7 @@ def _add_check(run: RunTape, line: Json) -> None:
         raise TypeError("timeout: not a number")
     one = CheckRan(
         by=str(line["by"]),
+        owner=str(line["owner"]),
         at=str(line["at"]),
         timeout_seconds=float(timeout),
         ran=codec.decode(CheckRun, line["ran"]),
