@@ -87,10 +87,9 @@ def taken(chromium: "Chromium", server: LocalServer, query: str) -> bytes:
     chromium.until(page, "document.querySelectorAll('svg g.node').length > 0")
     # The drawing moves until its forces are at rest.
     chromium.until(page, _AT_REST, pause=1.0)
-    for _ in range(3):
-        if chromium.value(page, _HIDDEN):
-            chromium.value(page, "document.querySelector('[aria-label=zoom-out]').click()")
-            chromium.until(page, _AT_REST, pause=1.0)
+    # Once further away: what is drawn at the edge would stand behind the overview.
+    chromium.value(page, "document.querySelector('[aria-label=zoom-out]').click()")
+    chromium.until(page, _AT_REST, pause=1.0)
     return chromium.photograph(page, '[data-testid="frame"]')
 
 
@@ -107,10 +106,6 @@ _RULE = re.compile(r"^([\w.]+) \{((?:[^{}]|\{\w+\})*)\}", re.MULTILINE)
 _PROPERTY = re.compile(r"([\w-]+): ([^;]+);")
 _RUN = '[data-testid="editor-Run"]'
 _CONNECTED = """[...document.querySelectorAll('[data-testid="activeEditor"]')].some(e => e.innerText.includes('neo4j$'))"""
-_HIDDEN = """(() => {
-  const overview = document.querySelector('[data-testid=vizInspector]').getBoundingClientRect();
-  return [...document.querySelectorAll('svg g.node')].some(n => n.getBoundingClientRect().right > overview.left);
-})()"""
 _AT_REST = """(() => {
   const now = [...document.querySelectorAll('svg g.node')].map(n => n.getAttribute('transform')).join();
   const same = window.mimirBefore === now; window.mimirBefore = now; return same;
