@@ -54,6 +54,8 @@ class Claimed:
     """For each claimed task: its share of the transaction that took it, waiting for the lock included."""
     transactions: list[float]
     """Milliseconds of each claim."""
+    processor_ms: float
+    """Of this process, summed over its claims; the server's is not in it."""
     tries: int
     empty: int
     """Tries that got nothing although something had been seen: others were faster."""
@@ -72,6 +74,8 @@ class Result:
     p50_ms: float
     p99_ms: float
     transaction_p99_ms: float
+    processor_ms: float
+    """Of a claimer, a claim."""
     efficiency: float
     seconds: float
 
@@ -80,7 +84,8 @@ class Result:
         return (
             f"{self.store:7} {self.claimers:3} claimers × {self.tasks} tasks: {self.doubled} claimed twice, {self.missing} left, "
             f"conflicts {self.conflicts:.2%}, per task p50 {self.p50_ms:.1f} ms, p99 {self.p99_ms:.1f} ms, "
-            f"claim p99 {self.transaction_p99_ms:.0f} ms, efficiency {self.efficiency:.1%}, {self.seconds:.1f} s"
+            f"claim p99 {self.transaction_p99_ms:.0f} ms, "
+            f"processor {self.processor_ms:.1f} ms a claim, efficiency {self.efficiency:.1%}, {self.seconds:.1f} s"
         )
 
     @property
@@ -152,14 +157,16 @@ async def claim_all(uri: str, owner: str) -> Claimed:
     shares: list[float] = []
     transactions: list[float] = []
     tries = empty = 0
+    processor = 0.0
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     look = partial(claims.is_work_there, run=RUN)
     take = partial(claims.claim, run=RUN, owner=owner, lease_seconds=LEASE_SECONDS, limit=AGENTS)
     try:
         while await store.read(look):
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             taken = await store.write(take)
+            processor += (time.process_time() - used) * 1000
             spent = (time.perf_counter() - begun) * 1000
             tries += 1
             transactions.append(spent)
@@ -172,7 +179,12 @@ async def claim_all(uri: str, owner: str) -> Claimed:
     finally:
         await store.close()
     return Claimed(
-        tasks=tasks, milliseconds=shares, transactions=transactions, tries=tries, empty=empty
+        tasks=tasks,
+        milliseconds=shares,
+        transactions=transactions,
+        processor_ms=processor,
+        tries=tries,
+        empty=empty,
     )
 
 
@@ -230,6 +242,7 @@ def _result(
         p50_ms=_at(shares, 0.5),
         p99_ms=_at(shares, 0.99),
         transaction_p99_ms=_at(transactions, 0.99),
+        processor_ms=sum(one.processor_ms for one in all_of_them) / max(1, len(transactions)),
         efficiency=counted.total() / max(1, counted.total() + empty),
         seconds=seconds,
     )
