@@ -138,5 +138,11 @@ def end(ops: Ops, run: str, owner: str, outcome: RunStatus, data: Mapping[str, o
 
 
 def renew(run: str, owner: str, seconds: float) -> Callable[[Ops], bool]:
-    """Return the write that renews the coordinator's lease."""
-    return lambda ops: leases.take(ops, run, COORDINATOR, owner, seconds=seconds)
+    """Return the write that renews the coordinator's lease; False: it is not this process's any more, also if nobody has it."""
+
+    def work(ops: Ops) -> bool:
+        row = ops.get(Label.RUN, run) or {}
+        mine = fields.text(row, COORDINATOR) == owner
+        return mine and leases.take(ops, run, COORDINATOR, owner, seconds=seconds)
+
+    return work

@@ -236,6 +236,18 @@ async def test_coordinator_that_lost_its_lease_stops_leading_and_may_write_no_mo
         await crew.store.read(lambda reads: lifecycle.must_lead(reads, "r1", "one"))
 
 
+async def test_coordinator_that_wakes_up_when_another_one_has_left_does_not_lead_again(
+    crew: Crew, other: Crew, frozen_clock: FrozenClock
+):
+    await crew.store.write(lambda ops: lifecycle.take(ops, "r1", "one", 300, (), resumed=True))
+    frozen_clock.advance(301)
+    await other.store.write(lambda ops: lifecycle.take(ops, "r1", "two", 300, (), resumed=True))
+    await other.store.write(lambda ops: lifecycle.leave(ops, "r1", "two"))
+    assert not await crew.store.write(lifecycle.renew("r1", "one", 300))
+    with pytest.raises(LeaseLost):
+        await crew.store.read(lambda reads: lifecycle.must_lead(reads, "r1", "one"))
+
+
 async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: Crew):
     paused = Paused("Enough.", reason="budget")
     await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
