@@ -74,13 +74,7 @@ async def _first(jobs: "Sequence[asyncio.Future[Ending | None] | asyncio.Future[
 
 async def _last_tally(crew: Crew, pool: AgentPool) -> None:
     """Write down what the agents have done; figures are no reason to fail."""
-    work = partial(
-        workers.attend,
-        run=crew.facts.id,
-        process=crew.process,
-        tally=pool.tally(),
-        seconds=crew.lease_seconds,
-    )
+    work = partial(workers.count, run=crew.facts.id, owner=crew.owner, tally=pool.tally())
     with contextlib.suppress(MimirError):
         await crew.leases.write(work)
 

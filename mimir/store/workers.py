@@ -88,9 +88,14 @@ def attend(ops: Ops, run: str, process: Process, tally: Tally, seconds: float) -
         "seenAt": ops.now(),
         "until": until,
         "leftAt": None,
-        **{_camel(name): value for name, value in asdict(tally).items()},
+        **_counted(tally),
     }
     ops.upsert(Label.ARTIFACT, [row])
+
+
+def count(ops: Ops, run: str, owner: str, tally: Tally) -> None:
+    """Write down what a process has done, whether it has left or not."""
+    ops.patch(Label.ARTIFACT, _id(run, owner), _counted(tally))
 
 
 def leave(ops: Ops, run: str, owner: str) -> None:
@@ -130,6 +135,10 @@ def by_host(rows: Sequence[Row], host: str) -> Mapping[str, str]:
 
 def _id(run: str, owner: str) -> str:
     return f"{run}#worker/{owner}"
+
+
+def _counted(tally: Tally) -> Row:
+    return {_camel(name): value for name, value in asdict(tally).items()}
 
 
 def _camel(name: str) -> str:
