@@ -30,6 +30,7 @@ class Child:
         self.pid = pid
         self.out = out
         self.err = err
+        self._code: int | None = None
 
     def signal(self, number: signal.Signals, *, whole: bool = False) -> None:
         """Send a signal, to one that has ended already none; `whole`: also to the git commands that it has running."""
@@ -38,12 +39,14 @@ class Child:
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Return its exit code, negative for a signal; one that takes too long is killed."""
-        timer = threading.Timer(seconds, self.signal, (signal.SIGKILL,))
-        timer.start()
-        try:
-            return int(str(self._forge.ask({"wait": self.pid})["code"]))
-        finally:
-            timer.cancel()
+        if self._code is None:
+            timer = threading.Timer(seconds, self.signal, (signal.SIGKILL,))
+            timer.start()
+            try:
+                self._code = int(str(self._forge.ask({"wait": self.pid})["code"]))
+            finally:
+                timer.cancel()
+        return self._code
 
     @property
     def has_ended(self) -> bool:
