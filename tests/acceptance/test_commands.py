@@ -15,7 +15,7 @@ from tests.support.play_server import PlayServer
 
 REQUEST = "Write three small files"
 CHAIN = "chains/write-three-small-files"
-STORE = {".mimir/.gitignore", ".mimir/mimir.db"}
+STORE = {".mimir/.gitignore", ".mimir/mimir.db", ".mimir/project"}
 THREE = plan(step("a"), step("b", "a"), step("c", "a"), title="Three small files")
 CRITERIA = {"executed", "judged", "unverified", "failed"}
 

@@ -111,7 +111,7 @@ def interrupted(stage: Stage, seed: int) -> Trial:
     with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
         child = ground.start()
         first_event(child)
-        time.sleep(chance.uniform(0, 2.5))
+        time.sleep(chance.uniform(0, 0.6))
         asked = time.monotonic()
         child.signal(number)
         code = child.wait()

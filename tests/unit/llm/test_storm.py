@@ -64,4 +64,5 @@ async def test_all_calls_end_at_the_rate_of_a_bucket_that_nobody_told_of(a_secon
     await storm(travel, gate, 8, takes)
     assert len(gate.taken) == 80
     allowed = (80 - at_once) / a_second
-    assert travel.seconds <= allowed * 1.1 + takes
+    # The answers of the first call, after which it is known how much may go, and of the last one are not in the rate.
+    assert travel.seconds <= allowed * 1.1 + 2 * takes
