@@ -51,7 +51,7 @@ async def drive(
     applying.must_be_possible(parts, apply)
     parts.check_models()
     await beginning.require_sandbox(parts)
-    leads = await _take(parts, run, resumed=resumed)
+    leads = await _begin(parts, run, resumed=resumed)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
     started = parts.clock.monotonic()
     try:
@@ -69,13 +69,14 @@ async def drive(
         raise
 
 
-async def _take(parts: Parts, run: str, *, resumed: bool) -> bool:
-    """Take the chair; False: a worker has it, which was faster than the process that has just begun the run.
+async def take(parts: Parts, run: str, *, resumed: bool) -> None:
+    """Become the coordinator of a run.
 
     Raises:
-        BusyError: The run was begun before, and another process coordinates it.
+        BusyError: Another process coordinates it.
+        UsageError: It has ended.
     """
-    take = partial(
+    write = partial(
         lifecycle.take,
         run=run,
         owner=parts.owner,
@@ -83,8 +84,17 @@ async def _take(parts: Parts, run: str, *, resumed: bool) -> bool:
         dead=await watching.dead(parts, run),
         resumed=resumed,
     )
+    await parts.leases.write(write)
+
+
+async def _begin(parts: Parts, run: str, *, resumed: bool) -> bool:
+    """Take the chair; False: a worker has it, which was faster than the process that has just begun the run.
+
+    Raises:
+        BusyError: The run was begun before, and another process coordinates it.
+    """
     try:
-        await parts.leases.write(take)
+        await take(parts, run, resumed=resumed)
     except BusyError:
         if resumed:
             raise

@@ -123,16 +123,8 @@ async def _begin(parts: Parts, run: str) -> bool | None:
 
 
 async def _take(parts: Parts, run: str) -> bool:
-    take = partial(
-        lifecycle.take,
-        run=run,
-        owner=parts.owner,
-        seconds=parts.lease_seconds,
-        dead=await watching.dead(parts, run),
-        resumed=True,
-    )
     try:
-        await parts.leases.write(take)
+        await driving.take(parts, run, resumed=True)
     except (BusyError, UsageError):
         return False
     return True

@@ -15,8 +15,8 @@ from mimir.domain.verdict import Judgement
 from mimir.errors import StoreError
 from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData, WorkData
 from mimir.reporting.measuring import measure
-from mimir.reporting.records import record_of
 from mimir.store import fields, runs
+from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Label, unpack
 

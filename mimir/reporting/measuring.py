@@ -11,8 +11,8 @@ from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.reporting.metrics import Measured
 from mimir.reporting.pieces.proofs import body
-from mimir.reporting.records import record_of
 from mimir.store import calls, fields, workers
+from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 

@@ -16,8 +16,8 @@ from mimir.domain.ids import lane_id
 from mimir.errors import StoreError
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 from mimir.reporting.pieces.proofs import body
-from mimir.reporting.records import record_of
 from mimir.store import fields
+from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Label
 

@@ -77,7 +77,7 @@ def append(
 def records(reads: Reads, chain: str) -> list[Record]:
     """Return a chain's records as they stand, in order; what is damaged in them is for the seal to find."""
     found = reads.find(Label.EVIDENCE, {"chain": chain}, order=("seq",))
-    return [_record(row) for row in found]
+    return [record_of(row) for row in found]
 
 
 def rows(reads: Reads, chain: str) -> list[Row]:
@@ -242,8 +242,8 @@ def _shown(value: object) -> Value:
             return None
 
 
-def _record(row: Row) -> Record:
-    """Read a record without judging it."""
+def record_of(row: Row) -> Record:
+    """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
     seq = row.get("seq")
     return Record(
         seq=seq if isinstance(seq, int) else -1,

@@ -131,7 +131,7 @@ def _unbroken(facts: Facts, chain: str) -> Iterator[str]:
     rows = sorted(
         (r for r in facts.nodes["Evidence"] if r["chain"] == chain), key=lambda r: r["seq"]
     )
-    records = [proof._record(row) for row in rows]
+    records = [proof.record_of(row) for row in rows]
     yield from (f"{chain}: {problem.what}" for problem in seal.verify(chain, records))
 
 

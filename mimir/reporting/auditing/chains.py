@@ -8,8 +8,8 @@ from mimir.domain.evidence import Record
 from mimir.errors import StoreError
 from mimir.qc import seal
 from mimir.reporting.pieces.proofs import Body, body
-from mimir.reporting.records import record_of
 from mimir.store import proof
+from mimir.store.proof import record_of
 from mimir.store.protocol import Row
 from mimir.store.schema import pack
 

@@ -16,6 +16,7 @@ from mimir.store.cypher.library import Cypher, query, types
 from mimir.store.cypher.statuses import by_status, status
 from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
 from mimir.store.protocol import Direction, Row, Value, Where
+from mimir.store.reaching import reached
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record, Result
@@ -100,12 +101,9 @@ class Neo4jReads:
         self, id: str, types: Sequence[str], direction: Direction, depth: int | None, /
     ) -> list[str]:
         """Return ids within `depth` edges, breadth first."""
-        seen, frontier, left = {id}, {id}, depth
-        while schema.is_id(id) and frontier and (left is None or left > 0):
-            frontier = self._step(sorted(frontier), types, direction) - seen
-            seen |= frontier
-            left = None if left is None else left - 1
-        return sorted(seen - {id})
+        if not schema.is_id(id):
+            return []
+        return reached(id, depth, lambda ids: self._step(ids, types, direction))
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
         """Return the edges between these nodes."""

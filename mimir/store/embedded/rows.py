@@ -14,6 +14,7 @@ from mimir.errors import DamagedNode, StoreError
 from mimir.store import schema
 from mimir.store.embedded.where import Sql, conditions, grouped, is_long, order_by
 from mimir.store.protocol import Direction, Row, Value, Where
+from mimir.store.reaching import reached
 
 _COLUMNS = ", ".join(f'n."{name}"' for name in schema.PROMOTED)
 _SELECT = f"SELECT n.key, n.label, n.id, n.texts, n.props, {_COLUMNS} FROM nodes n WHERE "
@@ -92,12 +93,9 @@ class SqliteReads:
         self, id: str, types: Sequence[str], direction: Direction, depth: int | None, /
     ) -> list[str]:
         """Return ids within `depth` edges, breadth first."""
-        seen, frontier, left = {id}, {id}, depth
-        while schema.is_id(id) and frontier and (left is None or left > 0):
-            frontier = self._step(sorted(frontier), types, direction) - seen
-            seen |= frontier
-            left = None if left is None else left - 1
-        return sorted(seen - {id})
+        if not schema.is_id(id):
+            return []
+        return reached(id, depth, lambda ids: self._step(ids, types, direction))
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
         """Return the edges between these nodes."""
