@@ -1,18 +1,15 @@
-# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
-# LangGraph's and LangSmith's own signatures hold unsolved generics.
 """One agent, one conversation: think, act, until there is an answer.
 
 Decides nothing itself: `breaker` says what may run and what has tripped, `replies` what a reply is good for. Journal, retry, rights and
 quotas are wrappers around the two services and never seen here. All state follows from the answers of model and tools, so a replayed
 lane leads through the same messages, byte for byte.
 
-LangGraph and LangSmith take seconds to import: they are, with the first conversation, and most commands hold none.
+A plain loop, not a machine: what comes next follows from the last reply alone, and a graph library's steps cost a sixth of all processor
+time of a task (decision 0008).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Literal, TypedDict, cast
+from dataclasses import dataclass, field, replace
 
 from mimir.agents import breaker as rules
 from mimir.agents import ledger, replies
@@ -30,10 +27,6 @@ from mimir.errors import AnswerError, ModelError
 from mimir.llm.protocol import ChatModel
 from mimir.tools.batch import run_batch
 from mimir.tools.protocol import Toolset
-
-if TYPE_CHECKING:
-    from langgraph.graph.state import CompiledStateGraph
-    from langgraph.runtime import Runtime
 
 _WHY: Mapping[str, str] = {
     "tool_calls": "The tool budget is used up.",
@@ -114,16 +107,18 @@ class Conversation:
         return ledger.entries(self.messages)
 
 
-class _Talk(TypedDict):
-    """State of a conversation."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Talk:
+    """A conversation so far."""
 
     messages: tuple[Message, ...]
-    trip: Trip | None
     closing: bool
     usage: Usage
-    tries: replies.Tries
-    kind: replies.Kind
-    answer: Answer | None
+    trip: Trip | None = None
+    tries: replies.Tries = field(default_factory=replies.Tries)
+    kind: replies.Kind = "act"
+    """What the last reply is good for."""
+    answer: Answer | None = None
 
 
 async def converse(
@@ -142,111 +137,93 @@ async def converse(
         ModelError: Scope `attempt` for a content filter; others as the model raises them.
         Paused, LeaseLost: As the services raise them.
     """
-    start: _Talk = {
-        "messages": tuple(brief),
-        "trip": None,
-        "closing": any(m.closing for m in brief),
-        "usage": spent or Usage(),
-        "tries": replies.Tries(),
-        "kind": "act",
-        "answer": None,
-    }
+    talk = _Talk(
+        messages=tuple(brief),
+        closing=any(m.closing for m in brief),
+        usage=spent or Usage(),
+    )
     # Far above what the breaker lets through: reaching it is a bug of ours.
-    steps = 4 * services.breaker.max_messages + 20
-    from langsmith import tracing_context
+    for _ in range(2 * services.breaker.max_messages + 10):
+        talk = await _think(talk, services)
+        if talk.answer is not None:
+            return _ended(talk, talk.answer)
+        if talk.kind == "act":
+            talk = await _act(talk, services)
+    raise AnswerError("The conversation did not come to an end.")
 
-    # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
-    with tracing_context(enabled=False):
-        end = cast(
-            "_Talk", await _loop().ainvoke(start, {"recursion_limit": steps}, context=services)
-        )
-    answer = end["answer"]
-    if answer is None:  # pragma: no cover  the machine ends with an answer or an exception
-        raise AnswerError("The conversation ended without an answer.")
+
+def _ended(talk: _Talk, answer: Answer) -> Conversation:
     return Conversation(
-        messages=end["messages"],
+        messages=talk.messages,
         answer=answer.message,
         finish=answer.finish,
-        trip=end["trip"],
-        usage=end["usage"],
-        tool_calls=ledger.used(end["messages"]),
-        message_count=rules.counted(end["messages"]),
+        trip=talk.trip,
+        usage=talk.usage,
+        tool_calls=ledger.used(talk.messages),
+        message_count=rules.counted(talk.messages),
         model=answer.model,
     )
 
 
-async def _think(state: _Talk, runtime: "Runtime[Services]") -> _Talk:
+async def _think(talk: _Talk, services: Services) -> _Talk:
     """Ask the model once, and put its reply where it belongs."""
-    services = runtime.context
-    state = await _close_if_tripped(state, services)
-    request = _request(state, services)
+    talk = await _close_if_tripped(talk, services)
+    request = _request(talk, services)
     answer = await services.model.ask(request)
-    usage = state["usage"] + (answer.usage or _estimated(request, answer))
-    closing = state["closing"]
+    closing = talk.closing
     kind = replies.kind_of(answer, closing=closing, max_tokens=request.max_tokens)
     if kind == "filtered":
         raise ModelError("The provider's content filter stopped the answer.", scope="attempt")
-    tries = state["tries"].after(kind)
+    tries = talk.tries.after(kind)
     if tries.exhausted:
         raise AnswerError(f"The model gave no usable answer: {replies.fault(kind)}.")
     added = _added(answer, kind, closing=closing, max_tokens=services.settings.answer_tokens)
-    return {
-        **state,
-        "messages": (*state["messages"], *added),
-        "usage": usage,
-        "tries": tries,
-        "kind": kind,
-        "answer": answer if kind == "answer" else None,
-    }
+    return replace(
+        talk,
+        messages=(*talk.messages, *added),
+        usage=talk.usage + (answer.usage or _estimated(request, answer)),
+        tries=tries,
+        kind=kind,
+        answer=answer if kind == "answer" else None,
+    )
 
 
-async def _act(state: _Talk, runtime: "Runtime[Services]") -> _Talk:
+async def _act(talk: _Talk, services: Services) -> _Talk:
     """Run what there is room for; each other call is answered that it was not run."""
-    services = runtime.context
-    messages = state["messages"]
+    messages = talk.messages
     allowed, refused = services.breaker.admit(messages, messages[-1].calls)
     results = await _run(services, allowed, first=ledger.used(messages) + 1)
     results = rules.warn(messages, results)
     left = tuple(replies.not_run(call, replies.NOT_RUN_BUDGET) for call in refused)
-    return {**state, "messages": (*messages, *results, *left)}
+    return replace(talk, messages=(*messages, *results, *left))
 
 
-def _next(state: _Talk) -> Literal["act", "think", "__end__"]:
-    match state["kind"]:
-        case "act":
-            return "act"
-        case "answer":
-            return "__end__"
-        case _:
-            return "think"
-
-
-async def _close_if_tripped(state: _Talk, services: Services) -> _Talk:
+async def _close_if_tripped(talk: _Talk, services: Services) -> _Talk:
     """Ask for the closing answer as soon as something has tripped, once."""
-    if state["closing"]:
-        return state
-    messages = state["messages"]
+    if talk.closing:
+        return talk
+    messages = talk.messages
     trip = services.recorded
     if trip is None or trip.at != len(messages):
-        trip = services.breaker.tripped(messages, services.elapsed(), state["usage"])
+        trip = services.breaker.tripped(messages, services.elapsed(), talk.usage)
         if trip is None:
-            return state
+            return talk
         if trip != services.recorded:
             await services.on_trip(trip)
     text = _CLOSE.format(why=_WHY[trip.kind])
     asked = Message(role="user", text=text, closing=True)
-    return {**state, "messages": (*messages, asked), "trip": trip, "closing": True}
+    return replace(talk, messages=(*messages, asked), trip=trip, closing=True)
 
 
-def _request(state: _Talk, services: Services) -> ModelRequest:
+def _request(talk: _Talk, services: Services) -> ModelRequest:
     settings = services.settings
     specs = tuple(services.tools.specs)
-    working = bool(specs) and not state["closing"]
+    working = bool(specs) and not talk.closing
     return ModelRequest(
-        messages=state["messages"],
+        messages=talk.messages,
         # The list stays the same in the closing turn: taking it away would change the stable part of the prompt.
         tools=specs,
-        tool_choice="none" if specs and state["closing"] else "auto",
+        tool_choice="none" if specs and talk.closing else "auto",
         model=settings.model,
         max_tokens=settings.working_tokens if working else settings.answer_tokens,
         temperature=settings.temperature,
@@ -289,17 +266,3 @@ async def _run(services: Services, calls: Sequence[ToolCall], *, first: int) -> 
         replace(result, text=ledger.numbered(label, number, result.text))
         for number, result in enumerate(results, start=first)
     )
-
-
-@cache
-def _loop() -> "CompiledStateGraph[_Talk, Services, _Talk, _Talk]":
-    """Compile once a process (5 ms, after the import); services come with the call."""
-    from langgraph.graph import END, START, StateGraph
-
-    machine = StateGraph(_Talk, context_schema=Services)
-    machine.add_node("think", _think)
-    machine.add_node("act", _act)
-    machine.add_edge(START, "think")
-    machine.add_conditional_edges("think", _next, ["act", "think", END])
-    machine.add_edge("act", "think")
-    return machine.compile()

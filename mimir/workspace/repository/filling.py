@@ -30,8 +30,27 @@ async def fill(hidden: Hidden, source: str, where: Path, index: Path, base: str)
     if not is_new:
         await _clean(hidden, where, index, passed_over)
     if hidden.owner is not None:
-        await asyncio.to_thread(give_all, where, hidden.owner)
+        await asyncio.to_thread(_give, where, index, hidden.owner)
+
+
+async def refresh(hidden: Hidden, where: Path, index: Path) -> None:
+    """Have the index know its files again after they were given away: git looks at owners, and would read each file every time.
+
+    Done with the first look at the workspace, since many attempts never change a file.
+    """
+    note = _given(index)
+    if await asyncio.to_thread(note.exists):
         await hidden.git.run("update-index", "-q", "--refresh", tree=where, index=index, ok=(0, 1))
+        await asyncio.to_thread(note.unlink, missing_ok=True)
+
+
+def _give(where: Path, index: Path, owner: tuple[int, int]) -> None:
+    _given(index).touch()
+    give_all(where, owner)
+
+
+def _given(index: Path) -> Path:
+    return index.with_name(f"{index.name}.given")
 
 
 async def checkout(hidden: Hidden, source: str, where: Path) -> None:

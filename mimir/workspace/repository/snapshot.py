@@ -16,6 +16,7 @@ from pathlib import Path
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.clearing import remove
+from mimir.workspace.repository.filling import refresh
 from mimir.workspace.repository.hidden import Hidden, Ignoring
 from mimir.workspace.repository.ignoring import ignoring
 from mimir.workspace.repository.trees import leads_out
@@ -65,6 +66,7 @@ async def snapshot(
     """
     passed_over = await ignoring(hidden, base)
     await asyncio.to_thread(_require, where, index)
+    await refresh(hidden, where, index)
     listing, nested = await _listed(hidden, where, index, files, passed_over)
     changed = [
         path

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langsmith import utils as langsmith_utils
 
 from mimir.agents import ledger, replies
 from mimir.agents.breaker import Breaker, Trip
@@ -399,21 +398,6 @@ async def test_reads_of_one_message_overlap_and_come_back_in_message_order():
     wishes = (call("read_file", '{"n":1}', id="a"), call("read_file", '{"n":2}', id="b"))
     talk = await converse(BRIEF, services(FakeModel([says("", *wishes), says("done")]), Reads()))
     assert [m.text for m in talk.messages[3:5]] == ["[call:1]\na", "[call:2]\nb"]
-
-
-async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    langsmith_utils.get_env_var.cache_clear()
-    seen: list[bool] = []
-
-    def look(_request: ModelRequest) -> Answer:
-        seen.append(bool(langsmith_utils.tracing_is_enabled()))
-        return says("done")
-
-    assert langsmith_utils.tracing_is_enabled()
-    await converse(BRIEF, services(FakeModel(look)))
-    langsmith_utils.get_env_var.cache_clear()
-    assert seen == [False]
 
 
 replies_of_a_model = st.lists(
