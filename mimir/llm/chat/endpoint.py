@@ -1,4 +1,4 @@
-"""An endpoint of OpenAI's protocol: one HTTP client, one exchange, a model for each lane."""
+"""An endpoint of OpenAI's protocol: its connections, one exchange, a model for each lane."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,11 +11,11 @@ from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.chat.dialect import Adaptation
 from mimir.llm.chat.exchange import Exchange
-from mimir.llm.chat.transport import LANE_HEADER, client
+from mimir.llm.chat.transport import LANE_HEADER, Connections
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel
 
-_HEADERS = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class OpenAIEndpoint:
@@ -39,7 +39,7 @@ class OpenAIEndpoint:
         """
         config.require_key()
         self._config = replace(config, model=split_provider(config.model)[1])
-        self._http = client(config)
+        self._connections = Connections(config)
         self._exchange = Exchange(self._post, self._config, clock, on_adapt)
 
     def for_lane(self, lane: str) -> ChatModel:
@@ -49,19 +49,12 @@ class OpenAIEndpoint:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._connections.aclose()
 
     async def _post(
         self, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> httpx2.Response:
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        request = self._http.build_request(
-            "POST",
-            f"{self._config.base_url}/chat/completions",
-            content=content.encode(),
-            headers={**_HEADERS, **headers},
-        )
-        return await self._http.send(request, stream=True)
+        return await self._connections.post(_WRITER.encode(body).encode(), headers)
 
 
 class _Bound:

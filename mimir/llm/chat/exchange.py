@@ -144,7 +144,7 @@ class Exchange:
         most = self._config.max_answer_bytes
         events, assembly = Events(most), Assembly(most)
         taken = 0
-        arriving = response.aiter_raw()
+        arriving = _arriving(response)
         async for chunk in arriving:
             taken += len(chunk)
             if taken > most * _STREAM_FACTOR:
@@ -163,7 +163,7 @@ class Exchange:
     async def _body(self, response: httpx2.Response) -> Answer:
         most = self._config.max_answer_bytes
         taken = bytearray()
-        async for chunk in response.aiter_raw():
+        async for chunk in _arriving(response):
             taken += chunk
             if len(taken) > most * _BODY_FACTOR:
                 raise TooLarge(f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)")
@@ -225,6 +225,12 @@ class Exchange:
             retry_after_seconds=wait,
             next_step=next_step,
         )
+
+
+def _arriving(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Return the pieces of a body as they come; it is not packed, so there is nothing to undo."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    return aiter(response.stream)
 
 
 async def _drain(arriving: AsyncIterator[bytes]) -> None:

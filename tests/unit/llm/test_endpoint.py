@@ -98,7 +98,6 @@ async def test_only_our_own_headers_are_sent(monkeypatch: pytest.MonkeyPatch):
         "content-type",
         "accept",
         "accept-encoding",
-        "connection",
         "user-agent",
         "authorization",
         "x-gate",
