@@ -220,6 +220,7 @@ class Start:
     first_base_tree: str
     """Base of the task's first attempt: the "before" of its checks."""
     brief: tuple[Message, ...]
+    """Without the text of its first message, where `system` names that."""
     model: str
     """Name for the endpoint; empty: its default."""
     temperature: float | None
@@ -230,6 +231,8 @@ class Start:
     """Of the attempt before; QC answers for each."""
     integration_retries: int = 0
     """So far; they add to both numbers of "Attempt 2 of 3"."""
+    system: str = ""
+    """Only as it is stored: SHA-256 of the text that the first message had; the run keeps it. Empty: the brief is whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

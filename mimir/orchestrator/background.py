@@ -7,7 +7,7 @@ from mimir.agents.receipt import Given, Receipt, fingerprint
 from mimir.domain.attempt import RunStatus
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.usage import estimate
-from mimir.store import calls, fields, runs
+from mimir.store import calls, fields, runs, texts
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Edge, Label, pack, unpack
 
@@ -46,7 +46,7 @@ def _given_to_pm(reads: Reads, lane: str) -> Receipt:
         if row.get("kind") != "model":
             continue
         new = cast(
-            "Sequence[Mapping[str, object]]", fields.mapping(row, "deltaJson").get("messages", ())
+            "Sequence[Mapping[str, object]]", texts.delta_of(reads, row).get("messages", ())
         )
         for message in new:
             part = _PARTS.get(str(message.get("role")))
@@ -56,9 +56,9 @@ def _given_to_pm(reads: Reads, lane: str) -> Receipt:
         Given(
             name=part,
             importance="important",
-            tokens=sum(map(estimate, texts)),
-            hash=fingerprint("\n".join(texts)),
+            tokens=sum(map(estimate, parts)),
+            hash=fingerprint("\n".join(parts)),
         )
-        for part, texts in sorted(said.items())
+        for part, parts in sorted(said.items())
     )
     return Receipt(role="pm", lane=lane, given=given)

@@ -10,7 +10,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
 from mimir.qc import journaled
 from mimir.scheduling.prepare import START
-from mimir.store import calls, fields, runs, workers
+from mimir.store import calls, fields, runs, texts, workers
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label, unpack
 
@@ -143,7 +143,7 @@ def _of(reads: Reads, event: Event) -> Iterator[Line]:
         )
         row = reads.get(Label.CALL, call_id(lane, _number(event.data, "seq")))
         if row is not None and fields.flag(row, "done"):
-            yield _call(row)
+            yield _call(row, texts.delta_of(reads, row))
     first = event.kind is EventKind.MODEL_CALLED and event.data.get("seq") == 0
     if event.task and event.attempt and (first or event.kind in ATTEMPTS[:3]):
         row = reads.get(Label.ATTEMPT, attempt_id(event.run, event.task, event.attempt))
@@ -159,14 +159,14 @@ def _attempt(row: Row) -> Line:
     }  # fmt: skip
 
 
-def _call(row: Row) -> Line:
+def _call(row: Row, request: Mapping[str, object]) -> Line:
     used = None
     if row.get("inputTokens") is not None:
         used = [fields.whole(row, "inputTokens"), fields.whole(row, "outputTokens")]
     return {
         "kind": "call", "run": fields.text(row, "runId"), "lane": fields.text(row, "lane"), "seq": fields.whole(row, "seq"),
         "call": fields.text(row, "kind"), "tool": fields.text(row, "tool"), "title": fields.text(row, "name"),
-        "request": fields.mapping(row, "deltaJson"), "answer": fields.mapping(row, "valueJson"),
+        "request": request, "answer": fields.mapping(row, "valueJson"),
         "usage": used, "tree": fields.text(row, "tree"), "request_hash": fields.text(row, "requestHash"),
         "lane_hash": fields.text(row, "hash"),
     }  # fmt: skip

@@ -28,7 +28,7 @@ from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Task
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.rows import tried
-from mimir.store import claims, fields, runs, traces
+from mimir.store import claims, fields, runs, texts, traces
 from mimir.store.claims import Claim
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
@@ -79,7 +79,10 @@ class Preparer:
         """
         stored = fields.text(attempt_row, "startJson")
         if stored:
-            return START.read(stored)
+            short = START.read(stored)
+            return await self._crew.store.read(
+                partial(_whole, run=self._crew.facts.id, start=short)
+            )
         start, context = await self._make(task, claim)
         await self._keep(claim, start, context)
         return start
@@ -168,8 +171,9 @@ class Preparer:
     async def _keep(self, claim: Claim, start: Start, context: Context) -> None:
         facts = self._crew.facts
         run, now = facts.id, stamp(self._crew.clock.now())
+        short, named = _short(start)
         values = {
-            "startJson": START.write(start),
+            "startJson": START.write(short),
             "receiptJson": pack(context.receipt.as_json()),
             **flat(context.receipt),
             "preambleHash": start.preamble_hash,
@@ -179,6 +183,7 @@ class Preparer:
 
         def work(ops: Ops) -> None:
             claims.check_fence(ops, run, claim.task, claim.fence)
+            texts.keep(ops, run, named)
             name = attempt_id(run, claim.task, claim.attempt)
             ops.patch("Attempt", name, values)
             role = facts.tasks[claim.task].worker_role
@@ -194,6 +199,28 @@ class Preparer:
             )
 
         await self._crew.store.write(work)
+
+
+def _short(start: Start) -> tuple[Start, Mapping[str, str]]:
+    """Return a start as it is stored, and what it names: an agent is told the same at the beginning of every attempt."""
+    first = start.brief[0] if start.brief else None
+    named = texts.name_of(first.text) if first else None
+    if first is None or named is None:
+        return start, {}
+    short = replace(start, brief=(replace(first, text=""), *start.brief[1:]), system=named)
+    return short, {named: first.text}
+
+
+def _whole(reads: Reads, run: str, start: Start) -> Start:
+    """Return a start as it was made.
+
+    Raises:
+        StoreError: What it names is not there, or was changed.
+    """
+    if not start.system:
+        return start
+    first = replace(start.brief[0], text=texts.get(reads, run, start.system))
+    return replace(start, brief=(first, *start.brief[1:]), system="")
 
 
 def _look(reads: Reads, facts: RunFacts, task: Task) -> _Known:

@@ -25,7 +25,7 @@ from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
 from mimir.scheduling.crew import Crew
-from mimir.store import claims, fields, proof, runs
+from mimir.store import claims, fields, proof, runs, texts
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Edge, Label
 from mimir.workspace.git import History
@@ -203,6 +203,8 @@ class _Taking:
         }
         row |= {key: source.attempt[key] for key in COPIED if key in source.attempt}
         ops.upsert(Label.ATTEMPT, [row])
+        if system := fields.mapping(source.attempt, "startJson").get("system"):
+            texts.carry(ops, self._source_run, run, [str(system)])
         ops.link(Edge.HAS_ATTEMPT, [(task_id(run, task.id), name)])
 
     def _values(self, source: Source, commit: str, tree: str) -> dict[str, Value]:

@@ -6,7 +6,7 @@ changed in the transactions that write them, so a crash leaks nothing.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from mimir.domain import ids
@@ -14,7 +14,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.lane import Outcome
 from mimir.domain.usage import Usage
 from mimir.errors import Paused, StoreError
-from mimir.store import claims, fields, runs
+from mimir.store import claims, fields, runs, texts
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Label, pack, unpack
 
@@ -43,12 +43,16 @@ class Asked:
     hash: str
     """Of the whole request."""
     delta: str
-    """JSON."""
+    """JSON, whole."""
+    kept: str
+    """JSON, as it is kept; `texts.delta_of` makes the whole of it."""
     tool: str
     """Name of the tool; empty for a model."""
     title: str
     reserve: int
     """Tokens."""
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts that the delta names, by SHA-256."""
 
     @classmethod
     def of(
@@ -63,11 +67,15 @@ class Asked:
     ) -> "Asked":
         """Make one from what the caller hands in."""
         name = request.get("tool") or request.get("name") or ""
+        folded, named = texts.fold(delta)
+        whole = pack(delta)
         return cls(
             seq=seq,
             kind=kind,
             hash=_digest((pack(request),)),
-            delta=pack(delta),
+            delta=whole,
+            kept=pack(folded) if named else whole,
+            named=named,
             tool=str(name) if kind == "tool" else "",
             title=title,
             reserve=max(0, reserve) if kind == "model" else 0,
@@ -165,15 +173,21 @@ def broken(reads: Reads, lane: str) -> list[str]:
     for row in rows(reads, lane):
         if not fields.flag(row, "done"):
             continue
-        parts = [
-            fields.text(row, name)
-            for name in ("kind", "requestHash", "deltaJson", "valueJson", "tree")
-        ]
-        usage = _usage_text(outcome_of(row).usage)
-        if fields.text(row, "hash") != _digest((before, *parts, usage)):
+        if fields.text(row, "hash") != _hash_of(reads, row, before):
             wrong.append(str(row["id"]))
         before = fields.text(row, "hash")
     return wrong
+
+
+def _hash_of(reads: Reads, row: Row, before: str) -> str:
+    """Return the hash that a call must have; empty: a text that it names is not there, or was changed."""
+    try:
+        delta = texts.packed(reads, row)
+    except StoreError:
+        return ""
+    kind, asked = fields.text(row, "kind"), fields.text(row, "requestHash")
+    value, tree = fields.text(row, "valueJson"), fields.text(row, "tree")
+    return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
 
 
 def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> None:
@@ -184,6 +198,7 @@ def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> 
         Paused: The budget is used up; what waited is not committed either.
     """
     write_outcomes(ops, place, done)
+    texts.keep(ops, place.run, asked.named)
     before = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
     if asked.kind == "model":
         _reserve(ops, place.run, asked.reserve, before)
@@ -313,7 +328,7 @@ def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
         "id": ids.call_id(place.lane, asked.seq), "name": asked.title or asked.tool or asked.kind,
         "runId": place.run, "lane": place.lane, "seq": asked.seq, "kind": asked.kind, "task": place.task,
         "attempt": place.attempt, "role": place.role, "fence": place.fence, "requestHash": asked.hash,
-        "deltaJson": asked.delta, "tool": asked.tool, "reserved": asked.reserve,
+        "deltaJson": asked.kept, "tool": asked.tool, "reserved": asked.reserve,
     }  # fmt: skip
 
 

@@ -17,14 +17,14 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import attempt_id, lane_id
 from mimir.domain.plan import Plan
 from mimir.domain.verdict import Judgement
-from mimir.store import runs
+from mimir.store import runs, texts
 from mimir.store.protocol import GraphStore, Reads
 from mimir.store.schema import Label, unpack
 from mimir.store.sqlite import SqliteStore
 from tests.support.stores import opened
 
 Nodes = dict[str, list[dict[str, object]]]
-"""Label → its nodes, in their order."""
+"""Label → its nodes, in their order; what a call asked is whole."""
 
 
 class Git:
@@ -217,6 +217,7 @@ def _read(reads: Reads, project: Path, run: str) -> Facts:
     nodes = {
         label.value: _plain(reads.find(label, {"runId": run}, order=("seq",))) for label in Label
     }
+    nodes["Call"] = [{**one, "deltaJson": texts.packed(reads, one)} for one in nodes["Call"]]
     return Facts(
         project=project,
         run=run,

@@ -1,0 +1,116 @@
+"""Texts that many calls repeat: kept once a run, named by their hash, given back whole."""
+
+import hashlib
+
+import pytest
+
+from mimir.errors import StoreError
+from mimir.store import calls, proof, texts
+from mimir.store.schema import pack
+from tests.support.lanes import opened
+from tests.support.running import start, task
+
+SYSTEM = "Look before you write. " * 40
+SETTINGS = {"model": "m", "tools": [{"name": "read_file", "description": "Reads. " * 100}]}
+FIRST = {
+    "kept": 0,
+    "messages": [{"role": "system", "text": SYSTEM}, {"role": "user", "text": "x" * 2000}],
+    "settings": SETTINGS,
+}
+
+
+async def said(lane, world, delta, name="m"):
+    """A model call with this delta."""
+    return await lane.call("model", {"ask": name}, delta, world.work(name), effectful=True)
+
+
+async def kept(store, run="r1"):
+    return await store.read(lambda r: r.find("Artifact", {"runId": run, "kind": "text"}))
+
+
+async def test_what_lanes_repeat_is_kept_once_and_comes_back_whole(store, run, world):
+    lanes = [await opened(store), await opened(store, lane="again")]
+    for lane in lanes:
+        await said(lane, world, FIRST)
+        await said(lane, world, {"kept": 2, "messages": [{"role": "assistant", "text": "y"}]}, "n")
+
+    rows = [await store.read(lambda r, name=lane.name: calls.rows(r, name)) for lane in lanes]
+    assert {row["text"] for row in await kept(store)} == {SYSTEM, pack(SETTINGS)}
+    for row in (of_lane[0] for of_lane in rows):
+        assert SYSTEM not in str(row["deltaJson"])
+        assert "x" * 2000 in str(row["deltaJson"])
+        assert await store.read(lambda r, row=row: texts.delta_of(r, row)) == FIRST
+    for lane in lanes:
+        assert await store.read(lambda r, name=lane.name: calls.broken(r, name)) == []
+
+
+async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
+    lane = await opened(store)
+    await said(lane, world, FIRST)
+    (row,) = await store.read(lambda r: calls.rows(r, lane.name))
+
+    # As a mimir that kept every text where it stands has written it.
+    whole = pack(FIRST)
+    await store.write(lambda ops: ops.patch("Call", str(row["id"]), {"deltaJson": whole}))
+
+    assert row["deltaJson"] != whole
+    assert await store.read(lambda r: calls.broken(r, lane.name)) == []
+    again = await opened(store)
+    await said(again, world, FIRST)
+    assert (again.replayed, world.made) == (1, ["m"])
+
+
+@pytest.mark.parametrize("damage", ["changed", "removed"])
+async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, damage):
+    lane = await opened(store)
+    await said(lane, world, FIRST)
+    name = f"r1#text-{hashlib.sha256(SYSTEM.encode()).hexdigest()}"
+
+    if damage == "changed":
+        await store.write(lambda ops: ops.patch("Artifact", name, {"text": SYSTEM + "!"}))
+    else:
+        await store.write(lambda ops: ops.delete("Artifact", [name]))
+
+    (row,) = await store.read(lambda r: calls.rows(r, lane.name))
+    assert await store.read(lambda r: calls.broken(r, lane.name)) == [row["id"]]
+    with pytest.raises(StoreError, match=damage if damage == "changed" else "not there"):
+        await store.read(lambda r: texts.delta_of(r, row))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["short", "half \ud800 a surrogate" * 50, ""],
+    ids=["short", "no UTF-8", "empty"],
+)
+async def test_text_that_is_short_or_cannot_be_kept_as_it_is_stays_where_it_stands(
+    store, run, world, text
+):
+    delta = {"kept": 0, "messages": [{"role": "system", "text": text}]}
+    lane = await opened(store)
+    await said(lane, world, delta)
+
+    (row,) = await store.read(lambda r: calls.rows(r, lane.name))
+    assert await store.read(lambda r: texts.delta_of(r, row)) == delta
+    assert await kept(store) == []
+
+
+async def test_text_is_kept_before_a_call_that_never_ends(store, run, world):
+    world.crash_in = "m"
+    lane = await opened(store)
+    with pytest.raises(BaseException, match="m"):
+        await said(lane, world, FIRST)
+
+    (row,) = await store.read(lambda r: calls.rows(r, lane.name))
+    assert not row["done"]
+    assert await store.read(lambda r: texts.delta_of(r, row)) == FIRST
+
+
+async def test_another_run_gets_the_texts_that_it_takes_over(store, run, world):
+    await said(await opened(store), world, FIRST)
+    sha256 = texts.name_of(SYSTEM)
+    await start(store, task("a"), id="r2")
+
+    await store.write(lambda ops: texts.carry(ops, "r1", "r2", [sha256]))
+
+    assert await store.read(lambda r: texts.get(r, "r2", sha256)) == SYSTEM
+    assert await store.read(lambda r: proof.artifact(r, f"r2#text-{sha256}")) == SYSTEM
