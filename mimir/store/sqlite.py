@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file, several processes, one writer thread a process.
 
-Whatever waits to be written is committed together (group commit), each job in its own savepoint: one durable write of the disk
-serves all callers of that moment, and a job that fails takes nobody with it. Reads have connections of their own.
+Whatever waits to be written is committed together (group commit), each job so that it can be undone by itself: one durable write of
+the disk serves all callers of that moment, and a job that fails takes nobody with it. What the writer has read or changed stays in its
+hand, while nobody else writes. Reads have connections of their own.
 """
 
 import asyncio
@@ -19,7 +20,9 @@ from typing import TypeVar, cast
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import Paused, StoreError
 from mimir.store.embedded import file
-from mimir.store.embedded.rows import SqliteOps, SqliteReads
+from mimir.store.embedded.changes import SqliteOps, write_out
+from mimir.store.embedded.kept import Kept
+from mimir.store.embedded.rows import SqliteReads
 from mimir.store.protocol import Ops, Reads
 
 T = TypeVar("T")
@@ -82,6 +85,8 @@ class SqliteStore:
         self._readers: ThreadPoolExecutor | None = None
         self._writer: threading.Thread | None = None
         self._identity = (0, 0)
+        self._kept = Kept()
+        self._version = 0
         self._durable = durable
         self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
         self._patience = patience_seconds
@@ -188,6 +193,7 @@ class SqliteStore:
         try:
             ended = self._transaction(connection, batch)
         except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
+            self._kept.clear()
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             ended = [(job, None, self._told(error)) for job in batch]
@@ -198,11 +204,21 @@ class SqliteStore:
         self, connection: sqlite3.Connection, batch: list[_Job]
     ) -> list[tuple[_Job, object, BaseException | None]]:
         self._begin(connection)
-        ended = [(job, *self._run(connection, job)) for job in batch]
+        self._forget_what_others_wrote(connection)
+        ended = [(job, *self._run(connection, job, is_alone=len(batch) == 1)) for job in batch]
+        write_out(connection, self._kept)
         self._faults("before-commit")
         connection.execute("COMMIT")
+        self._kept.trim()
         self._faults("after-commit")
         return ended
+
+    def _forget_what_others_wrote(self, connection: sqlite3.Connection) -> None:
+        """Keep in hand what was read before only if no other connection has committed since."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._kept.clear()
+            self._version = version
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Take the write lock, waiting for other processes."""
@@ -234,29 +250,30 @@ class SqliteStore:
             )
 
     def _run(
-        self, connection: sqlite3.Connection, job: _Job
+        self, connection: sqlite3.Connection, job: _Job, *, is_alone: bool
     ) -> tuple[object, BaseException | None]:
-        """Run one job in its savepoint.
+        """Run one job so that it can be undone by itself.
 
         Raises:
             sqlite3.Error: The whole transaction is gone with it.
+            BaseException: What a job raised that is alone in its transaction, which is to go with it.
         """
-        connection.execute("SAVEPOINT job")
-        ops = SqliteOps(connection, self._now)
+        ops = SqliteOps(connection, self._now, self._kept, is_alone=is_alone)
         value, problem = None, None
         try:
             value = job.work(ops)
         except BaseException as error:
-            if _ends_all(error):
+            if is_alone or _ends_all(error):
                 raise
             problem = self._told(error)
         finally:
             ops.end()
         if not connection.in_transaction:
             raise StoreError(f"The store {self._path} rolled the transaction back.")
-        if problem is not None:
-            connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
+        if problem is None:
+            ops.keep()
+        else:
+            ops.undo()
         return value, problem
 
     def _told(self, error: BaseException) -> BaseException:

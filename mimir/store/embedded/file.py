@@ -72,8 +72,6 @@ def connect(
         cached_statements=512,
     )
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-    # A damaged byte must reach the seals' check as text, not end the query.
-    connection.text_factory = _lenient
     return connection
 
 
@@ -138,10 +136,6 @@ def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
             )
         case _:
             return StoreError(f"The store {path} refused: {error}.")
-
-
-def _lenient(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 @contextlib.contextmanager
@@ -213,8 +207,9 @@ def _check_tables(path: Path) -> None:
 def _contents(path: Path, mode: str) -> tuple[int, set[str]]:
     with contextlib.closing(connect(path, mode=mode)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.text_factory = bytes
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    return version, {name for (name,) in names}
+    return version, {name.decode("utf-8", "replace") for (name,) in names}
 
 
 def _check_version(path: Path, version: int) -> None:

@@ -5,8 +5,8 @@ is strict about types: true is not 1, a list is not its JSON text, and a text is
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, cast
 
 from mimir.errors import StoreError
 from mimir.store.protocol import Value, Where
@@ -18,6 +18,25 @@ class Sql(NamedTuple):
 
     text: str
     bound: tuple[object, ...] = ()
+
+
+class Properties(Protocol):
+    """What of a node is compared with conditions."""
+
+    @property
+    def columns(self) -> Mapping[str, Value]:
+        """Promoted properties that are there."""
+        ...
+
+    @property
+    def small(self) -> Mapping[str, Value]:
+        """Small ones."""
+        ...
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Long texts, kept apart."""
+        ...
 
 
 _NEVER = Sql("0")
@@ -41,6 +60,12 @@ def conditions(where: Where) -> Sql:
         "".join(f" AND {part.text}" for part in parts),
         tuple(b for part in parts for b in part.bound),
     )
+
+
+def held_by(node: Properties, where: Where) -> bool | None:
+    """Tell whether a node meets all of `where`, as SQL would; None: SQL must be asked."""
+    answers = [_held(node, name, wanted) for name, wanted in where.items()]
+    return None if None in answers else all(answers)
 
 
 def order_by(order: Sequence[str]) -> str:
@@ -69,6 +94,39 @@ def _condition(name: str, wanted: object) -> Sql:
             return _compared(name, sign, value(limit))
         case condition:
             raise StoreError(f"{str(condition)[:80]!r} is no condition for {name!r}.")
+
+
+def _held(node: Properties, name: str, wanted: object) -> bool | None:
+    if not isinstance(wanted, tuple):
+        return _is(node, name, value(wanted))
+    match cast("tuple[object, ...]", wanted):
+        case ("in", options) if isinstance(options, list | tuple | set | frozenset):
+            answers = [_is(node, name, value(o)) for o in cast("Iterable[object]", options)]
+            return None if None in answers else any(answers)
+        case ("!=", other):
+            same = _is(node, name, value(other))
+            return None if same is None else not same
+        case _:
+            return None
+
+
+def _is(node: Properties, name: str, wanted: Value) -> bool | None:
+    """Compare as `_equal` does. Ids, lists and fractions are left to SQL, which has ways of its own to read them."""
+    if name == "id" or isinstance(wanted, list | float):
+        return None
+    if in_column(name):
+        held = node.columns.get(name)
+        return held is None if wanted is None else held == wanted and not isinstance(wanted, bool)
+    held = node.small.get(property_name(name))
+    match wanted:
+        case None:
+            return held is None and name not in node.texts
+        case str() if is_long(wanted):
+            return node.texts.get(name) == wanted
+        case bool() | str():
+            return type(held) is type(wanted) and held == wanted
+        case int():
+            return None if isinstance(held, float) else type(held) is int and held == wanted
 
 
 def _expression(name: str) -> str:

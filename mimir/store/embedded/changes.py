@@ -1,0 +1,274 @@
+"""Changes of the embedded store: all verbs, inside one job of a write transaction.
+
+New nodes, edges, long texts and the full-text index are written at once. What changes of a node beside its long texts waits in hand
+(`kept`), for a run's row changes a dozen times in one transaction, and is written before a question could miss it, or by `write_out`
+before the commit. Nobody else writes meanwhile, the write lock is held, so what is in hand is what there is.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import cast
+
+from mimir.errors import StoreError
+from mimir.store import schema
+from mimir.store.embedded.kept import Kept
+from mimir.store.embedded.node import (
+    COLUMNS,
+    SELECT,
+    Node,
+    altered,
+    made,
+    node_of,
+    packed,
+    parted,
+    there,
+)  # fmt: skip
+from mimir.store.embedded.rows import SqliteReads, listed
+from mimir.store.embedded.where import conditions, held_by
+from mimir.store.protocol import Row, Value, Where
+from mimir.store.schema import Label
+
+_INSERT = (
+    f"INSERT INTO nodes(label, id, texts, props, {', '.join(schema.PROMOTED)}) "
+    f"VALUES (?, ?, ?, ?{', ?' * len(schema.PROMOTED)}) ON CONFLICT (id) DO NOTHING"
+)
+_LINK = (
+    "INSERT OR IGNORE INTO edges(source, type, target) SELECT ?1, ?2, ?3 "
+    "WHERE EXISTS (SELECT 1 FROM nodes WHERE id = ?1) AND EXISTS (SELECT 1 FROM nodes WHERE id = ?3)"
+)
+_ONLY_ADDED = frozenset((Label.EVENT, Label.EVIDENCE, Label.VERDICT, Label.ARTIFACT))
+"""Labels whose nodes are hardly ever changed: a new one is not kept in hand."""
+
+_NONE: frozenset[str] = frozenset()
+
+
+class SqliteOps(SqliteReads):
+    """All verbs, for one job. Its end is `keep` or `undo`."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        now: Callable[[], str],
+        kept: Kept,
+        *,
+        is_alone: bool = False,
+    ) -> None:
+        """Begin a job.
+
+        Args:
+            connection: In a write transaction.
+            now: The store's time.
+            kept: What the writer has in hand.
+            is_alone: True: if it fails the whole transaction is rolled back, so that it needs no savepoint.
+        """
+        super().__init__(connection, now)
+        self._kept = kept
+        self._needs_savepoint = not is_alone
+        self._is_saved = False
+
+    def keep(self) -> None:
+        """End the job: what it did stays."""
+        self._kept.keep()
+        if self._is_saved:
+            self._connection.execute("RELEASE job")
+
+    def undo(self) -> None:
+        """End the job: everything is as it was before it."""
+        self._kept.undo()
+        if self._is_saved:
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+
+    def get(self, label: str, id: str, /) -> Row | None:
+        """Return one node, or None."""
+        node = self._node(label, id)
+        return None if node is None else node.row()
+
+    def find(
+        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+    ) -> list[Row]:
+        """Return nodes that match all of `where`."""
+        self._check()
+        self._write_out(label)
+        return super().find(label, where, order=order, limit=limit)
+
+    def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
+        """Count nodes by one property."""
+        self._check()
+        self._write_out(label)
+        return super().counts(label, by, where)
+
+    def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
+        """Yield every node, then every edge."""
+        self._check()
+        self._write_out()
+        yield from super().dump()
+
+    def upsert(self, label: str, rows: Sequence[Row], /) -> None:
+        """Make nodes, or set properties of existing ones."""
+        self._check()
+        label = schema.label_name(label)
+        for row in rows:
+            new = schema.accept(row)
+            id = cast("str", new.pop("id"))
+            node = self._kept.get(id)
+            if node is None and self._make(label, id, new):
+                continue
+            node = node or self._read(id)
+            if node is None or node.label != label:
+                held = self.labels_of([id]).get(id)
+                raise StoreError(f"{id!r} cannot be a {label}: it is a {held}.")
+            self._set(node, new)
+
+    def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
+        """Make edges between nodes that are there."""
+        kind = schema.edge_name(type)
+        for source, target in pairs:
+            if self._change(_LINK, (source, kind, target)).rowcount != 1:
+                known = self.labels_of([source, target])
+                for id in (source, target):
+                    if id not in known:
+                        raise StoreError(f"{source!r} {kind} {target!r}: there is no node {id!r}.")
+
+    def patch(self, label: str, id: str, props: Row, /) -> bool:
+        """Set properties of one node; False if it is not there."""
+        new = schema.accept(props, partly=True)
+        node = self._node(label, id)
+        if node is not None:
+            self._set(node, new)
+        return node is not None
+
+    def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
+        """Compare and set; the new row, or None."""
+        new = schema.accept(props, partly=True)
+        node = self._node(label, id)
+        if not self._meets(node, expect) or node is None:
+            return None
+        version = node.small.get("version")
+        new["version"] = (version if isinstance(version, int) else 0) + 1
+        return self._set(node, new).row()
+
+    def delete(self, label: str, ids: Sequence[str], /) -> int:
+        """Delete nodes with their edges."""
+        sql = "SELECT key, id FROM nodes WHERE label = ? AND id IN (SELECT value FROM json_each(?))"
+        found = self._all(sql, (schema.label_name(label), listed(ids)))
+        for key, id in cast("list[tuple[int, str]]", found):
+            self._change("DELETE FROM texts WHERE node = ?", (key,))
+            self._change("DELETE FROM edges WHERE source = ?1 OR target = ?1", (id,))
+            if label in schema.SEARCHED:
+                self._change("DELETE FROM found WHERE rowid = ?", (key,))
+            self._change("DELETE FROM nodes WHERE key = ?", (key,))
+            self._kept.drop(id)
+        return len(found)
+
+    def _change(self, sql: str, bound: Sequence[object]) -> sqlite3.Cursor:
+        """Change a table; the first time, behind a savepoint."""
+        if self._needs_savepoint:
+            self._needs_savepoint = False
+            self._run("SAVEPOINT job")
+            self._is_saved = True
+        return self._run(sql, bound)
+
+    def _write_out(self, label: str | None = None) -> None:
+        for node in self._kept.unwritten(label):
+            self._change(*_update(node))
+            self._kept.put(node._replace(unwritten=None))
+
+    def _node(self, label: str, id: str) -> Node | None:
+        """Return a node in hand, or read it; None if it is not there, or has another label."""
+        self._check()
+        label = schema.label_name(label)
+        node = self._kept.get(id)
+        if node is not None:
+            return node if node.label == label else None
+        return self._read(id, label)
+
+    def _read(self, id: str, label: str | None = None) -> Node | None:
+        found = self._all(f"{SELECT}n.id = ?", (id,)) if schema.is_id(id) else []
+        if not found or (label is not None and found[0][1] != label):
+            return None
+        texts: dict[str, str] = {}
+        if found[0][3]:
+            kept = self._all("SELECT name, value FROM texts WHERE node = ?", (found[0][0],))
+            texts = dict(cast("list[tuple[str, str]]", kept))
+        node = node_of(found[0], texts)
+        self._kept.put(node)
+        return node
+
+    def _meets(self, node: Node | None, expect: Where) -> bool:
+        """Tell whether a node meets conditions; SQL is asked where it alone can tell."""
+        meets = None if node is None else held_by(node, expect)
+        if meets is None:
+            asked = conditions(expect)  # refused even if there is nothing to compare
+            if node is None:
+                return False
+            if node.unwritten is not None:
+                self._write_out(node.label)
+            sql = f"SELECT 1 FROM nodes n WHERE n.key = ?{asked.text}"
+            return bool(self._all(sql, (node.key, *asked.bound)))
+        return meets
+
+    def _make(self, label: str, id: str, new: Mapping[str, Value]) -> bool:
+        """Make a node; False if the id is another one's."""
+        columns, small, apart = parted(new)
+        line = (label, id, len(apart), packed(there(small)), *map(columns.get, schema.PROMOTED))
+        inserted = self._change(_INSERT, line)
+        if inserted.rowcount != 1:
+            return False
+        key = cast("int", inserted.lastrowid)
+        self._keep_apart(key, apart)
+        self._index(label, key, new)
+        if label not in _ONLY_ADDED:
+            self._kept.put(made(key, label, id, new))
+        return True
+
+    def _set(self, node: Node, new: Mapping[str, Value]) -> Node:
+        """Change a node; None removes."""
+        after = altered(node, new)
+        if node.texts or after.texts:
+            for name in node.texts.keys() & new.keys() - COLUMNS:
+                self._change("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
+            self._keep_apart(node.key, parted(new)[2])
+        self._index(node.label, node.key, new)
+        self._kept.put(after)
+        return after
+
+    def _keep_apart(self, key: int, apart: Mapping[str, str]) -> None:
+        for name, text in apart.items():
+            self._change("INSERT INTO texts(node, name, value) VALUES (?, ?, ?)", (key, name, text))
+
+    def _index(self, label: str, key: int, new: Mapping[str, Value]) -> None:
+        """Keep the full-text index equal to the searched property."""
+        name = schema.SEARCHED.get(label)
+        if name is None or name not in new:
+            return
+        self._change("DELETE FROM found WHERE rowid = ?", (key,))
+        text = new[name]
+        if isinstance(text, str):
+            plain = text.replace("\0", " ")
+            self._change("INSERT INTO found(rowid, text) VALUES (?, ?)", (key, plain))
+
+
+def write_out(connection: sqlite3.Connection, kept: Kept) -> None:
+    """Write what is in hand, before the commit."""
+    for node in kept.unwritten():
+        sql, bound = _update(node)
+        connection.execute(sql, cast("Sequence[str]", bound))
+        kept.put(node._replace(unwritten=None))
+    kept.keep()
+
+
+def _update(node: Node) -> tuple[str, tuple[object, ...]]:
+    """Return the statement that makes a node's line what it is, and what is bound in it."""
+    sql, names = _setting(node.unwritten or _NONE)
+    values = map(node.columns.get, names)
+    return sql, (len(node.texts), packed(node.small), *values, node.key)
+
+
+@lru_cache(maxsize=1024)
+def _setting(columns: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    """Name only columns that differ: the indexes of the others need no look."""
+    names = tuple(name for name in schema.PROMOTED if name in columns)
+    setters = "".join(f', "{name}" = ?' for name in names)
+    return f"UPDATE nodes SET texts = ?, props = ?{setters} WHERE key = ?", names

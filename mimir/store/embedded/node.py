@@ -1,0 +1,141 @@
+"""One node of the embedded store as its tables hold it: columns, one JSON object of small properties, long texts apart. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from mimir.errors import DamagedNode
+from mimir.store.embedded.where import is_long
+from mimir.store.protocol import Row, Value
+from mimir.store.schema import PROMOTED
+
+Found = tuple[object, ...]
+"""One line of `SELECT`."""
+
+COLUMNS = frozenset(PROMOTED)
+_COLUMNS_TEXT = ", ".join(f'n."{name}"' for name in PROMOTED)
+SELECT = f"SELECT n.key, n.label, n.id, n.texts, n.props, {_COLUMNS_TEXT} FROM nodes n WHERE "
+_FIRST_COLUMN = 5
+
+
+class Node(NamedTuple):
+    """A node that was read; never changed, only replaced."""
+
+    key: int
+    label: str
+    id: str
+    columns: Mapping[str, Value]
+    """Promoted properties that are there."""
+    small: Mapping[str, Value]
+    texts: Mapping[str, str]
+    """Those kept apart."""
+    unwritten: frozenset[str] | None = None
+    """Columns that differ from what its line in the table holds, small properties beside; None: nothing differs."""
+
+    def row(self) -> Row:
+        """Return it as the protocol gives it; its lists are the caller's own."""
+        made: dict[str, Value] = {"id": self.id, **self.columns, **self.small, **self.texts}
+        for name, held in self.small.items():
+            if type(held) is list:
+                made[name] = held[:]
+        return made
+
+
+def node_of(found: Found, texts: Mapping[str, str]) -> Node:
+    """Return the node of a line.
+
+    Raises:
+        DamagedNode: Its small properties cannot be read.
+    """
+    key, label, id = cast("tuple[int, str, str]", found[:3])
+    return Node(key, label, id, _columns(found), _small(found), texts)
+
+
+def row_of(found: Found) -> dict[str, Value]:
+    """Return the row of a line without the texts kept apart, as `Node.row` would give it.
+
+    Raises:
+        DamagedNode: Its small properties cannot be read.
+    """
+    return {"id": cast("str", found[2]), **_columns(found), **_small(found)}
+
+
+def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
+    """Part properties into columns, small ones and long texts; None ("not there") stays with the first two."""
+    columns: dict[str, Value] = {}
+    small: dict[str, Value] = {}
+    apart: dict[str, str] = {}
+    for name, value in new.items():
+        if name in COLUMNS:
+            columns[name] = value
+        elif isinstance(value, str) and is_long(value):
+            apart[name] = value
+        else:
+            small[name] = value
+    return columns, small, apart
+
+
+def made(key: int, label: str, id: str, new: Mapping[str, Value]) -> Node:
+    """Return the node that was just made of these properties."""
+    columns, small, apart = parted(new)
+    return Node(key, label, id, there(columns), there(small), apart)
+
+
+def altered(node: Node, new: Mapping[str, Value]) -> Node:
+    """Return the node with properties set; None removes."""
+    columns, small, apart = parted(new)
+    mixed = {**node.small, **small}
+    for name in apart:
+        mixed.pop(name, None)
+    texts = node.texts
+    if texts or apart:
+        texts = {name: text for name, text in texts.items() if name in COLUMNS or name not in new}
+        texts |= apart
+    return Node(
+        node.key, node.label, node.id,
+        there({**node.columns, **columns}) if columns else node.columns,
+        there(mixed) if None in small.values() else mixed,
+        texts,
+        (node.unwritten or frozenset()).union(columns),
+    )  # fmt: skip
+
+
+def there(values: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Leave out what is not there."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def packed(small: Mapping[str, Value]) -> str:
+    """Write small properties as they are kept."""
+    return _WRITER.encode(small)
+
+
+def _columns(found: Sequence[object]) -> dict[str, Value]:
+    columns = zip(PROMOTED, cast("Sequence[Value]", found[_FIRST_COLUMN:]), strict=True)
+    return {name: value for name, value in columns if value is not None}
+
+
+def _small(found: Found) -> dict[str, Value]:
+    try:
+        value = _unpacked(cast("str", found[4]))
+    except (ValueError, TypeError):
+        value = None
+    if not isinstance(value, dict):
+        raise DamagedNode(
+            f"{found[1]} {found[2]!r} cannot be read.", label=str(found[1]), id=str(found[2])
+        )
+    return cast("dict[str, Value]", value)
+
+
+def _unpacked(text: str) -> object:
+    """Read JSON: the short way as it is written here, the long way as somebody else may have."""
+    try:
+        value, end = _READER.raw_decode(text)
+    except (ValueError, TypeError):
+        end, value = -1, None
+    return value if end == len(text) else json.loads(text)
+
+
+_READER = json.JSONDecoder()
+_WRITER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+"""Made once: `json.dumps` makes one for each call that says how."""
