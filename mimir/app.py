@@ -345,6 +345,7 @@ async def _parts(
         lease_seconds=settings.run.lease_seconds,
         attempt_tokens=settings.run.attempt_tokens,
         pinned=_pinned(settings),
+        prices=settings.prices,
         redact=redact,
         warnings=loaded.warnings,
         notices=endpoints.notices,

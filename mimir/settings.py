@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, cast
 from urllib.parse import unquote
@@ -23,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 
+from mimir.domain.money import Price
 from mimir.errors import ConfigurationError
 from mimir.store.cypher.address import secrets_of
 
@@ -33,6 +35,7 @@ _FROM_PROJECT_NEVER = (
     "llm.headers",
     "llm.extra_body",
     "llm.lane_header",
+    "llm.prices",
     "sandbox",
     "network",
     "store",
@@ -68,6 +71,16 @@ class RoleSettings(_Section):
     max_tokens: int | None = Field(default=None, gt=0)
 
 
+_Money = Annotated[Decimal, Field(ge=0, le=10_000, decimal_places=6)]
+
+
+class PriceSettings(_Section):
+    """What a model's tokens cost, per million, in whatever currency all prices are in."""
+
+    input: _Money
+    output: _Money
+
+
 class LlmSettings(_Section):
     """Which model answers, and how long to wait for it."""
 
@@ -95,6 +108,9 @@ class LlmSettings(_Section):
     requests_per_minute: int | None = Field(default=None, gt=0)
     tokens_per_minute: int | None = Field(default=None, gt=0)
     concurrency: int = Field(default=32, gt=0)
+    """Most calls at once."""
+    prices: dict[str, PriceSettings] = {}
+    """By the model's name as it is set; `run.max_cost` needs one for each model that a run asks."""
 
 
 class SandboxSettings(_Section):
@@ -139,6 +155,8 @@ class RunSettings(_Section):
     lease_seconds: float = Field(default=300.0, gt=0)
     max_calls: int | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, gt=0)
+    max_cost: Decimal | None = Field(default=None, gt=0, le=100_000, decimal_places=6)
+    """In the currency of `llm.prices`."""
     time_limit_minutes: float | None = Field(default=None, gt=0)
     apply: Literal["auto", "never", "commit"] = "auto"
     parallel_checks: int = Field(default=2, ge=1)
@@ -169,6 +187,12 @@ class Settings(_Section):
     def role(self, name: str) -> RoleSettings:
         """Return one role's settings."""
         return cast("Mapping[str, RoleSettings]", self.roles).get(name, RoleSettings())
+
+    @property
+    def prices(self) -> Mapping[str, Price]:
+        """What the models cost, by name."""
+        given = self.llm.prices.items()
+        return {name: Price.per_million(one.input, one.output) for name, one in given}
 
     @property
     def api_key(self) -> str:
@@ -360,7 +384,7 @@ def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield path, value
 
 
-_OPEN = ("llm.extra_body", "llm.headers")
+_OPEN = ("llm.extra_body", "llm.headers", "llm.prices")
 
 
 def _put(tree: dict[str, object], path: str, value: object) -> None:

@@ -89,6 +89,7 @@ class OpenLane(Protocol):
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         """Answer from the record, or do it and record it."""

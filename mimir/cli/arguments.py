@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from mimir.errors import Location, PlanError, UsageError
@@ -17,6 +18,7 @@ _TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TIME = re.compile(
     r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
 )
+_AMOUNT = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _TO_WRITE = 'mimir execute "what you want"'
 
 
@@ -160,6 +162,21 @@ def minutes(text: str) -> float:
             f"--time-limit {text!r} is no time.", next_step="Write minutes: 30, 30m, 2h or 1h30m."
         )
     return total
+
+
+def amount(text: str) -> Decimal:
+    """Read an amount of money: `2` or `0.50`, in the currency of the prices.
+
+    Raises:
+        UsageError: It is none, nothing, or too much.
+    """
+    found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
+    if not 0 < found <= 100_000:
+        raise UsageError(
+            f"--max-cost {text!r} is no amount of money.",
+            next_step="Write it with a dot and at most six decimals: 2 or 0.50; at most 100000.",
+        )
+    return found
 
 
 def shown(path: Path, project: Path) -> str:

@@ -216,7 +216,15 @@ class Mimir(Protocol):
         """Where the store is; no password in it."""
         ...
 
-    async def plan(self, request: str, *, ecko: bool, output: str | None, model: str) -> Planned:
+    async def plan(
+        self,
+        request: str,
+        *,
+        ecko: bool,
+        output: str | None,
+        model: str,
+        limits: Limits,
+    ) -> Planned:
         """Turn a request into a saved plan."""
         ...
 

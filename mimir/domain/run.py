@@ -15,6 +15,11 @@ class Limits:
     max_calls: int | None = None
     max_tokens: int | None = None
     seconds: float | None = None
+    max_cost: int | None = None
+    """Units of money, see `money`."""
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

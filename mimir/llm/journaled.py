@@ -29,6 +29,7 @@ class Journal(Protocol):
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         """Answer from the record, or do `work` and record it.
@@ -40,7 +41,8 @@ class Journal(Protocol):
             work: Asks; awaited at most once.
             effectful: True: an intent is written before.
             reserve: Most tokens that the call may cost; charged to the run's budget until the outcome is known.
-            title: For people.
+            of_answer: How many of `reserve` are the answer's, which have a price of their own.
+            title: For people; the model's name.
         """
         ...
 
@@ -91,6 +93,7 @@ class JournaledModel:
             work,
             effectful=True,
             reserve=sum(self._tokens) + _tool_tokens(request) + request.max_tokens,
+            of_answer=request.max_tokens,
             title=request.model,
         )
         try:

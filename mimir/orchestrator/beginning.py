@@ -21,7 +21,8 @@ from mimir.orchestrator.applying import must_be_possible
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store import estimates, fields, leases, runs
+from mimir.scheduling.prepare import named_model
+from mimir.store import budget, estimates, fields, leases, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
@@ -35,12 +36,15 @@ async def create(
 
     Raises:
         BusyError: The plan is running in another process.
+        ConfigurationError: Money is bounded, and a model has no price.
         UnavailableError: The sandbox is missing.
         UsageError: `only` names a task that is not in the plan, or the result could not be committed.
     """
     parts.check_models()
     must_be_possible(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
     plan = _only(plan, only)
+    if limits.max_cost is not None:
+        budget.must_have_prices(parts.prices, asked(parts, plan))
     await _not_running(parts, plan_path)
     await require_sandbox(parts)
     run = parts.ids.new("run")
@@ -62,6 +66,8 @@ async def create(
         max_calls=limits.max_calls,
         max_tokens=limits.max_tokens,
         time_limit_seconds=limits.seconds,
+        max_cost=limits.max_cost,
+        prices=parts.prices,
         only=tuple(only),
     )
 
@@ -91,6 +97,12 @@ async def create(
 
     await parts.store.write(work)
     return run
+
+
+def asked(parts: Parts, plan: Plan) -> frozenset[str]:
+    """Return the names of all models that the run of a plan may ask."""
+    roles = {one.model for role, one in parts.choices.items() if role not in ("ecko", "pm")}
+    return frozenset(roles | {name for task in plan.tasks if (name := named_model(task))})
 
 
 async def require_sandbox(parts: Parts) -> None:

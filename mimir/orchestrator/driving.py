@@ -26,7 +26,7 @@ from mimir.scheduling.pursue import Pursuit, Tools
 from mimir.scheduling.rows import Completions
 from mimir.scheduling.serve import serve
 from mimir.scheduling.takeover import take_over
-from mimir.store import claims, estimates, fields, memory, runs
+from mimir.store import budget, claims, estimates, fields, memory, runs
 from mimir.store.protocol import Ops, Row
 from mimir.workspace.sweeping import sweep
 
@@ -38,6 +38,7 @@ async def drive(
 
     Raises:
         BusyError: Another process coordinates it.
+        ConfigurationError: Its money is to be bounded, and a model had no price when it began.
         UnavailableError: The run is of another project, or the sandbox does not work.
         UsageError: There is no run of this name.
     """
@@ -50,6 +51,8 @@ async def drive(
     await identity.admit(parts, row)
     applying.must_be_possible(parts, apply)
     parts.check_models()
+    if limits.max_cost is not None or row.get("maxCost") is not None:
+        budget.must_be_priced(row, beginning.asked(parts, runs.plan_of(row)))
     await beginning.require_sandbox(parts)
     leads = await _begin(parts, run, resumed=resumed)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
@@ -116,8 +119,9 @@ def ended(row: Row) -> Ending:
     )
 
 
-async def plan_again(parts: Parts, run: str) -> Ending:
+async def plan_again(parts: Parts, run: str, limits: Limits) -> Ending:
     """Go on with a planning run."""
+    await planning.raise_limits(parts, run, limits)
     planned = await planning.plan(parts, run)
     outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
     return Ending(

@@ -8,6 +8,7 @@ from typing import Protocol
 from mimir.agents.agentinator import Agentinator
 from mimir.attempts.desk import Models, OpenLane, RoleChoice, ToolMaker
 from mimir.domain.clock import Clock, IdFactory
+from mimir.domain.money import Price
 from mimir.qc.checks import Checks
 from mimir.reporting.words.sections import Link
 from mimir.scheduling.crew import Wake
@@ -59,6 +60,8 @@ class Parts:
     attempt_tokens: int
     pinned: Mapping[str, object]
     """Settings that a run pins; no secrets."""
+    prices: Mapping[str, Price]
+    """Of models, by name; a run pins them."""
     redact: Callable[[str], str]
     warnings: Sequence[str]
     """Of the settings."""

@@ -21,6 +21,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
+from mimir.domain.run import Limits
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.llm.journaled import JournaledModel
@@ -32,7 +33,7 @@ from mimir.planning.planner import Desk, Proposal, propose
 from mimir.planning.render import render
 from mimir.planning.slug import slug
 from mimir.scheduling import lifecycle
-from mimir.store import fields, memory, runs
+from mimir.store import budget, fields, memory, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Row
 from mimir.store.runs import NewRun
@@ -67,9 +68,17 @@ class Planned:
     """0, or 65: saved with findings that it cannot run with."""
 
 
-async def create(parts: Parts, request: str, *, with_ecko: bool, output: str, model: str) -> str:
-    """Make a planning run; its id."""
+async def create(
+    parts: Parts, request: str, *, with_ecko: bool, output: str, model: str, limits: Limits
+) -> str:
+    """Make a planning run; its id.
+
+    Raises:
+        ConfigurationError: No model can be asked, or money is bounded and one has no price.
+    """
     parts.check_models()
+    if limits.max_cost is not None:
+        budget.must_have_prices(parts.prices, asked(parts, model))
     run = parts.ids.new("plan")
     base = await parts.history.base(run, hidden=HIDDEN)
     new = NewRun(
@@ -85,9 +94,31 @@ async def create(parts: Parts, request: str, *, with_ecko: bool, output: str, mo
         engine_version=parts.engine_version,
         base_commit=base.commit,
         base_tree=base.tree,
+        max_calls=limits.max_calls,
+        max_tokens=limits.max_tokens,
+        max_cost=limits.max_cost,
+        prices=parts.prices,
     )
     await parts.store.write(partial(runs.create, new=new))
     return run
+
+
+def asked(parts: Parts, model: str) -> frozenset[str]:
+    """Return the names of the models that planning may ask; `model`: the one that was asked for, if any."""
+    return frozenset(model or parts.choices[role].model for role in ("ecko", "pm"))
+
+
+async def raise_limits(parts: Parts, run: str, limits: Limits) -> None:
+    """Set new totals of a planning run.
+
+    Raises:
+        ConfigurationError: Its money is to be bounded, and a model had no price when it began.
+    """
+    row = await parts.store.read(partial(runs.get, run=run))
+    if limits.max_cost is not None or row.get("maxCost") is not None:
+        model = str(fields.mapping(row, "settingsJson").get("model") or "")
+        budget.must_be_priced(row, asked(parts, model))
+    await parts.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
 
 
 async def plan(parts: Parts, run: str) -> Planned:

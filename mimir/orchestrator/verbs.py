@@ -6,7 +6,7 @@ from functools import partial
 from mimir.domain.estimates import Learned
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import NO_LIMITS, Apply, Ending, Limits
 from mimir.orchestrator import (
     applying,
     beginning,
@@ -36,8 +36,16 @@ class Mimir:
         """Where the store is, without secrets."""
         return self._parts.store.uri
 
-    async def plan(self, request: str, *, ecko: bool, output: str | None, model: str) -> Planned:
-        """Make a plan of a request and write it.
+    async def plan(
+        self,
+        request: str,
+        *,
+        ecko: bool,
+        output: str | None,
+        model: str,
+        limits: Limits = NO_LIMITS,
+    ) -> Planned:
+        """Make a plan of a request and write it, by a run of its own; of `limits`, those of calls, tokens and money.
 
         Raises:
             Paused: The planning run can be resumed.
@@ -45,7 +53,7 @@ class Mimir:
             AnswerError: The model gave no usable answer.
         """
         run = await planning.create(
-            self._parts, request, with_ecko=ecko, output=output or "", model=model
+            self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         return await planning.plan(self._parts, run)
 
@@ -70,7 +78,7 @@ class Mimir:
         """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
         row = await self._parts.store.read(partial(runs.get, run=run))
         if row.get("kind") == "plan":
-            return await driving.plan_again(self._parts, run)
+            return await driving.plan_again(self._parts, run, limits)
         return await driving.drive(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )

@@ -19,7 +19,7 @@ Line = dict[str, object]
 PINNED = (
     "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
     "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
-    "learnedJson", "planRun",
+    "learnedJson", "planRun", "pricesJson",
 )  # fmt: skip
 """What a run pins of itself when it is made."""
 TIMES = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import NO_LIMITS, Apply, Ending, Limits
 from mimir.orchestrator import planning
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.planning import Planned
@@ -39,10 +39,18 @@ class RecordingMimir(Mimir):
         super().__init__(parts)
         self._recorder = recorder
 
-    async def plan(self, request: str, *, ecko: bool, output: str | None, model: str) -> Planned:
+    async def plan(
+        self,
+        request: str,
+        *,
+        ecko: bool,
+        output: str | None,
+        model: str,
+        limits: Limits = NO_LIMITS,
+    ) -> Planned:
         """Make a plan, recorded."""
         run = await planning.create(
-            self._parts, request, with_ecko=ecko, output=output or "", model=model
+            self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         async with self._recorder.following(run):
             return await planning.plan(self._parts, run)

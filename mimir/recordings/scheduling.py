@@ -52,7 +52,16 @@ def create(ops: Ops, tape: RunTape) -> None:
     runs.create(ops, new)
     extra: dict[str, Value] = {
         name: cast("Value", pinned[name])
-        for name in ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun")
+        for name in (
+            "sandbox",
+            "userHead",
+            "userBranch",
+            "title",
+            "goal",
+            "learnedJson",
+            "planRun",
+            "pricesJson",
+        )
         if name in pinned
     }
     ops.patch(Label.RUN, tape.id, extra)

@@ -128,6 +128,7 @@ class ServedLane:
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         """Serve the outcome of the tool call of this number."""
@@ -139,7 +140,14 @@ class ServedLane:
             return self._outcome(number, request)
 
         return await self._inner.call(
-            kind, request, delta, serve, effectful=effectful, reserve=reserve, title=title
+            kind,
+            request,
+            delta,
+            serve,
+            effectful=effectful,
+            reserve=reserve,
+            of_answer=of_answer,
+            title=title,
         )
 
     def _outcome(self, number: int, request: Mapping[str, object]) -> Outcome:

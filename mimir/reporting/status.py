@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import cast
 
 from mimir.agents.breaker import Breaker
+from mimir.domain import money
 from mimir.domain.attempt import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
@@ -81,7 +82,18 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
         "max_calls": row.get("maxCalls"),
         "tokens": fields.whole(row, "tokensUsed"),
         "max_tokens": row.get("maxTokens"),
+        **_money(row),
         "tasks": [_task(r, look) for r in rows],
+    }
+
+
+def _money(row: Row) -> dict[str, object]:
+    """Return what a run has cost, as exact text; null: no prices are known. What `unpriced` models were asked is not in it."""
+    most = fields.maybe_whole(row, "maxCost")
+    return {
+        "cost": money.shown(fields.whole(row, "costUsed")) if row.get("pricesJson") else None,
+        "max_cost": None if most is None else money.shown(most),
+        "unpriced": fields.texts(row, "unpriced") if row.get("pricesJson") else [],
     }
 
 

@@ -7,8 +7,9 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
-from mimir.domain import ids
+from mimir.domain import ids, money
 from mimir.domain.attempt import RUN_ENDED, Cause, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.event import EventKind
@@ -36,6 +37,10 @@ class Totals:
     """Of every agent but the reporters."""
     tokens: int
     """Of those calls, as charged."""
+    cost: str | None
+    """Of those calls, exact, in the currency of the prices; None: no model has a price."""
+    unpriced_calls: int
+    """Of those calls, asked of models without a price while others had one: not in `cost`."""
     criteria: Counts
 
 
@@ -142,13 +147,17 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
 
 def _totals(data: RunData, told: tuple[TaskLine, ...]) -> Totals:
     by_status = Counter(task.status for task in told)
-    calls = [e.data.get("tokens") for e in data.events if e.kind is EventKind.MODEL_CALLED]
+    asked = [e.data for e in data.events if e.kind is EventKind.MODEL_CALLED]
+    calls = [data.get("tokens") for data in asked]
+    costs = [Decimal(str(data["cost"])) for data in asked if "cost" in data]
     return Totals(
         tasks=len(told),
         by_status={s.value: by_status[s.value] for s in Status if by_status[s.value]},
         attempts=sum(task.attempts for task in told),
         model_calls=len(calls),
         tokens=sum(tokens for tokens in calls if isinstance(tokens, int)),
+        cost=money.shown(money.units(sum(costs, Decimal(0)))) if costs else None,
+        unpriced_calls=len(asked) - len(costs) if costs else 0,
         criteria=sum((task.counts for task in told), NO_CRITERIA),
     )
 

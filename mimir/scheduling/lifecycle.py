@@ -98,6 +98,8 @@ def set_limits(ops: Ops, run: str, limits: Limits) -> None:
         values["maxTokens"] = limits.max_tokens
     if limits.seconds is not None:
         values["timeLimitSeconds"] = limits.seconds
+    if limits.max_cost is not None:
+        values["maxCost"] = limits.max_cost
     if values:
         ops.patch("Run", run, values)
 

@@ -108,7 +108,7 @@ class Preparer:
             tree=merge.tree,
             first_base_tree=first,
             brief=context.messages,
-            model=_model(task.model) or self._choice.model,
+            model=named_model(task) or self._choice.model,
             temperature=self._choice.temperature,
             max_tokens=self._choice.max_tokens,
             preamble_hash=preamble.hash,
@@ -335,8 +335,10 @@ def _fixes(attempts: Sequence[Row]) -> tuple[str, ...]:
     return ()
 
 
-def _model(name: str) -> str:
-    return "" if name.strip().lower() in ("", "default") else name.strip()
+def named_model(task: Task) -> str:
+    """Return the model that a task asks for by name; empty: the worker's own."""
+    name = task.model.strip()
+    return "" if name.lower() in ("", "default") else name
 
 
 def _is_glob(path: str) -> bool:

@@ -1,7 +1,6 @@
 """The rows of a lane: how a call is kept, what a write of the journal does in its transaction.
 
-Budgets have no other book than these rows: what a run has spent is its outcomes and its open intents. Its three counters on Run are
-changed in the transactions that write them, so a crash leaks nothing.
+Budgets have no other book than these rows: what a run has spent is its outcomes and its open intents (`budget`).
 """
 
 import hashlib
@@ -9,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from mimir.domain import ids
+from mimir.domain import ids, money
 from mimir.domain.event import EventKind
 from mimir.domain.lane import Outcome
 from mimir.domain.usage import Usage
-from mimir.errors import Paused, StoreError
-from mimir.store import claims, fields, runs, texts
+from mimir.errors import StoreError
+from mimir.store import budget, claims, fields, runs, texts
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Label, pack, unpack
 
@@ -49,8 +48,9 @@ class Asked:
     tool: str
     """Name of the tool; empty for a model."""
     title: str
-    reserve: int
-    """Tokens."""
+    """For people; of a model call the model's name, by which its price is known."""
+    bound: Usage
+    """Tokens that a model call may use at most."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
     """Texts that the delta names, by SHA-256."""
 
@@ -63,9 +63,12 @@ class Asked:
         delta: Mapping[str, object],
         *,
         reserve: int,
+        of_answer: int,
         title: str,
     ) -> "Asked":
         """Make one from what the caller hands in."""
+        tokens = max(0, reserve) if kind == "model" else 0
+        answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
         folded, named = texts.fold(delta)
         whole = pack(delta)
@@ -78,7 +81,7 @@ class Asked:
             named=named,
             tool=str(name) if kind == "tool" else "",
             title=title,
-            reserve=max(0, reserve) if kind == "model" else 0,
+            bound=Usage(input_tokens=tokens - answer, output_tokens=answer),
         )
 
     def is_recorded_in(self, row: Row) -> bool:
@@ -98,10 +101,9 @@ class Done:
     """Tool calls of the lane up to this call."""
 
     @property
-    def charge(self) -> int:
+    def charge(self) -> Usage:
         """Tokens that it costs: what was used, or what was reserved where nobody says."""
-        usage = self.outcome.usage
-        return self.asked.reserve if usage is None else usage.total
+        return self.outcome.usage or self.asked.bound
 
 
 def rows(reads: Reads, lane: str) -> list[Row]:
@@ -200,11 +202,12 @@ def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> 
     write_outcomes(ops, place, done)
     texts.keep(ops, place.run, asked.named)
     before = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
+    cost = None
     if asked.kind == "model":
-        _reserve(ops, place.run, asked.reserve, before)
+        cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)
     tries = fields.whole(before, "tries") if before else 0
-    intent = {**_asked_row(place, asked), "done": False, "tries": tries + 1, "startedAt": ops.now()}
-    ops.upsert(Label.CALL, [intent])
+    begun = {"done": False, "tries": tries + 1, "startedAt": ops.now(), "cost": cost}
+    ops.upsert(Label.CALL, [{**_asked_row(place, asked), **begun}])
 
 
 def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
@@ -218,12 +221,10 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
         _gain(ops, place, place.fence, fresh)
     if not fresh:
         return
-    ops.upsert(Label.CALL, [_done_row(ops, place, d) for d in fresh])
-    models = [d for d in fresh if d.asked.kind == "model"]
-    released, used = sum(d.asked.reserve for d in models), sum(d.charge for d in models)
-    run = _spend(ops, place.run, released=released, used=used)
-    calls_used = fields.whole(run, "callsUsed")
-    events = [_event(place, d, calls_used) for d in fresh]
+    made = [(d.asked.title, d.asked.bound, d.charge) for d in fresh if d.asked.kind == "model"]
+    run = budget.spend(ops, place.run, made)
+    ops.upsert(Label.CALL, [_done_row(ops, place, d, run) for d in fresh])
+    events = [_event(place, d, run) for d in fresh]
     runs.emit_all(ops, place.run, events, known=run or None)
 
 
@@ -235,7 +236,7 @@ def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
         place.task,
         fence,
         len(fresh),
-        tokens=sum(d.charge for d in fresh if d.asked.kind == "model"),
+        tokens=sum(d.charge.total for d in fresh if d.asked.kind == "model"),
         tool_calls=sum(worker and d.asked.kind == "tool" for d in fresh),
     )
 
@@ -262,8 +263,7 @@ def cut(ops: Ops, place: Place, asked: Asked) -> None:
     if not gone:
         return
     ops.delete(Label.CALL, [str(row["id"]) for row in gone])
-    tokens = sum(fields.whole(row, "reserved") for row in gone if not fields.flag(row, "done"))
-    _spend(ops, place.run, released=tokens, used=tokens)
+    budget.forfeit(ops, place.run, [row for row in gone if not fields.flag(row, "done")])
     data = {
         "lane": place.lane,
         "role": place.role,
@@ -282,67 +282,33 @@ def _stands(reads: Reads, place: Place, done: Done) -> bool:
     return row is not None and row.get("hash") == done.hash and fields.flag(row, "done")
 
 
-def _reserve(ops: Ops, run: str, tokens: int, before: Row | None) -> None:
-    """Reserve one call and its tokens; a call that was open already has its place and adds the difference alone."""
-    row = ops.patch_if(Label.RUN, run, {}, {})
-    if row is None:
-        raise StoreError(f"There is no run {run!r}.")
-    more = tokens - (fields.whole(before, "reserved") if before else 0)
-    calls = fields.whole(row, "callsUsed") + (0 if before else 1)
-    used, reserved = fields.whole(row, "tokensUsed"), fields.whole(row, "tokensReserved") + more
-    most_calls, most_tokens = (
-        fields.maybe_whole(row, "maxCalls"),
-        fields.maybe_whole(row, "maxTokens"),
-    )
-    if before is None and most_calls is not None and calls > most_calls:
-        raise _budget(run, f"{most_calls} model calls", f"--max-calls {most_calls * 2}")
-    if more > 0 and most_tokens is not None and used + reserved > most_tokens:
-        what = f"{most_tokens} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
-        raise _budget(run, what, f"--max-tokens {most_tokens * 2}")
-    ops.patch(Label.RUN, run, {"callsUsed": calls, "tokensReserved": reserved})
-
-
-def _spend(ops: Ops, run: str, *, released: int, used: int) -> Row:
-    """Turn reservations into what was spent; the run's row as it was read, which others then need not read again."""
-    if not released and not used:
-        return ops.get(Label.RUN, run) or {}
-    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
-    changed: Row = {
-        "tokensReserved": fields.whole(row, "tokensReserved") - released,
-        "tokensUsed": fields.whole(row, "tokensUsed") + used,
-    }
-    ops.patch(Label.RUN, run, changed)
-    return row
-
-
-def _budget(run: str, what: str, flag: str) -> Paused:
-    return Paused(
-        f"The run's budget is used up: {what}.",
-        reason="budget",
-        next_step=f"`mimir resume {run} {flag}` goes on.",
-    )
-
-
 def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
     return {
         "id": ids.call_id(place.lane, asked.seq), "name": asked.title or asked.tool or asked.kind,
         "runId": place.run, "lane": place.lane, "seq": asked.seq, "kind": asked.kind, "task": place.task,
         "attempt": place.attempt, "role": place.role, "fence": place.fence, "requestHash": asked.hash,
-        "deltaJson": asked.kept, "tool": asked.tool, "reserved": asked.reserve,
+        "deltaJson": asked.kept, "tool": asked.tool, "reserved": asked.bound.total,
     }  # fmt: skip
 
 
-def _done_row(ops: Ops, place: Place, done: Done) -> Row:
+def _done_row(ops: Ops, place: Place, done: Done, run: Row) -> Row:
     usage = done.outcome.usage
     return {
         **_asked_row(place, done.asked), "done": True, "valueJson": pack(done.outcome.value),
         "tree": done.outcome.tree or None, "inputTokens": usage.input_tokens if usage else None,
         "outputTokens": usage.output_tokens if usage else None, "hash": done.hash, "finishedAt": ops.now(),
+        "cost": _cost(done, run),
     }  # fmt: skip
 
 
-def _event(place: Place, done: Done, calls_used: int) -> runs.NewEvent:
+def _cost(done: Done, run: Row) -> int | None:
+    """Return what a call cost, in units of money; None: it is no model's, or the model has no price."""
     asked = done.asked
+    return budget.cost_of(run, asked.title, done.charge) if asked.kind == "model" else None
+
+
+def _event(place: Place, done: Done, run: Row) -> runs.NewEvent:
+    asked, cost = done.asked, _cost(done, run)
     model = asked.kind == "model"
     kind = EventKind.TOOL_DENIED if done.outcome.value.get("denied") else EventKind.TOOL_CALLED
     data: dict[str, object] = {
@@ -350,9 +316,11 @@ def _event(place: Place, done: Done, calls_used: int) -> runs.NewEvent:
         "seq": asked.seq,
         "tool": asked.tool,
         "title": asked.title,
-        "tokens": done.charge if model else 0,
-        "calls": calls_used if model else done.number,
+        "tokens": done.charge.total if model else 0,
+        "calls": fields.whole(run, "callsUsed") if model else done.number,
     }
+    if cost is not None:
+        data["cost"] = money.shown(cost)
     return runs.NewEvent(
         kind=EventKind.MODEL_CALLED if model else kind,
         task=_task(place),

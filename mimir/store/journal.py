@@ -90,6 +90,7 @@ class Lane:
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         """Answer from the record, or do `work` and record it. The call's number is taken before the first await.
@@ -101,15 +102,18 @@ class Lane:
             work: Does it.
             effectful: True: it may change something; False: it only reads.
             reserve: Tokens that a model call may use at most, and costs if the provider does not say.
-            title: What a person is shown.
+            of_answer: How many of `reserve` are the answer's: they have a price of their own.
+            title: What a person is shown; of a model call the model's name.
 
         Raises:
             LeaseLost: Another holder has the task.
-            Paused: The run's budget of calls or tokens is used up; nothing was made.
+            Paused: The run's budget of calls, tokens or money is used up; nothing was made.
             Exception: What `work` raised; the call stays open and is made again on resume.
         """
         seq, self._next = self._next, self._next + 1
-        asked = Asked.of(seq, kind, request, delta, reserve=reserve, title=title)
+        asked = Asked.of(
+            seq, kind, request, delta, reserve=reserve, of_answer=of_answer, title=title
+        )
         if seq < self._live_from:
             row = self._rows[seq]
             if asked.is_recorded_in(row):

@@ -8,6 +8,7 @@ from typing import Literal, cast
 from mimir.domain import ids
 from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
 from mimir.domain.event import Event, EventKind
+from mimir.domain.money import Price
 from mimir.domain.plan import Plan, Task
 from mimir.errors import StoreError, UsageError
 from mimir.store import codec, fields
@@ -39,6 +40,10 @@ class NewRun:
     """Model calls; None: no limit."""
     max_tokens: int | None = None
     time_limit_seconds: float | None = None
+    max_cost: int | None = None
+    """Units of money."""
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """By model."""
     parent_run: str = ""
     session_id: str = ""
     only: tuple[str, ...] = ()
@@ -254,10 +259,16 @@ def _run_row(ops: Ops, new: NewRun, number: int) -> Row:
         "baseCommit": new.base_commit, "baseTree": new.base_tree,
         "head": new.base_commit, "headTree": new.base_tree,
         "maxCalls": new.max_calls, "maxTokens": new.max_tokens, "timeLimitSeconds": new.time_limit_seconds,
+        "maxCost": new.max_cost, "pricesJson": _prices(new),
         "callsUsed": 0, "tokensUsed": 0, "tokensReserved": 0, "eventSeq": 0, "version": 0,
         "parentRun": new.parent_run, "sessionId": new.session_id,
         "depth": fields.whole(parent, "depth") + 1 if parent else 0,
     }  # fmt: skip
+
+
+def _prices(new: NewRun) -> str | None:
+    pinned = {name: [one.input, one.output] for name, one in new.prices.items()}
+    return pack(pinned) if pinned else None
 
 
 def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:

@@ -177,6 +177,7 @@ class FakeMimir:
     """What finished runs showed, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])
     """What `status` says beyond its own."""
+    planning_limits: Limits | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     opened: list[tuple[Path, Loaded, bool]] = field(default_factory=list[tuple[Path, Loaded, bool]])
     _told: list[Event] = field(default_factory=list[Event])
@@ -187,9 +188,10 @@ class FakeMimir:
             raise self.raises[verb]
 
     async def plan(
-        self, request: str, *, ecko: bool, output: str | None, model: str
+        self, request: str, *, ecko: bool, output: str | None, model: str, limits: Limits
     ) -> FakePlanned:
         self._note("plan", request, ecko, output, model)
+        self.planning_limits = limits
         return self.planned
 
     async def create_run(

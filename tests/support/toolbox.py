@@ -49,6 +49,7 @@ class FakeLane:
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         """Record a call, or serve the recorded one."""

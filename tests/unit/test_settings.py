@@ -1,7 +1,9 @@
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from mimir.domain.money import Price
 from mimir.errors import ConfigurationError
 from mimir.settings import load
 
@@ -27,6 +29,34 @@ def test_stronger_layers_win(tmp_path: Path):
     assert (run.workers, run.max_calls, run.parallel_checks) == (3, 40, 3)
 
 
+def test_prices_are_exact_and_named_as_the_model_is(tmp_path: Path):
+    user = tmp_path / "user.toml"
+    write(user, '[llm.prices."gpt-4.1-mini"]\ninput = 0.1\noutput = 1.6\n[run]\nmax_cost = 2.5\n')
+    loaded = load(tmp_path, environment={"MIMIR_CONFIG": str(user)}).settings
+    assert loaded.prices == {"gpt-4.1-mini": Price(input=100_000, output=1_600_000)}
+    assert loaded.run.max_cost == Decimal("2.5")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[run]\nmax_cost = 0\n",
+        "[run]\nmax_cost = nan\n",
+        "[run]\nmax_cost = 1e9\n",
+        "[llm.prices.m]\ninput = -1\noutput = 1\n",
+        "[llm.prices.m]\ninput = inf\noutput = 1\n",
+        "[llm.prices.m]\ninput = 0.0000001\noutput = 1\n",
+        "[llm.prices.m]\ninput = 1\n",
+        "[llm.prices.m]\ninput = 1\noutput = 1\ncached = 1\n",
+        "[llm.prices]\nm = 3\n",
+    ],
+)
+def test_money_that_cannot_be_counted_is_refused_by_name(line: str, tmp_path: Path):
+    write(tmp_path / "user.toml", line)
+    with pytest.raises(ConfigurationError, match=r"llm\.prices\.m|run\.max_cost"):
+        load(tmp_path, environment={"MIMIR_CONFIG": str(tmp_path / "user.toml")})
+
+
 def test_section_of_pyproject_is_read_where_there_is_no_file_of_its_own(tmp_path: Path):
     write(tmp_path / "pyproject.toml", "[tool.mimir.run]\nworkers = 7\n")
     assert load(tmp_path, environment={}).settings.run.workers == 7
@@ -38,6 +68,7 @@ def test_section_of_pyproject_is_read_where_there_is_no_file_of_its_own(tmp_path
         ("[llm]\nbase_url = 'http://evil.invalid/v1'\n", "llm.base_url"),
         ("[llm]\napi_key_env = 'AWS_SECRET_ACCESS_KEY'\n", "llm.api_key_env"),
         ("[llm]\nmodel = 'play:/tmp/always-pass.yaml'\n", "llm.model"),
+        ("[llm.prices.m]\ninput = 0\noutput = 0\n", "llm.prices"),
         ("sandbox = 'none'\n", "sandbox"),
         ("[sandbox]\nread_only = ['/root']\n", "sandbox.read_only"),
         ("store = 'neo4j://evil.invalid'\n", "store"),
@@ -53,6 +84,7 @@ def test_project_may_not_choose_endpoint_key_sandbox_or_store(
     assert loaded.settings.llm.model == ""
     assert loaded.settings.sandbox.backend == "bubblewrap"
     assert loaded.settings.sandbox.read_only == []
+    assert loaded.settings.prices == {}
     assert loaded.settings.store == ""
     assert loaded.settings.history.remote == ""
     assert len(loaded.warnings) == 1

@@ -42,6 +42,10 @@ MaxCalls = Annotated[
 MaxTokens = Annotated[
     int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Most tokens of the run.")
 ]
+MaxCost = Annotated[
+    str | None,
+    typer.Option("--max-cost", metavar="AMOUNT", help="Most money, at the prices in llm.prices."),
+]
 TimeLimit = Annotated[
     str | None, typer.Option("--time-limit", metavar="TIME", help="Minutes, or 30m, 2h, 1h30m.")
 ]
@@ -68,6 +72,7 @@ def execute(
     from_run: From = "",
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     time_limit: TimeLimit = None,
     yes: Yes = False,
     apply: ApplyMode = None,
@@ -82,7 +87,7 @@ def execute(
 
     PLAN is a file or a folder of chains/; left out, the newest plan. REQUEST is text in quotes, "-" for the standard input, or @file.
     """
-    from mimir.cli.arguments import minutes, plan_or_request, split_tasks
+    from mimir.cli.arguments import amount, minutes, plan_or_request, split_tasks
     from mimir.cli.failures import REFUSED
     from mimir.cli.verbs import planning, running
     from mimir.errors import UsageError
@@ -96,6 +101,7 @@ def execute(
         "run.workers": workers,
         "run.max_calls": max_calls,
         "run.max_tokens": max_tokens,
+        "run.max_cost": None if max_cost is None else amount(max_cost),
         "run.time_limit_minutes": None if time_limit is None else minutes(time_limit),
         "run.apply": apply,
         "llm.model": model,
@@ -128,6 +134,7 @@ def resume(
     model: Model = None,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     time_limit: TimeLimit = None,
     apply: ApplyMode = None,
     record: Record = None,
@@ -136,13 +143,15 @@ def resume(
 
     RUN is a run, or how its name begins; left out, the latest. Budgets given here are the run's new totals.
     """
-    from mimir.cli.arguments import minutes
+    from mimir.cli.arguments import amount, minutes
     from mimir.cli.verbs import running
+    from mimir.domain import money
     from mimir.domain.run import Limits
 
     session.record = record
+    cost = None if max_cost is None else money.units(amount(max_cost))
     seconds = None if time_limit is None else minutes(time_limit) * 60
-    limits = Limits(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds)
+    limits = Limits(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds, max_cost=cost)
     loaded = session.load({"run.workers": workers, "llm.model": model})
     return session.run(running.resume(session, loaded, run, limits, apply))
 

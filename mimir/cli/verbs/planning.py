@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from mimir.cli.arguments import PLAN_NAME, shown
 from mimir.cli.session import Session
 from mimir.cli.verbs import estimates, findings
+from mimir.domain import money
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Plan
+from mimir.domain.run import Limits
 from mimir.errors import Location, PlanError, UsageError
 from mimir.planning import chain
 from mimir.planning.check import check
@@ -58,12 +60,26 @@ async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wante
     try:
         with session.waiting("Planning", loaded):
             return await mimir.plan(
-                wanted.request, ecko=wanted.ecko, output=wanted.output, model=wanted.model
+                wanted.request,
+                ecko=wanted.ecko,
+                output=wanted.output,
+                model=wanted.model,
+                limits=limits(loaded),
             )
     except asyncio.CancelledError:
         session.console.note("interrupted: the planning is paused; what was answered is kept.")
         session.console.note("next: mimir resume")
         raise
+
+
+def limits(loaded: "Loaded") -> Limits:
+    """Return the bounds of a run that the settings and flags say."""
+    run = loaded.settings.run
+    seconds = None if run.time_limit_minutes is None else run.time_limit_minutes * 60
+    cost = None if run.max_cost is None else money.units(run.max_cost)
+    return Limits(
+        max_calls=run.max_calls, max_tokens=run.max_tokens, seconds=seconds, max_cost=cost
+    )
 
 
 def tell(session: Session, planned: "Planned") -> None:

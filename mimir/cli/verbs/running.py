@@ -1,7 +1,8 @@
 """Runs: asked for, begun, driven to their end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import nearest
@@ -9,9 +10,10 @@ from mimir.cli.session import Session
 from mimir.cli.verbs import planning, taping
 from mimir.cli.verbs.driving import drive
 from mimir.cli.verbs.planning import Wanted
+from mimir.domain import money
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
-from mimir.domain.run import Apply, Limits
+from mimir.domain.run import NO_LIMITS, Apply, Limits
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +59,10 @@ async def run_request(session: Session, loaded: "Loaded", wanted: Wanted, order:
         if planned.exit_code:
             return planned.exit_code
         must_know(order.only, planned.plan)
-        return await _run(session, mimir, loaded, planned.plan, planned.path, order)
+        left = planning.limits(loaded)
+        if left != NO_LIMITS:
+            left = what_is_left(left, await mimir.status(planned.run))
+        return await _run(session, mimir, loaded, planned.plan, planned.path, order, left)
 
 
 async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, order: Order) -> int:
@@ -65,7 +70,8 @@ async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, or
     if not session.json:
         session.console.say(f"{path}: {len(plan.tasks)} tasks")
     async with session.open(loaded) as mimir:
-        return await _run(session, mimir, loaded, plan, path, order)
+        limits = planning.limits(loaded)
+        return await _run(session, mimir, loaded, plan, path, order, limits)
 
 
 async def resume(
@@ -91,8 +97,35 @@ def must_know(only: Sequence[str], plan: Plan) -> None:
             raise UsageError(f"--only names {task!r}, which is not in the plan.", next_step=step)
 
 
+def what_is_left(limits: Limits, spent: Mapping[str, object]) -> Limits:
+    """Return the bounds of the work, after its planning: what was given holds for both together.
+
+    Args:
+        limits: As given.
+        spent: The planning's `status`.
+    """
+
+    def left(most: int | None, used: object) -> int | None:
+        return None if most is None else max(0, most - (used if isinstance(used, int) else 0))
+
+    cost = spent.get("cost")
+    paid = money.units(Decimal(cost)) if isinstance(cost, str) else 0
+    return replace(
+        limits,
+        max_calls=left(limits.max_calls, spent.get("calls")),
+        max_tokens=left(limits.max_tokens, spent.get("tokens")),
+        max_cost=left(limits.max_cost, paid),
+    )
+
+
 async def _run(
-    session: Session, mimir: "Mimir", loaded: "Loaded", plan: Plan, path: str, order: Order
+    session: Session,
+    mimir: "Mimir",
+    loaded: "Loaded",
+    plan: Plan,
+    path: str,
+    order: Order,
+    limits: Limits,
 ) -> int:
     """Ask, begin and drive a run."""
     if not order.is_agreed:
@@ -101,7 +134,6 @@ async def _run(
         if not await session.console.ask(size):
             session.console.note("Nothing was run.")
             return DECLINED
-    limits = _limits(loaded)
     with session.waiting("Beginning", loaded):
         source = await mimir.find_run(order.from_run) if order.from_run else ""
         run = await mimir.create_run(plan, path, only=order.only, limits=limits, from_run=source)
@@ -109,12 +141,6 @@ async def _run(
     if session.replay is None:
         return code
     return taping.told(session, mimir, code, is_strict=order.is_strict)
-
-
-def _limits(loaded: "Loaded") -> Limits:
-    run = loaded.settings.run
-    seconds = None if run.time_limit_minutes is None else run.time_limit_minutes * 60
-    return Limits(max_calls=run.max_calls, max_tokens=run.max_tokens, seconds=seconds)
 
 
 def _part(plan: Plan, only: Sequence[str]) -> Plan:

@@ -91,6 +91,15 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
     return lines
 
 
+def _cost(shape: Mapping[str, object]) -> str:
+    """Say what a run has cost where prices are known."""
+    cost, most = text(shape.get("cost")), text(shape.get("max_cost"))
+    if not cost:
+        return ""
+    more = " and what models without a price cost" if shape.get("unpriced") else ""
+    return f"cost {cost}" + (f" of {most}" if most else "") + more
+
+
 def _facts(shape: Mapping[str, object]) -> list[str]:
     """Return what is known of the run as a whole; what is not known is left out."""
     elapsed = number(shape.get("elapsed_seconds"))
@@ -98,6 +107,7 @@ def _facts(shape: Mapping[str, object]) -> list[str]:
         "" if elapsed is None else clock(elapsed),
         _counted(shape.get("calls"), "model calls"),
         _counted(shape.get("tokens"), "tokens"),
+        _cost(shape),
     ]
     facts = (
         ("title", text(shape.get("title"))),

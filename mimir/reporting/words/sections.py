@@ -8,7 +8,7 @@ from mimir.domain.failure import QCFailureReport
 from mimir.reporting.pieces.decisions import Decision
 from mimir.reporting.pieces.proofs import CheckLine, RunLine, VerdictLine
 from mimir.reporting.pieces.tasks import CriterionLine, TaskLine
-from mimir.reporting.summary import Summary
+from mimir.reporting.summary import Summary, Totals
 from mimir.reporting.words.numbers import amount, points, share, span, when
 from mimir.reporting.words.plain import cell, code, fenced, one_line
 
@@ -37,7 +37,7 @@ def outcome(summary: Summary) -> str:
     lines += [
         f"- Time: {when(summary.started)} to {when(summary.ended)}, {span(summary.elapsed_seconds)}",
         f"- Work: {amount(totals.tasks, 'task')}, {amount(totals.attempts, 'attempt')}, "
-        f"{amount(totals.model_calls, 'model call')}, {amount(totals.tokens, 'token')}",
+        f"{amount(totals.model_calls, 'model call')}, {amount(totals.tokens, 'token')}{_cost(totals)}",
         f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
         f"{criteria.unverified} unverified, {criteria.failed} failed",
     ]
@@ -48,6 +48,13 @@ def outcome(summary: Summary) -> str:
     if summary.proof.seal:
         lines.append(f"- Seal: {code(summary.proof.seal)}")
     return "\n".join(lines)
+
+
+def _cost(totals: Totals) -> str:
+    if totals.cost is None:
+        return ""
+    more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
+    return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
 
 
 def tasks(summary: Summary) -> str:

@@ -97,10 +97,10 @@ def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir,
 
 
 def test_execute_hands_on_what_its_flags_say(mimir: Mimir, fake: FakeMimir):
-    budget = ["--max-calls", "9", "--max-tokens", "99", "--time-limit", "2h"]
+    budget = ["--max-calls", "9", "--max-tokens", "99", "--time-limit", "2h", "--max-cost", "0.5"]
     more = ["--workers", "7", "--apply", "never", "--from", "run", "--model", "m"]
     said = mimir("execute", "limiter", "--yes", "--only", "task-0", *budget, *more)
-    limits = Limits(max_calls=9, max_tokens=99, seconds=7200)
+    limits = Limits(max_calls=9, max_tokens=99, seconds=7200, max_cost=5 * 10**11)
     assert said.code == 0
     assert fake.calls("create_run")[0][2:] == (("task-0",), limits, RUN)
     assert fake.calls("drive") == [(RUN, 7, "never", limits, False)]
@@ -224,6 +224,25 @@ def test_resume_goes_on_with_new_totals(mimir: Mimir, fake: FakeMimir):
     assert fake.calls("drive") == [(RUN, 2, "auto", Limits(max_calls=50), True)]
     assert fake.opened[0][2] is False
     assert said.out.splitlines()[0] == "   0:00  run           RunResumed"
+
+
+def test_the_bounds_of_a_request_hold_for_planning_and_work_together(mimir: Mimir, fake: FakeMimir):
+    fake.state = {"calls": 4, "tokens": 200, "cost": "0.20"}
+    budget = ["--max-calls", "9", "--max-tokens", "99", "--max-cost", "0.5"]
+    assert mimir("execute", "Add a limiter", "--yes", *budget).code == 0
+    whole = Limits(max_calls=9, max_tokens=99, max_cost=5 * 10**11)
+    assert fake.planning_limits == whole
+    left = Limits(max_calls=5, max_tokens=0, max_cost=3 * 10**11)
+    assert fake.calls("create_run")[0][3] == left
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "1e3", "nan", "0.0000001", "100001", "2 EUR", "٣"])
+def test_what_is_no_amount_of_money_is_wrong_usage(amount: str, mimir: Mimir, fake: FakeMimir):
+    for command in (["execute", "limiter", "--yes"], ["resume"]):
+        said = mimir(*command, f"--max-cost={amount}")
+        assert said.code == 2
+        assert "--max-cost" in said.err
+    assert fake.opened == []
 
 
 def test_a_run_that_was_begun_without_applying_is_resumed_so(mimir: Mimir, fake: FakeMimir):

@@ -45,6 +45,7 @@ class Tape:
         *,
         effectful: bool,
         reserve: int = 0,
+        of_answer: int = 0,
         title: str = "",
     ) -> Outcome:
         assert kind == "model"

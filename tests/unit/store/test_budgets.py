@@ -1,4 +1,4 @@
-"""A run's budget of calls and tokens: never over, whoever calls at once, whatever dies; no second book."""
+"""A run's budget of calls, tokens and money: never over, whoever calls at once, whatever dies; no second book."""
 
 import asyncio
 
@@ -7,9 +7,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mimir.domain.lane import Outcome
+from mimir.domain.money import Price
 from mimir.domain.usage import Usage
-from mimir.errors import Paused
-from mimir.store import claims, runs
+from mimir.errors import ConfigurationError, Paused
+from mimir.store import budget, claims, runs
 from mimir.store.journal import Lane
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
@@ -22,14 +23,23 @@ async def lane_of(store, name, run="r1"):
     return await Lane.open(store, run=run, task=name, attempt=1, role="worker", fence=1)
 
 
-async def ask(lane, n, *, reserve, used=None, fails=False):
+async def ask(lane, n, *, reserve, used=None, fails=False, model="", of_answer=0, usage=None):
     async def work():
         await asyncio.sleep(0)
         if fails:
             raise ConnectionError
-        return Outcome(value={}, usage=None if used is None else Usage(output_tokens=used))
+        return Outcome(value={}, usage=usage if used is None else Usage(output_tokens=used))
 
-    return await lane.call("model", {"n": n}, {}, work, effectful=True, reserve=reserve)
+    return await lane.call(
+        "model",
+        {"n": n},
+        {},
+        work,
+        effectful=True,
+        reserve=reserve,
+        of_answer=of_answer,
+        title=model,
+    )
 
 
 async def book(store, run="r1"):
@@ -173,10 +183,100 @@ async def test_raised_limit_goes_on_where_it_paused(store, limited):
     assert (again.replayed, await book(store)) == (1, (2, 0, 0))
 
 
+CHEAP, DEAR = "small", "large"
+PRICES = {CHEAP: Price(input=1, output=4), DEAR: Price(input=30, output=60)}
+
+
+async def money_book(store, run="r1"):
+    row = await store.read(lambda r: r.get("Run", run))
+    return row.get("costUsed", 0), row.get("costReserved", 0)
+
+
+@pytest.mark.parametrize(("of_answer", "made"), [(10, True), (11, False)])
+async def test_money_is_reserved_for_prompt_and_answer_each_at_its_price(
+    store, limited, of_answer, made
+):
+    lane = await limited(max_cost=900, prices=PRICES)  # 20 x 30 + 10 x 60 = 1200; spent 600
+    with pytest.raises(Paused, match="cost of"):
+        await ask(lane, 0, reserve=30, of_answer=10, model=DEAR)
+    await store.write(lambda ops: ops.patch("Run", "r1", {"maxCost": 1800}))
+    lane = await lane_of(store, "a")
+    await ask(lane, 0, reserve=30, of_answer=10, model=DEAR, usage=Usage(output_tokens=10))
+
+    if made:
+        await ask(lane, 1, reserve=30, of_answer=of_answer, model=DEAR, usage=Usage(input_tokens=1))
+    else:
+        with pytest.raises(Paused) as caught:
+            await ask(lane, 1, reserve=30, of_answer=of_answer, model=DEAR)
+        assert (caught.value.reason, caught.value.exit_code) == ("budget", 75)
+        assert "--max-cost 0.0000000036" in caught.value.next_step
+
+    assert await money_book(store) == ((630, 0) if made else (600, 0))
+
+
+async def test_money_of_a_call_without_usage_is_its_reservation(store, limited):
+    lane = await limited(max_cost=10_000, prices=PRICES)
+    await ask(lane, 0, reserve=30, of_answer=10, model=DEAR)
+
+    assert await money_book(store) == (1200, 0)
+    [event] = [e for e in await store.read(lambda r: runs.events(r, "r1")) if "cost" in e.data]
+    assert event.data["cost"] == "0.0000000012"
+
+
+async def test_open_call_holds_its_money_against_all_lanes_and_a_cut_one_stays_spent(
+    store, limited
+):
+    lane = await limited(max_cost=150, prices=PRICES)
+    with pytest.raises(ConnectionError):
+        await ask(lane, 0, reserve=100, model=CHEAP, fails=True)
+    assert await money_book(store) == (0, 100)
+
+    with pytest.raises(Paused):
+        await ask(await lane_of(store, "b"), 0, reserve=51, model=CHEAP)
+    with pytest.raises(Paused):
+        await ask(await lane_of(store, "a"), 7, reserve=51, model=CHEAP)  # cuts the lane
+    assert await money_book(store) == (100, 0)
+    await ask(await lane_of(store, "c"), 0, reserve=50, model=CHEAP, used=10)
+
+    assert await money_book(store) == (140, 0)
+
+
+async def test_model_without_a_price_is_not_asked_where_money_is_bounded(store, limited):
+    lane = await limited(max_cost=10**12, prices=PRICES)
+
+    with pytest.raises(Paused) as caught:
+        await ask(lane, 0, reserve=1, model="other")
+
+    assert (caught.value.reason, caught.value.exit_code) == ("configuration", 78)
+    assert '[llm.prices."other"]' in caught.value.next_step
+    assert await store.read(lambda r: r.find("Call", {})) == []
+
+
+async def test_money_of_a_run_that_asked_without_a_price_is_never_bounded_later(store, limited):
+    lane = await limited(prices=PRICES)
+    await ask(lane, 0, reserve=9, model="other")
+    await ask(lane, 1, reserve=9, model=CHEAP)
+
+    row = await store.read(lambda r: r.get("Run", "r1"))
+    assert (row["unpriced"], row["costUsed"]) == (["other"], 9)
+    with pytest.raises(ConfigurationError, match="'other' had no price") as caught:
+        budget.must_be_priced(row, [CHEAP])
+    assert "--from r1" in caught.value.next_step
+
+
+async def test_no_endpoint_can_say_more_than_a_store_can_hold(store, limited):
+    lane = await limited(prices={DEAR: Price(input=10**10, output=10**10)})
+    await store.write(lambda ops: ops.patch("Run", "r1", {"costUsed": 2**62 - 1}))
+    await ask(lane, 0, reserve=1, model=DEAR, usage=Usage(output_tokens=10**9 - 1))
+
+    assert (await money_book(store))[0] == 2**62
+
+
 CALLS = st.lists(
     st.fixed_dictionaries(
         {
             "reserve": st.integers(0, 40),
+            "model": st.sampled_from([CHEAP, DEAR]),
             "share": st.none() | st.integers(0, 100),  # per cent of the reservation that is used
             "fails": st.sampled_from([False, False, False, True]),
         }
@@ -189,15 +289,16 @@ ROUNDS = st.lists(st.fixed_dictionaries(dict.fromkeys(TASKS, CALLS)), min_size=1
 class Book:
     """Plays rounds of concurrent lanes; after each round the process is another one."""
 
-    def __init__(self, store, run, max_calls, max_tokens):
+    def __init__(self, store, run, max_calls, max_tokens, max_cost):
         self.store, self.run = store, run
-        self.limits = max_calls, max_tokens
+        self.limits = max_calls, max_tokens, max_cost
         self.begun = set()
         self.paused = 0
 
     async def play(self, rounds):
         made = new_run(
-            plan(*(task(t) for t in TASKS)), id=self.run, max_calls=self.limits[0], max_tokens=self.limits[1]
+            plan(*(task(t) for t in TASKS)), id=self.run, max_calls=self.limits[0], max_tokens=self.limits[1],
+            max_cost=self.limits[2], prices=PRICES,
         )  # fmt: skip
 
         def begin(ops):
@@ -215,7 +316,10 @@ class Book:
         for n, call in enumerate(wanted):
             used = None if call["share"] is None else call["reserve"] * call["share"] // 100
             try:
-                await ask(lane, n, reserve=call["reserve"], used=used, fails=call["fails"])
+                await ask(
+                    lane, n, reserve=call["reserve"], of_answer=call["reserve"], used=used,
+                    fails=call["fails"], model=call["model"],
+                )  # fmt: skip
             except ConnectionError:
                 return
             except Paused:
@@ -225,20 +329,25 @@ class Book:
                 await self.check()
 
     async def check(self):
-        (calls, used, reserved), rows = await self.store.read(
+        (calls, used, reserved, cost, held), rows = await self.store.read(
             lambda r: (self.book(r), r.find("Call", {"runId": self.run, "kind": "model"}))
         )
-        max_calls, max_tokens = self.limits
+        max_calls, max_tokens, max_cost = self.limits
         assert calls <= max_calls
         assert used + reserved <= max_tokens
+        assert cost + held <= max_cost
         open_rows = [r for r in rows if not r["done"]]
         assert reserved == sum(r["reserved"] for r in open_rows)
         assert calls == len(rows)
         assert used == sum(r.get("outputTokens", r["reserved"]) for r in rows if r["done"])
+        assert held == sum(PRICES[r["name"]].output * r["reserved"] for r in open_rows)
+        spent = [(r["name"], r.get("outputTokens", r["reserved"])) for r in rows if r["done"]]
+        assert cost == sum(PRICES[name].output * tokens for name, tokens in spent)
 
     def book(self, reads):
         row = reads.get("Run", self.run)
-        return row["callsUsed"], row["tokensUsed"], row["tokensReserved"]
+        money = row.get("costUsed", 0), row.get("costReserved", 0)
+        return row["callsUsed"], row["tokensUsed"], row["tokensReserved"], *money
 
 
 def test_no_history_of_concurrent_calls_goes_over_the_budget(tmp_path):
@@ -250,9 +359,9 @@ def test_no_history_of_concurrent_calls_goes_over_the_budget(tmp_path):
         @settings(
             max_examples=30, phases=(Phase.explicit, Phase.generate)
         )  # shrinking takes minutes
-        @given(ROUNDS, st.integers(0, 12), st.integers(0, 250))
-        def holds(rounds, max_calls, max_tokens):
-            book = Book(store, f"run-{next(count)}", max_calls, max_tokens)
+        @given(ROUNDS, st.integers(0, 12), st.integers(0, 250), st.integers(0, 6000))
+        def holds(rounds, max_calls, max_tokens, max_cost):
+            book = Book(store, f"run-{next(count)}", max_calls, max_tokens, max_cost)
             runner.run(book.play(rounds))
             paused.append(book.paused)
 

@@ -1,0 +1,40 @@
+"""Money is counted in whole units and written as what it is."""
+
+from decimal import Decimal
+
+import pytest
+
+from mimir.domain import money
+from mimir.domain.money import Price
+from mimir.domain.usage import Usage
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [
+        (0, "0.00"),
+        (1, "0.000000000001"),
+        (15 * 10**10, "0.15"),
+        (2 * 10**12, "2.00"),
+        (-5 * 10**11, "-0.50"),
+        (10**17, "100000.00"),
+    ],
+)
+def test_units_are_written_whole(amount: int, written: str):
+    assert money.shown(amount) == written
+    assert money.units(Decimal(written)) == amount
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "0.0000000000001"])
+def test_what_cannot_be_counted_exactly_is_refused(text: str):
+    with pytest.raises(ValueError, match="no amount of money"):
+        money.units(Decimal(text))
+
+
+def test_a_price_is_exact_to_the_token():
+    price = Price.per_million(Decimal("0.15"), Decimal("0.000001"))
+    assert money.shown(price.of(Usage(input_tokens=3, output_tokens=7))) == "0.000000450007"
+
+
+def test_no_call_costs_more_than_any_limit():
+    assert Price(input=10**10, output=10**10).of(Usage(input_tokens=10**9)) == money.MOST
