@@ -1,20 +1,19 @@
-"""A run's bounds of calls, tokens and time, over all workers at once and over restarts: never passed, always said, always to be raised.
-
-There are no prices in the settings, so money has no bound of its own: tokens are what it is made of.
-"""
+"""A run's bounds of calls, tokens, money and time, over all workers at once and over restarts: never passed, always said, always to be raised."""
 
 import asyncio
 import random
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from mimir.domain import money
 from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.money import Price
 from mimir.domain.plan import Plan
 from mimir.domain.run import Ending, Limits
 from mimir.llm.scripted import ScriptedModel
@@ -25,7 +24,12 @@ from tests.support.trust import Cases, sized
 
 MOST_TASKS = sized(small=3, ci=6, full=8)
 RESUMES = 40
-Numbers = Mapping[str, int]
+Bound = Literal["calls", "tokens", "money"]
+PRICE = Price(input=150_000, output=600_000)
+"""Units a token; what the settings below say a million of them."""
+FIRST = {"calls": (0, 1), "tokens": (1000, 15_000), "money": (10**8, 3 * 10**9)}
+"""The smallest bound that a run begins with, and what is added to it up to nine times."""
+RAISED = {"calls": 1, "tokens": 20_000, "money": 5 * 10**9}
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Meter:
 
     asked: int = 0
     tokens: int = 0
+    money: int = 0
     at_once: int = 0
     most_at_once: int = 0
     lanes: set[str] = field(default_factory=set)
@@ -51,7 +56,9 @@ class Meter:
                 answer = await ask(model, request)
             finally:
                 self.at_once -= 1
-            self.tokens += answer.usage.total if answer.usage else 0
+            if answer.usage:
+                self.tokens += answer.usage.total
+                self.money += PRICE.of(answer.usage)
             return answer
 
         patch.setattr(ScriptedModel, "ask", counted)
@@ -73,22 +80,32 @@ def tree(seed: int, size: int) -> tuple[Plan, list[Part]]:
 
 async def served(project: Path, parts: list[Part], run: str, limits: Limits, made: Plan) -> Ending:
     """Serve a run by a process of its own, so to say: everything is opened anew."""
-    async with opened(project, parts) as mimir:
+    play = f"play:{project.parent / f'{project.name}.play.yaml'}"
+    prices = {play: {"input": "0.15", "output": "0.60"}}
+    async with opened(project, parts, llm__prices=prices) as mimir:
         if not run:
             run = await mimir.create_run(made, PLAN_PATH, only=(), limits=limits)
             return await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=False)
         return await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=True)
 
 
-def within(facts: Facts, meter: Meter, max_calls: int | None, max_tokens: int | None) -> None:
+def within(facts: Facts, meter: Meter, limits: Limits) -> None:
     """Compare the books with the bounds, and with what was really asked."""
     row = facts.row
-    used, reserved = int(str(row["tokensUsed"])), int(str(row["tokensReserved"]))
-    assert meter.asked <= int(str(row["callsUsed"])) + int(row["status"] == "failed")
-    assert max_calls is None or int(str(row["callsUsed"])) <= max_calls
-    assert max_calls is None or meter.asked <= max_calls
-    assert max_tokens is None or used + reserved <= max_tokens
-    assert meter.tokens <= used + reserved
+
+    def number(name: str) -> int:
+        return int(str(row.get(name) or 0))
+
+    tokens = number("tokensUsed") + number("tokensReserved")
+    cost = number("costUsed") + number("costReserved")
+    assert meter.asked <= number("callsUsed") + int(row["status"] == "failed")
+    assert limits.max_calls is None or number("callsUsed") <= limits.max_calls
+    assert limits.max_calls is None or meter.asked <= limits.max_calls
+    assert limits.max_tokens is None or tokens <= limits.max_tokens
+    assert limits.max_cost is None or cost <= limits.max_cost
+    assert meter.tokens <= tokens
+    assert cost > 0 or not meter.asked
+    assert meter.money <= cost
 
 
 def paused_truly(ending: Ending, project: Path, flag: str) -> None:
@@ -100,31 +117,42 @@ def paused_truly(ending: Ending, project: Path, flag: str) -> None:
     assert "paused" in report.casefold()
 
 
-async def spent(seed: int, size: int, first: int, *, tokens: bool, meter: Meter) -> int:
+def limits_of(what: Bound, bound: int) -> tuple[Limits, str]:
+    """Return a run's limits, and how it is told to go on behind them."""
+    match what:
+        case "calls":
+            return Limits(max_calls=bound), f"--max-calls {bound * 2}"
+        case "tokens":
+            return Limits(max_tokens=bound), f"--max-tokens {bound * 2}"
+        case _:
+            return Limits(max_cost=bound), f"--max-cost {money.shown(bound * 2)}"
+
+
+async def spent(seed: int, size: int, first: int, *, what: Bound, meter: Meter) -> int:
     """Run a tree with a budget that is raised bit by bit, to its end; how often it paused."""
     made, parts = tree(seed, size)
     with tempfile.TemporaryDirectory() as room:
         project = start(Path(room))
         run, bound, pauses = "", first, 0
         for _ in range(RESUMES):
-            limits = Limits(max_tokens=bound) if tokens else Limits(max_calls=bound)
+            limits, flag = limits_of(what, bound)
             ending = await served(project, parts, run, limits, made)
             run = ending.run
             facts = await gather(project, run)
-            within(facts, meter, None if tokens else bound, bound if tokens else None)
+            within(facts, meter, limits)
             if ending.exit_code != 75:
                 break
-            paused_truly(ending, project, "--max-tokens" if tokens else "--max-calls")
+            paused_truly(ending, project, flag)
             pauses += 1
-            bound += 20_000 if tokens else 1 + seed % 7
+            bound += RAISED[what] + (seed % 7 if what == "calls" else 0)
         assert set(facts.statuses.values()) == {"completed"}, ending
         assert invariants.broken(facts) == []
         return pauses
 
 
-@pytest.mark.parametrize("tokens", [False, True], ids=["calls", "tokens"])
+@pytest.mark.parametrize("what", ["calls", "tokens", "money"])
 def test_no_tree_of_tasks_goes_over_its_budget(
-    tokens: bool, cases: Cases, monkeypatch: pytest.MonkeyPatch
+    what: Bound, cases: Cases, monkeypatch: pytest.MonkeyPatch
 ):
     pauses: list[int] = []
     together: list[int] = []
@@ -140,9 +168,10 @@ def test_no_tree_of_tasks_goes_over_its_budget(
     def holds(seed: int, size: int, first: int) -> None:
         with monkeypatch.context() as patch:
             meter = Meter().enter(patch)
-            bound = 1000 + first * 15_000 if tokens else first
+            least, more = FIRST[what]
+            bound = least + first * more
             with cases.case((seed, size, bound)):
-                made = asyncio.run(spent(seed, size, max(1, bound), tokens=tokens, meter=meter))
+                made = asyncio.run(spent(seed, size, max(1, bound), what=what, meter=meter))
                 pauses.append(made)
                 together.append(meter.most_at_once)
 
