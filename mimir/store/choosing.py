@@ -9,8 +9,9 @@ from mimir.store.schema import Label
 FREE, HELD = "free", "held"
 MOST_DEATHS = 3
 """Deaths in a row, none with a gained outcome, after which a task is given up."""
-_SPARE = 8
-"""More tasks than wanted are looked at: some may be kept back."""
+_MORE = 8
+"""How many more are looked at, at least, where some were kept back."""
+_ORDER = ("-priority", "id")
 
 
 def candidates(
@@ -25,6 +26,26 @@ def candidates(
         dead: Owners that are known to be gone; their leases count as ended.
         has_suspect: True: who asks works on a task that one more death would end.
     """
+    wanted = limit
+    while True:
+        found = _first(reads, run, wanted, dead)
+        kept = _one_suspect(found, is_held=has_suspect)[:limit]
+        if len(kept) == limit or len(found) < wanted:
+            return kept
+        wanted += max(limit, _MORE)  # some were kept back
+
+
+def is_any(reads: Reads, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
+    """Tell whether there would be a candidate; the arguments are those of `candidates`."""
+    free: Where = {"runId": run, "claimState": FREE}
+    first = reads.find(Label.TASK, free, order=_ORDER, limit=1)
+    if _one_suspect(first, is_held=has_suspect):
+        return True  # most often so, and one question is enough
+    return bool(candidates(reads, run, 1, dead, has_suspect=has_suspect))
+
+
+def _first(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
+    """Read the first tasks that nobody works on, suspects among them."""
     held: Where = {"runId": run, "claimState": HELD}
     kinds: list[Where] = [
         {"runId": run, "claimState": FREE},
@@ -35,10 +56,11 @@ def candidates(
     found = {
         str(row["id"]): row
         for kind in kinds
-        for row in reads.find(Label.TASK, kind, order=("-priority", "id"), limit=limit + _SPARE)
+        for row in reads.find(Label.TASK, kind, order=_ORDER, limit=limit)
     }
-    ranked = sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))
-    return _one_suspect(ranked, is_held=has_suspect)[:limit]
+    return sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))[
+        :limit
+    ]
 
 
 def death(row: Row) -> Row:

@@ -92,7 +92,7 @@ def is_work_there(
     reads: Reads, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
 ) -> bool:
     """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
-    return bool(choosing.candidates(reads, run, 1, frozenset(dead), has_suspect=has_suspect))
+    return choosing.is_any(reads, run, frozenset(dead), has_suspect=has_suspect)
 
 
 def heartbeat(

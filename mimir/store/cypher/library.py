@@ -58,7 +58,7 @@ def query(name: str, **pieces: str) -> Cypher:
 
 def joined(pieces: Iterable[Cypher], between: str) -> Cypher:
     """Join texts with one of the separators of the language."""
-    if between not in ("", ", ", "|", ":"):
+    if between not in ("", ", ", "|", ":", "\n"):
         raise StoreError(f"{between!r} cannot stand in a query.")
     return Cypher(between.join(pieces))
 

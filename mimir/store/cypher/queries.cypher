@@ -10,10 +10,6 @@
 MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
 RETURN s.schemaVersion AS schema, s.turn AS turn, datetime.realtime() AS now
 
-// close: Count a transaction that has written, and leave its token at this process's door.
-MATCH (s:MimirStore {_store: $store}) SET s.turn = s.turn + 1
-MERGE (d:MimirDoor {_store: $store, id: $door}) SET d.token = $token, d.at = $now
-
 // landed: Tell whether a transaction whose commit was not answered is there; waits for it, for it has the store's lock.
 MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
 WITH s OPTIONAL MATCH (d:MimirDoor {_store: $store, id: $door})
@@ -115,28 +111,37 @@ RETURN a.id AS source, type(r) AS type, b.id AS target ORDER BY type, source, ta
 
 
 // upsert: Make or change nodes.
-UNWIND $rows AS row
+UNWIND $<place> AS row
 MERGE (n:<label>:mimir {_store: $store, id: row.id}) SET n += row<status>
+
+// link: Make edges between nodes that are there.
+UNWIND $<place> AS pair
+OPTIONAL MATCH (a:mimir {_store: $store, id: pair[0]})
+OPTIONAL MATCH (b:mimir {_store: $store, id: pair[1]})
+FOREACH (_ IN CASE WHEN a IS NULL OR b IS NULL THEN [] ELSE [1] END | MERGE (a)-[:<type>]->(b))
+
+// upsert-end: Hand one row on to the next part of a statement.
+WITH <carried>count(*) AS <place>
+
+// link-end: Hand one row on, with a pair of which an end is missing.
+WITH <carried>collect(
+  CASE WHEN a IS NULL THEN [pair[0], pair[1], pair[0]] WHEN b IS NULL THEN [pair[0], pair[1], pair[1]] END)[0] AS <place>
+
+// close: Count a transaction that has written, and leave its token at this process's door; the last part but one.
+MATCH (s:MimirStore {_store: $store}) SET s.turn = s.turn + 1
+MERGE (d:MimirDoor {_store: $store, id: $door}) SET d.token = $token, d.at = $now
+
+// written: Say what the parts of a statement said.
+RETURN <carried>true AS written
+
+// carried: What a part said, handed on by the next one.
+<place>,
 
 // patch: Change one node.
 MATCH (n:<label> {_store: $store, id: $id}) SET n += $props<status> RETURN count(n) AS number
 
-// patch-if: Lock the node, read it again under the lock, compare, change.
-MATCH (n:<label> {_store: $store, id: $id}) SET n._lock = true REMOVE n._lock
-WITH n, coalesce(toIntegerOrNull(n.version), 0) + 1 AS version WHERE true<others>
-SET n += $props SET n.version = version<status>
-RETURN properties(n) AS row
-
 // delete: Delete nodes with their edges.
 UNWIND $ids AS id MATCH (n:<label> {_store: $store, id: id}) DETACH DELETE n RETURN count(*) AS number
-
-// link: Make edges; name a pair of which an end is missing.
-UNWIND $pairs AS pair
-OPTIONAL MATCH (a:mimir {_store: $store, id: pair[0]})
-OPTIONAL MATCH (b:mimir {_store: $store, id: pair[1]})
-FOREACH (_ IN CASE WHEN a IS NULL OR b IS NULL THEN [] ELSE [1] END | MERGE (a)-[:<type>]->(b))
-WITH pair, a, b WHERE a IS NULL OR b IS NULL
-RETURN pair[0] AS source, pair[1] AS target, CASE WHEN a IS NULL THEN pair[0] ELSE pair[1] END AS missing LIMIT 1
 
 
 // show-run: A run's tasks with the tasks that each waits for; for people, as a link.

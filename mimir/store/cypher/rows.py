@@ -1,19 +1,13 @@
-"""Rows of the Neo4j store: the verbs of `Reads` and `Ops` over one transaction.
-
-A transaction that may write has the store's lock from its first moment, so nobody else writes while it reads, compares and writes.
-"""
+"""Rows of the Neo4j store: the verbs of `Reads` over one transaction."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from neo4j.exceptions import ConstraintError
-
 from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.cypher.library import Cypher, query, types
-from mimir.store.cypher.statuses import by_status, status
 from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
 from mimir.store.protocol import Direction, Row, Value, Where
 from mimir.store.reaching import reached
@@ -24,9 +18,8 @@ if TYPE_CHECKING:
 _LABELS = [label.value for label in schema.Label]
 _TYPES = [edge.value for edge in schema.Edge]
 _HIDDEN = "_store"
-_ROWS_AT_ONCE = 500
-_CHARS_AT_ONCE = 4_000_000
-"""Bounds of one statement: the server holds all of its parameters in memory."""
+ROWS_AT_ONCE = 500
+"""Of one statement that deletes."""
 _MOST_WORDS = 64
 _LONGEST_WORD = 250
 """Of a search; the index cuts longer ones."""
@@ -107,12 +100,12 @@ class Neo4jReads:
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
         """Return the edges between these nodes."""
-        found = self._run(query("edges-among"), ids=_ids(ids))
+        found = self._run(query("edges-among"), ids=known_ids(ids))
         return sorted((str(r["source"]), str(r["type"]), str(r["target"])) for r in found)
 
     def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
         """Return the label of each of these nodes that is there."""
-        found = self._run(query("labels-of"), ids=_ids(ids), labels=_LABELS)
+        found = self._run(query("labels-of"), ids=known_ids(ids), labels=_LABELS)
         return dict(sorted((str(r["id"]), str(r["label"])) for r in found))
 
     def search(self, label: str, text: str, limit: int, /) -> list[tuple[str, float]]:
@@ -168,97 +161,14 @@ class Neo4jReads:
         return {str(r["id"]) for r in self._run(text, ids=ids)}
 
 
-class Neo4jOps(Neo4jReads):
-    """All verbs, inside one transaction that has the store's lock."""
-
-    changed = False
-    """True: there is something to commit."""
-
-    def upsert(self, label: str, rows: Sequence[Row], /) -> None:
-        """Make nodes, or set properties of existing ones."""
-        label = schema.label_name(label)
-        accepted = [schema.accept(row) for row in rows]
-        for shown, alike in by_status(label, accepted):
-            for some in _batches(alike):
-                self._upsert(label, shown, some)
-
-    def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
-        """Make edges between nodes that are there."""
-        kind = schema.edge_name(type)
-        for start in range(0, len(pairs), _ROWS_AT_ONCE):
-            some = [list(pair) for pair in pairs[start : start + _ROWS_AT_ONCE]]
-            wrong = self._change(query("link", type=kind), pairs=some).single()
-            if wrong is not None:
-                what = f"{wrong['source']!r} {kind} {wrong['target']!r}"
-                raise StoreError(f"{what}: there is no node {wrong['missing']!r}.")
-
-    def patch(self, label: str, id: str, props: Row, /) -> bool:
-        """Set properties of one node; False if it is not there."""
-        label, new = schema.label_name(label), schema.accept(props, partly=True)
-        if not schema.is_id(id):
-            return False
-        text = query("patch", label=label, status=status(label, new))
-        done = self._change(text, id=id, props=new).single(strict=True)
-        return bool(done["number"])
-
-    def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
-        """Compare and set; the new row, or None."""
-        label, new = schema.label_name(label), schema.accept(props, partly=True)
-        wanted = conditions(expect, indexed=False)
-        if not schema.is_id(id):
-            return None
-        if wanted.left:
-            before = self.get(label, id)
-            if before is None or not wanted.holds(before):
-                return None
-        text = query("patch-if", label=label, others=query("others"), status=status(label, new))
-        return _one(self._change(text, id=id, props=new, **wanted.bound))
-
-    def delete(self, label: str, ids: Sequence[str], /) -> int:
-        """Delete nodes with their edges."""
-        text, gone = query("delete", label=schema.label_name(label)), 0
-        wanted = _ids(ids)
-        for start in range(0, len(wanted), _ROWS_AT_ONCE):
-            done = self._change(text, ids=wanted[start : start + _ROWS_AT_ONCE])
-            gone += int(done.single(strict=True)["number"])
-        return gone
-
-    def _upsert(self, label: str, shown: Cypher, rows: Sequence[Mapping[str, Value]]) -> None:
-        try:
-            self._change(query("upsert", label=label, status=shown), rows=rows).consume()
-        except ConstraintError as error:
-            ids = ", ".join(repr(row["id"]) for row in rows[:3])
-            raise StoreError(
-                f"One of {ids}{' …' if len(rows) > 3 else ''} cannot be a {label}: it is something else."
-            ) from error
-
-    def _change(self, text: Cypher, **bound: object) -> "Result":
-        self.changed = True
-        return self._run(text, **bound)
-
-
 def _asking(name: str, label: str, wanted: Conditions, **pieces: Cypher) -> Cypher:
     """Return a query with its conditions; every kind of question has few texts, for the server plans each once."""
     others = query("others") if wanted.bound["others"] else Cypher()
     return query(name, label=label, indexed=wanted.indexed, others=others, **pieces)
 
 
-def _batches(rows: Sequence[dict[str, Value]]) -> Iterator[list[dict[str, Value]]]:
-    """Part rows so that no statement carries too much."""
-    batch: list[dict[str, Value]] = []
-    chars = 0
-    for row in rows:
-        size = sum(len(value) for value in row.values() if isinstance(value, str))
-        if batch and (len(batch) == _ROWS_AT_ONCE or chars + size > _CHARS_AT_ONCE):
-            yield batch
-            batch, chars = [], 0
-        batch.append(row)
-        chars += size
-    if batch:
-        yield batch
-
-
-def _ids(ids: Sequence[str]) -> list[str]:
+def known_ids(ids: Sequence[str]) -> list[str]:
+    """Return the ids that a node could have, each once."""
     return [id for id in dict.fromkeys(ids) if schema.is_id(id)]
 
 

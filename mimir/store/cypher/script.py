@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 _AT_ONCE = 100
 """Nodes or edges in one statement."""
+_PLACE = "w0"
+"""Where the library's queries expect nodes or edges."""
 _ESCAPED: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PARAMETER = re.compile(r"\$(\w+)")
 _SPECIAL = re.compile(r"[^ -&(-\[\]-~]")
@@ -40,18 +42,18 @@ def nodes(label: str, rows: Sequence[Row], store: str) -> Iterator[str]:
     label = label_name(label)
     accepted = [accept(row) for row in rows]
     for status, alike in by_status(label, accepted):
-        text = query("upsert", label=label, status=status)
+        text = query("upsert", place=_PLACE, label=label, status=status)
         for some in _parts(alike):
             listed = ", ".join(_map(row) for row in some)
-            yield f"{filled(text, store=literal(store), rows=f'[{listed}]')};"
+            yield f"{filled(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
 
 
 def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[str]:
     """Yield statements that make edges of a type between nodes that are there."""
-    text = query("link", type=edge_name(kind))
+    text = query("link", place=_PLACE, type=edge_name(kind))
     for some in _parts(pairs):
         listed = ", ".join(f"[{literal(source)}, {literal(end)}]" for source, end in some)
-        yield f"{filled(text, store=literal(store), pairs=f'[{listed}]')};"
+        yield f"{filled(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
 
 
 def literal(value: Value) -> str:

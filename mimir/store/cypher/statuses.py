@@ -1,6 +1,6 @@
 """A status as a second label, `:Task:Completed`: it gives a node its colour, and no query of the engine looks at it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mimir.store.cypher.library import STATUS_LABELS, Cypher, names, query
 from mimir.store.protocol import Value
@@ -20,16 +20,9 @@ def status(label: str, new: Mapping[str, Value]) -> Cypher:
 
 def by_status(
     label: str, rows: Sequence[dict[str, Value]]
-) -> Iterator[tuple[Cypher, list[dict[str, Value]]]]:
-    """Part rows by the label that shows their status, in their order."""
-    alike: list[dict[str, Value]] = []
-    shown = Cypher()
+) -> list[tuple[Cypher, list[dict[str, Value]]]]:
+    """Part rows by the label that shows their status, in the order of the labels."""
+    alike: dict[Cypher, list[dict[str, Value]]] = {}
     for row in rows:
-        now = status(label, row)
-        if alike and now != shown:
-            yield shown, alike
-            alike = []
-        shown = now
-        alike.append(row)
-    if alike:
-        yield shown, alike
+        alike.setdefault(status(label, row), []).append(row)
+    return sorted(alike.items(), key=lambda one: one[0])

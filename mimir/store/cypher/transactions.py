@@ -12,7 +12,8 @@ from neo4j.exceptions import DriverError, Neo4jError
 from mimir.domain.clock import stamp
 from mimir.errors import StoreError
 from mimir.store.cypher.library import Cypher, query
-from mimir.store.cypher.rows import Neo4jOps, Neo4jReads
+from mimir.store.cypher.rows import Neo4jReads
+from mimir.store.cypher.writes import Neo4jOps
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import SCHEMA_VERSION
 
@@ -79,18 +80,14 @@ class Writing(Generic[T]):
                 f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
                 next_step="Use that newer mimir.",
             )
-        now = _time(begun, self._now)
-        ops = Neo4jOps(transaction, self._store, now)
+        ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
         try:
             self.value = self._work(ops)
+            ops.finish(self._door, self._token)
         except StopIteration as error:
             raise RuntimeError(error) from error  # no future can carry it
         finally:
             ops.end()
-        if ops.changed:
-            given = {"store": self._store, "door": self._door, "token": self._token}
-            close = str(query("close"))
-            transaction.run(close, given, now=now).consume()  # pyright: ignore[reportArgumentType]
 
     def _look_up(self, transaction: ManagedTransaction) -> bool:
         text = query("landed")

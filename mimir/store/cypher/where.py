@@ -1,7 +1,7 @@
 """Conditions of the store's protocol as Cypher. Values are always parameters; a name stands in the text only if it is a promoted one.
 
-The server compares texts by UTF-16 units in some places and by code points in others. So `<` and its kin between texts are left over
-for `holds`, which compares as every store does.
+The server compares texts by UTF-16 units in some places and by code points in others. So `<` and its kin are left over for `holds`,
+which compares as every store does, where a text is more than ASCII.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,8 @@ def conditions(where: Where, *, indexed: bool = True) -> Conditions:
     others: list[Mapping[str, object]] = []
     for name, wanted in where.items():
         sign, compared = _condition(name, wanted)
-        if sign in _ORDERED and isinstance(compared, str):
+        # Where one side is ASCII, both of the server's orders are ours.
+        if sign in _ORDERED and isinstance(compared, str) and not compared.isascii():
             made.left.append((name, sign, compared))
             sign, compared = "there", None
         if indexed and sign in _BY_INDEX and (name == "id" or name in PROMOTED):
@@ -59,6 +60,16 @@ def conditions(where: Where, *, indexed: bool = True) -> Conditions:
     made.indexed = joined(pieces, "")
     made.bound["others"] = others
     return made
+
+
+def matches(row: Row, where: Where) -> bool:
+    """Tell whether a row that was read meets all conditions, as the server would.
+
+    Raises:
+        StoreError: One of them is none.
+    """
+    compared = [(row.get(name), *_condition(name, wanted)) for name, wanted in where.items()]
+    return all(_meets(given, sign, wanted) for given, sign, wanted in compared)
 
 
 def order_by(order: Sequence[str]) -> Cypher | None:
@@ -116,18 +127,47 @@ def _condition(name: str, wanted: object) -> tuple[str, object]:
             raise StoreError(f"{str(condition)[:80]!r} is no condition for {name!r}.")
 
 
-def _ordered(given: Value, sign: str, limit: str) -> bool:
-    if not isinstance(given, str):
-        return False
+def _meets(given: Value, sign: str, wanted: object) -> bool:
     match sign:
-        case "<":
-            return given < limit
-        case "<=":
-            return given <= limit
-        case ">":
-            return given > limit
+        case "=":
+            return _same(given, wanted)
+        case "!=":
+            return not _same(given, wanted)
+        case "there":
+            return given is not None
+        case "missing":
+            return given is None
+        case "in" | "in or missing":
+            known = any(_same(given, one) for one in cast("list[object]", wanted))
+            return known or (sign == "in or missing" and given is None)
         case _:
-            return given >= limit
+            return _ordered(given, sign, wanted)
+
+
+def _ordered(given: Value, sign: str, limit: object) -> bool:
+    if _kind(given) != _kind(limit):
+        return False
+    here, there = cast("float", given), cast("float", limit)  # or two texts
+    return {"<": here < there, "<=": here <= there, ">": here > there, ">=": here >= there}[sign]
+
+
+def _same(given: Value, other: object) -> bool:
+    return _kind(given) == _kind(other) and given == other
+
+
+def _kind(given: object) -> str:
+    """Return what a value may be compared with: True is not 1."""
+    match given:
+        case None:
+            return "nothing"
+        case bool():
+            return "flag"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case _:
+            return "list"
 
 
 def _rank(given: Value) -> tuple[int, object]:
