@@ -160,7 +160,17 @@ def accept(row: Row, *, partly: bool = False) -> dict[str, Value]:
         StoreError: A name is not camelCase ASCII, a value is of a type that properties do not have, a promoted property is
             of another type than its own, or the id is empty, too long, or not plain text.
     """
-    clean = {name: _accepted(name, value) for name, value in row.items()}
+    clean: dict[str, Value] = {}
+    for name, given in row.items():
+        if type(given) is str:
+            is_plain = given.isascii()
+        elif type(given) is int:
+            is_plain = -_LARGEST - 1 <= given <= _LARGEST
+        else:
+            is_plain = True
+        # Each write brings dozens of values: those that nothing can be wrong with are let through at a glance.
+        known = is_plain and type(given) in _plain_kinds(name)
+        clean[name] = given if known else _accepted(name, given)
     if not partly:
         node_id(row.get("id"))
     elif "id" in row:
@@ -237,7 +247,7 @@ def _texts(given: object) -> list[str] | None:
     if not isinstance(given, list | tuple):
         return None
     parts = list(cast("Sequence[object]", given))
-    texts = [well_formed(part) for part in parts if isinstance(part, str)]
+    texts = [well_formed(str.__str__(part)) for part in parts if isinstance(part, str)]
     return texts if len(texts) == len(parts) else None
 
 
@@ -248,7 +258,24 @@ def _number(given: float) -> int | float:
             raise StoreError("A property cannot hold a whole number of more than 64 bits.")
     elif given != given or given in (float("inf"), float("-inf")):
         raise StoreError(f"A property cannot hold {given!r}.")
+    else:
+        given = float(given)
     return given
+
+
+@lru_cache(maxsize=1024)
+def _plain_kinds(name: str) -> frozenset[type]:
+    """Return the types of which a property may hold any plain value: ASCII text, a number of 64 bits, a flag, nothing.
+
+    Raises:
+        StoreError: The name is not camelCase ASCII.
+    """
+    if name in PROMOTED_NUMBER:
+        return frozenset((int, type(None)))
+    if name == "id" or name in PROMOTED_TEXT:
+        return frozenset((str, type(None)))
+    property_name(name)
+    return frozenset((str, int, bool, type(None)))
 
 
 def _accepted(name: str, given: object) -> Value:

@@ -11,7 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +50,9 @@ class _Job:
     done: "asyncio.Future[object]"
     loop: asyncio.AbstractEventLoop
 
-    def settle(self, value: object, error: BaseException | None) -> None:
-        """Tell the caller; a caller whose loop is gone does not mind."""
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(_settle, self.done, value, error)
+
+_Ended = tuple[_Job, object, BaseException | None]
+"""A job with what it returned, or why it failed."""
 
 
 class SqliteStore:
@@ -197,12 +196,12 @@ class SqliteStore:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             ended = [(job, None, self._told(error)) for job in batch]
-        for job, value, error in ended:
-            job.settle(value, error)
+        for loop in {job.loop for job in batch}:
+            # A caller whose loop is gone does not mind.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, [each for each in ended if each[0].loop is loop])
 
-    def _transaction(
-        self, connection: sqlite3.Connection, batch: list[_Job]
-    ) -> list[tuple[_Job, object, BaseException | None]]:
+    def _transaction(self, connection: sqlite3.Connection, batch: list[_Job]) -> list[_Ended]:
         self._begin(connection)
         self._forget_what_others_wrote(connection)
         ended = [(job, *self._run(connection, job, is_alone=len(batch) == 1)) for job in batch]
@@ -289,13 +288,16 @@ def _ends_all(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and code is not None and code & 0xFF in _ENDS_ALL
 
 
-def _settle(done: "asyncio.Future[object]", value: object, error: BaseException | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(value)
-    else:
-        done.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(error))
+def _settle(ended: Sequence[_Ended]) -> None:
+    """Tell the callers of one loop."""
+    for job, value, error in ended:
+        if job.done.done():
+            continue
+        if error is None:
+            job.done.set_result(value)
+        else:
+            known = RuntimeError(error) if isinstance(error, StopIteration) else error
+            job.done.set_exception(known)
 
 
 def _seen(done: "asyncio.Future[object]") -> None:

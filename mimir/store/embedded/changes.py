@@ -14,7 +14,6 @@ from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.embedded.kept import Kept
 from mimir.store.embedded.node import (
-    COLUMNS,
     SELECT,
     Node,
     altered,
@@ -126,8 +125,9 @@ class SqliteOps(SqliteReads):
         kind = schema.edge_name(type)
         for source, target in pairs:
             if self._change(_LINK, (source, kind, target)).rowcount != 1:
-                known = self.labels_of([source, target])
-                for id in (source, target):
+                doubtful = [id for id in (source, target) if self._kept.get(id) is None]
+                known = self.labels_of(doubtful) if doubtful else {}
+                for id in doubtful:
                     if id not in known:
                         raise StoreError(f"{source!r} {kind} {target!r}: there is no node {id!r}.")
 
@@ -178,11 +178,11 @@ class SqliteOps(SqliteReads):
     def _node(self, label: str, id: str) -> Node | None:
         """Return a node in hand, or read it; None if it is not there, or has another label."""
         self._check()
-        label = schema.label_name(label)
         node = self._kept.get(id)
-        if node is not None:
-            return node if node.label == label else None
-        return self._read(id, label)
+        if node is not None and node.label == label:
+            return node
+        label = schema.label_name(label)
+        return self._read(id, label) if node is None else None
 
     def _read(self, id: str, label: str | None = None) -> Node | None:
         found = self._all(f"{SELECT}n.id = ?", (id,)) if schema.is_id(id) else []
@@ -226,13 +226,18 @@ class SqliteOps(SqliteReads):
     def _set(self, node: Node, new: Mapping[str, Value]) -> Node:
         """Change a node; None removes."""
         after = altered(node, new)
-        if node.texts or after.texts:
-            for name in node.texts.keys() & new.keys() - COLUMNS:
-                self._change("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
-            self._keep_apart(node.key, parted(new)[2])
+        if node.texts is not after.texts:
+            self._set_apart(node, after)
         self._index(node.label, node.key, new)
         self._kept.put(after)
         return after
+
+    def _set_apart(self, node: Node, after: Node) -> None:
+        """Change the long texts that differ."""
+        for name in [n for n, text in node.texts.items() if after.texts.get(n) != text]:
+            self._change("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
+        fresh = {n: text for n, text in after.texts.items() if node.texts.get(n) != text}
+        self._keep_apart(node.key, fresh)
 
     def _keep_apart(self, key: int, apart: Mapping[str, str]) -> None:
         for name, text in apart.items():

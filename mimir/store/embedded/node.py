@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from mimir.errors import DamagedNode
-from mimir.store.embedded.where import is_long
 from mimir.store.protocol import Row, Value
-from mimir.store.schema import PROMOTED
+from mimir.store.schema import LONG_TEXT, PROMOTED
 
 Found = tuple[object, ...]
 """One line of `SELECT`."""
@@ -68,7 +67,7 @@ def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]
     for name, value in new.items():
         if name in COLUMNS:
             columns[name] = value
-        elif isinstance(value, str) and is_long(value):
+        elif type(value) is str and (len(value) >= LONG_TEXT or "\0" in value):  # `is_long`
             apart[name] = value
         else:
             small[name] = value
