@@ -87,9 +87,14 @@ def taken(chromium: "Chromium", server: LocalServer, query: str) -> bytes:
     chromium.until(page, "document.querySelectorAll('svg g.node').length > 0")
     # The drawing moves until its forces are at rest.
     chromium.until(page, _AT_REST, pause=1.0)
-    # Once further away: what is drawn at the edge would stand behind the overview.
-    chromium.value(page, "document.querySelector('[aria-label=zoom-out]').click()")
-    chromium.until(page, _AT_REST, pause=1.0)
+    # Further away, step by step: what is drawn at the edge stands behind the overview.
+    for _ in range(_STEPS_AWAY):
+        if chromium.value(page, _ALL_SEEN) is True:
+            break
+        chromium.value(page, _AWAY)
+        chromium.until(page, _AT_REST, pause=1.0)
+    else:
+        raise MissingError("some nodes stand behind the overview")
     return chromium.photograph(page, '[data-testid="frame"]')
 
 
@@ -107,9 +112,20 @@ _PROPERTY = re.compile(r"([\w-]+): ([^;]+);")
 _RUN = '[data-testid="editor-Run"]'
 _CONNECTED = """[...document.querySelectorAll('[data-testid="activeEditor"]')].some(e => e.innerText.includes('neo4j$'))"""
 _AT_REST = """(() => {
-  const now = [...document.querySelectorAll('svg g.node')].map(n => n.getAttribute('transform')).join();
+  const places = [...document.querySelectorAll('svg g.node')].map(n => n.getBoundingClientRect());
+  const now = places.map(p => [p.x, p.y, p.width]).join();
   const same = window.mimirBefore === now; window.mimirBefore = now; return same;
 })()"""
+"""True the second time that nothing has moved."""
+_ALL_SEEN = """(() => {
+  const side = [...document.querySelectorAll('[data-testid="frame"] *')]
+    .filter(e => e.innerText && e.innerText.startsWith('Overview')).map(e => e.getBoundingClientRect().x);
+  return side.length > 0 && [...document.querySelectorAll('svg g.node')]
+    .every(n => n.getBoundingClientRect().right < Math.max(...side) - 24);
+})()"""
+"""Every node stands left of the overview, whose outermost and innermost elements begin with its title."""
+_AWAY = "window.mimirBefore = ''; document.querySelector('[aria-label=zoom-out]').click()"
+_STEPS_AWAY = 6
 
 
 class Chromium:
