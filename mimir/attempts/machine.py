@@ -64,7 +64,8 @@ def _node(status: Status) -> _Node:
     return run
 
 
-def _next(state: State) -> str:
+async def _next(state: State) -> str:
+    # A coroutine, though nothing is awaited: LangGraph runs plain functions in a thread.
     return state["status"].value
 
 
