@@ -6,6 +6,7 @@ What is recorded of a question is what is new in it since the one before, so a l
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from mimir.domain.lane import Outcome
@@ -56,7 +57,7 @@ class JournaledModel:
         self._before: tuple[Message, ...] = ()
         self._tokens: list[int] = []
         """Estimated tokens of each message of `_before`."""
-        self._settings = ""
+        self._terms: _Terms | None = None
 
     async def ask(self, request: ModelRequest) -> Answer:
         """Ask, or answer from the record.
@@ -66,21 +67,20 @@ class JournaledModel:
         """
         kept = _common(self._before, request.messages)
         new = request.messages[kept:]
-        settings = settings_json(request)
-        digest = _digest(settings)
+        terms, before = _Terms.of(request, self._terms), self._terms
         asked: dict[str, object] = {
             "kept": kept,
             "messages": [codec.said(message) for message in new],
-            "settings": digest,
+            "settings": terms.digest,
         }
         delta: dict[str, object] = {
             "kept": kept,
             "messages": [codec.message_json(message) for message in new],
         }
-        if digest != self._settings:
-            delta["settings"] = settings
+        if before is None or terms.digest != before.digest:
+            delta["settings"] = settings_json(request)
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
-        self._before, self._settings = request.messages, digest
+        self._before, self._terms = request.messages, terms
 
         async def work() -> Outcome:
             answer = await self._inner.ask(request)
@@ -92,7 +92,7 @@ class JournaledModel:
             delta,
             work,
             effectful=True,
-            reserve=sum(self._tokens) + _tool_tokens(request) + request.max_tokens,
+            reserve=sum(self._tokens) + terms.tool_tokens + request.max_tokens,
             of_answer=request.max_tokens,
             title=request.model,
         )
@@ -100,6 +100,25 @@ class JournaledModel:
             return codec.read_answer(outcome.value)
         except ValueError as error:
             raise StoreError(f"A recorded answer cannot be read: {error}.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """What a request holds besides its messages; the same in most requests of a lane, so it is looked through once."""
+
+    bare: ModelRequest
+    """Without messages."""
+    digest: str
+    tool_tokens: int
+
+    @classmethod
+    def of(cls, request: ModelRequest, before: "_Terms | None") -> "_Terms":
+        """Return a request's terms, as a rule those of the request before."""
+        bare = replace(request, messages=())
+        if before is not None and before.bare == bare:
+            return before
+        digest = _digest(settings_json(request))
+        return cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
 
 
 def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
