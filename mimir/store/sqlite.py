@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file, several processes, one writer thread a process.
 
-Whatever waits to be written is committed together (group commit), each job so that it can be undone by itself: one durable write of
-the disk serves all callers of that moment, and a job that fails takes nobody with it. What the writer has read or changed stays in its
-hand, while nobody else writes. Reads have connections of their own.
+Whatever waits to be written is committed together (group commit): one durable write of the disk serves all callers of that moment. A
+job that fails takes nobody with it: the transaction is rolled back, and the others are run again, each in its own. What the writer has
+read or changed stays in its hand while nobody else writes. Reads have connections of their own.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _ENDS_ALL = frozenset(
         sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY,
     }
 )  # fmt: skip
-"""Errors after which SQLite may have rolled the whole transaction back, not the job alone."""
+"""Errors that are nobody's own: jobs that were to be committed together would each meet them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,28 +189,42 @@ class SqliteStore:
         return batch, False
 
     def _write(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
-        try:
-            ended = self._transaction(connection, batch)
-        except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
-            self._kept.clear()
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            ended = [(job, None, self._told(error)) for job in batch]
+        ended = self._transaction(connection, batch)
         for loop in {job.loop for job in batch}:
             # A caller whose loop is gone does not mind.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, [each for each in ended if each[0].loop is loop])
 
     def _transaction(self, connection: sqlite3.Connection, batch: list[_Job]) -> list[_Ended]:
-        self._begin(connection)
-        self._forget_what_others_wrote(connection)
-        ended = [(job, *self._run(connection, job, is_alone=len(batch) == 1)) for job in batch]
-        write_out(connection, self._kept)
-        self._faults("before-commit")
-        connection.execute("COMMIT")
-        self._kept.trim()
-        self._faults("after-commit")
+        """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
+        try:
+            self._begin(connection)
+            self._forget_what_others_wrote(connection)
+            ended: list[_Ended] = [(job, self._run(connection, job), None) for job in batch]
+            write_out(connection, self._kept)
+        except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
+            self._roll_back(connection)
+            if len(batch) == 1 or _ends_all(error):
+                return self._failed(batch, error)
+            return [each for job in batch for each in self._transaction(connection, [job])]
+        try:
+            self._faults("before-commit")
+            connection.execute("COMMIT")
+            self._kept.trim()
+            self._faults("after-commit")
+        except BaseException as error:  # noqa: BLE001  as above
+            self._roll_back(connection)
+            return self._failed(batch, error)
         return ended
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        self._kept.clear()
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+    def _failed(self, batch: Sequence[_Job], error: BaseException) -> list[_Ended]:
+        told = file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
+        return [(job, None, told) for job in batch]
 
     def _forget_what_others_wrote(self, connection: sqlite3.Connection) -> None:
         """Keep in hand what was read before only if no other connection has committed since."""
@@ -248,35 +262,15 @@ class SqliteStore:
                 next_step="Put it back, then `mimir resume`.",
             )
 
-    def _run(
-        self, connection: sqlite3.Connection, job: _Job, *, is_alone: bool
-    ) -> tuple[object, BaseException | None]:
-        """Run one job so that it can be undone by itself.
-
-        Raises:
-            sqlite3.Error: The whole transaction is gone with it.
-            BaseException: What a job raised that is alone in its transaction, which is to go with it.
-        """
-        ops = SqliteOps(connection, self._now, self._kept, is_alone=is_alone)
-        value, problem = None, None
+    def _run(self, connection: sqlite3.Connection, job: _Job) -> object:
+        ops = SqliteOps(connection, self._now, self._kept)
         try:
             value = job.work(ops)
-        except BaseException as error:
-            if is_alone or _ends_all(error):
-                raise
-            problem = self._told(error)
         finally:
             ops.end()
         if not connection.in_transaction:
             raise StoreError(f"The store {self._path} rolled the transaction back.")
-        if problem is None:
-            ops.keep()
-        else:
-            ops.undo()
-        return value, problem
-
-    def _told(self, error: BaseException) -> BaseException:
-        return file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
+        return value
 
 
 def _no_faults(boundary: str) -> None:

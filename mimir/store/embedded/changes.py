@@ -43,41 +43,11 @@ _NONE: frozenset[str] = frozenset()
 
 
 class SqliteOps(SqliteReads):
-    """All verbs, for one job. Its end is `keep` or `undo`."""
+    """All verbs, for one job; if it fails, the whole transaction is to be rolled back."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        now: Callable[[], str],
-        kept: Kept,
-        *,
-        is_alone: bool = False,
-    ) -> None:
-        """Begin a job.
-
-        Args:
-            connection: In a write transaction.
-            now: The store's time.
-            kept: What the writer has in hand.
-            is_alone: True: if it fails the whole transaction is rolled back, so that it needs no savepoint.
-        """
+    def __init__(self, connection: sqlite3.Connection, now: Callable[[], str], kept: Kept) -> None:
         super().__init__(connection, now)
         self._kept = kept
-        self._needs_savepoint = not is_alone
-        self._is_saved = False
-
-    def keep(self) -> None:
-        """End the job: what it did stays."""
-        self._kept.keep()
-        if self._is_saved:
-            self._connection.execute("RELEASE job")
-
-    def undo(self) -> None:
-        """End the job: everything is as it was before it."""
-        self._kept.undo()
-        if self._is_saved:
-            self._connection.execute("ROLLBACK TO job")
-            self._connection.execute("RELEASE job")
 
     def get(self, label: str, id: str, /) -> Row | None:
         """Return one node, or None."""
@@ -88,19 +58,16 @@ class SqliteOps(SqliteReads):
         self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
     ) -> list[Row]:
         """Return nodes that match all of `where`."""
-        self._check()
         self._write_out(label)
         return super().find(label, where, order=order, limit=limit)
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
-        self._check()
         self._write_out(label)
         return super().counts(label, by, where)
 
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
         """Yield every node, then every edge."""
-        self._check()
         self._write_out()
         yield from super().dump()
 
@@ -124,7 +91,7 @@ class SqliteOps(SqliteReads):
         """Make edges between nodes that are there."""
         kind = schema.edge_name(type)
         for source, target in pairs:
-            if self._change(_LINK, (source, kind, target)).rowcount != 1:
+            if self._run(_LINK, (source, kind, target)).rowcount != 1:
                 doubtful = [id for id in (source, target) if self._kept.get(id) is None]
                 known = self.labels_of(doubtful) if doubtful else {}
                 for id in doubtful:
@@ -154,26 +121,17 @@ class SqliteOps(SqliteReads):
         sql = "SELECT key, id FROM nodes WHERE label = ? AND id IN (SELECT value FROM json_each(?))"
         found = self._all(sql, (schema.label_name(label), listed(ids)))
         for key, id in cast("list[tuple[int, str]]", found):
-            self._change("DELETE FROM texts WHERE node = ?", (key,))
-            self._change("DELETE FROM edges WHERE source = ?1 OR target = ?1", (id,))
+            self._run("DELETE FROM texts WHERE node = ?", (key,))
+            self._run("DELETE FROM edges WHERE source = ?1 OR target = ?1", (id,))
             if label in schema.SEARCHED:
-                self._change("DELETE FROM found WHERE rowid = ?", (key,))
-            self._change("DELETE FROM nodes WHERE key = ?", (key,))
+                self._run("DELETE FROM found WHERE rowid = ?", (key,))
+            self._run("DELETE FROM nodes WHERE key = ?", (key,))
             self._kept.drop(id)
         return len(found)
 
-    def _change(self, sql: str, bound: Sequence[object]) -> sqlite3.Cursor:
-        """Change a table; the first time, behind a savepoint."""
-        if self._needs_savepoint:
-            self._needs_savepoint = False
-            self._run("SAVEPOINT job")
-            self._is_saved = True
-        return self._run(sql, bound)
-
     def _write_out(self, label: str | None = None) -> None:
-        for node in self._kept.unwritten(label):
-            self._change(*_update(node))
-            self._kept.put(node._replace(unwritten=None))
+        self._check()
+        write_out(self._connection, self._kept, label)
 
     def _node(self, label: str, id: str) -> Node | None:
         """Return a node in hand, or read it; None if it is not there, or has another label."""
@@ -203,8 +161,7 @@ class SqliteOps(SqliteReads):
             asked = conditions(expect)  # refused even if there is nothing to compare
             if node is None:
                 return False
-            if node.unwritten is not None:
-                self._write_out(node.label)
+            self._write_out(node.label)
             sql = f"SELECT 1 FROM nodes n WHERE n.key = ?{asked.text}"
             return bool(self._all(sql, (node.key, *asked.bound)))
         return meets
@@ -213,7 +170,7 @@ class SqliteOps(SqliteReads):
         """Make a node; False if the id is another one's."""
         columns, small, apart = parted(new)
         line = (label, id, len(apart), packed(there(small)), *map(columns.get, schema.PROMOTED))
-        inserted = self._change(_INSERT, line)
+        inserted = self._run(_INSERT, line)
         if inserted.rowcount != 1:
             return False
         key = cast("int", inserted.lastrowid)
@@ -235,40 +192,39 @@ class SqliteOps(SqliteReads):
     def _set_apart(self, node: Node, after: Node) -> None:
         """Change the long texts that differ."""
         for name in [n for n, text in node.texts.items() if after.texts.get(n) != text]:
-            self._change("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
+            self._run("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
         fresh = {n: text for n, text in after.texts.items() if node.texts.get(n) != text}
         self._keep_apart(node.key, fresh)
 
     def _keep_apart(self, key: int, apart: Mapping[str, str]) -> None:
         for name, text in apart.items():
-            self._change("INSERT INTO texts(node, name, value) VALUES (?, ?, ?)", (key, name, text))
+            self._run("INSERT INTO texts(node, name, value) VALUES (?, ?, ?)", (key, name, text))
 
     def _index(self, label: str, key: int, new: Mapping[str, Value]) -> None:
         """Keep the full-text index equal to the searched property."""
         name = schema.SEARCHED.get(label)
         if name is None or name not in new:
             return
-        self._change("DELETE FROM found WHERE rowid = ?", (key,))
+        self._run("DELETE FROM found WHERE rowid = ?", (key,))
         text = new[name]
         if isinstance(text, str):
             plain = text.replace("\0", " ")
-            self._change("INSERT INTO found(rowid, text) VALUES (?, ?)", (key, plain))
+            self._run("INSERT INTO found(rowid, text) VALUES (?, ?)", (key, plain))
 
 
-def write_out(connection: sqlite3.Connection, kept: Kept) -> None:
-    """Write what is in hand, before the commit."""
-    for node in kept.unwritten():
-        sql, bound = _update(node)
-        connection.execute(sql, cast("Sequence[str]", bound))
+def write_out(connection: sqlite3.Connection, kept: Kept, label: str | None = None) -> None:
+    """Write what waits in hand; of one label, if it is named."""
+    for node in kept.unwritten(label):
+        connection.execute(*_update(node))
         kept.put(node._replace(unwritten=None))
-    kept.keep()
 
 
-def _update(node: Node) -> tuple[str, tuple[object, ...]]:
+def _update(node: Node) -> tuple[str, Sequence[str]]:
     """Return the statement that makes a node's line what it is, and what is bound in it."""
     sql, names = _setting(node.unwritten or _NONE)
     values = map(node.columns.get, names)
-    return sql, (len(node.texts), packed(node.small), *values, node.key)
+    bound = (len(node.texts), packed(node.small), *values, node.key)
+    return sql, cast("Sequence[str]", bound)
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """What the writer has in hand: nodes it read or changed, so that a transaction reads each once and writes each once.
 
 Nothing is decided here and nothing written: who changes a node puts it here, and writes what is unwritten before anybody could see
-the table without it. Each job can be undone by itself; what was put in hand during one that failed is forgotten with it.
+the table without it. If the transaction fails, all of it is forgotten.
 """
 
 from itertools import islice
@@ -20,7 +20,6 @@ class Kept:
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._unwritten: dict[str, None] = {}
-        self._before: dict[str, Node | None] = {}
         self._heavy: set[str] = set()
 
     def get(self, id: str) -> Node | None:
@@ -30,31 +29,23 @@ class Kept:
     def put(self, node: Node) -> None:
         """Take a node in hand, in the place of what was known of it."""
         id = node.id
-        if id not in self._before:
-            self._before[id] = self._nodes.get(id)
-        self._place(id, node)
+        self._nodes[id] = node
+        if node.unwritten is None:
+            self._unwritten.pop(id, None)
+        else:
+            self._unwritten[id] = None
         if node.texts and sum(map(len, node.texts.values())) >= _HEAVY:
             self._heavy.add(id)
 
     def drop(self, id: str) -> None:
         """Forget a node that was deleted."""
-        self._before.setdefault(id, self._nodes.get(id))
-        self._place(id, None)
+        self._nodes.pop(id, None)
+        self._unwritten.pop(id, None)
 
     def unwritten(self, label: str | None = None) -> list[Node]:
         """Return the nodes that the table does not hold as they are; of one label, if it is named."""
         nodes = [self._nodes[id] for id in self._unwritten]
         return nodes if label is None else [node for node in nodes if node.label == label]
-
-    def keep(self) -> None:
-        """End a job: what it did stays."""
-        self._before.clear()
-
-    def undo(self) -> None:
-        """End a job: everything is as it was before it."""
-        for id, node in self._before.items():
-            self._place(id, node)
-        self._before.clear()
 
     def trim(self) -> None:
         """End a transaction: put down what is not worth its memory."""
@@ -67,15 +58,6 @@ class Kept:
 
     def clear(self) -> None:
         """Forget everything: another process has written, or the transaction is gone."""
-        for part in (self._nodes, self._unwritten, self._before, self._heavy):
-            part.clear()
-
-    def _place(self, id: str, node: Node | None) -> None:
-        if node is None:
-            self._nodes.pop(id, None)
-        else:
-            self._nodes[id] = node
-        if node is None or node.unwritten is None:
-            self._unwritten.pop(id, None)
-        else:
-            self._unwritten[id] = None
+        self._nodes.clear()
+        self._unwritten.clear()
+        self._heavy.clear()
