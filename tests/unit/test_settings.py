@@ -1,11 +1,21 @@
+import re
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from mimir.domain.money import Price
 from mimir.errors import ConfigurationError
-from mimir.settings import load
+from mimir.settings import (
+    HistorySettings,
+    LlmSettings,
+    Neo4jSettings,
+    RoleSettings,
+    RunSettings,
+    SandboxSettings,
+    load,
+)
 
 
 def write(path: Path, text: str) -> None:
@@ -150,3 +160,13 @@ def test_sandbox_is_named_by_a_word_or_a_table(tmp_path: Path):
     by_table = load(tmp_path, environment={"MIMIR_CONFIG": str(user)}).settings.sandbox
     assert by_word.backend == by_table.backend == "none"
     assert by_table.share == ["third_party"]
+
+
+def test_every_setting_is_in_the_document():
+    document = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`([a-z0-9_.]+)`", document))
+    sections: list[type[BaseModel]] = [LlmSettings, RunSettings, RoleSettings, SandboxSettings]
+    names = {name for section in sections for name in section.model_fields}
+    names |= {f"neo4j.{name}" for name in Neo4jSettings.model_fields}
+    names |= {f"history.{name}" for name in HistorySettings.model_fields}
+    assert sorted(names - told) == []
