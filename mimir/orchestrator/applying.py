@@ -58,7 +58,7 @@ async def finish(parts: Parts, run: str, end: End, apply: Apply) -> Applied:
         message = f"The run ended in another directory; bring its result where it was begun: mimir apply {run}"
         await parts.store.write(partial(_warn, run=run, message=message))
         return Applied()
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     return await _apply(parts, row, commit=apply == "commit")
 
 
@@ -69,7 +69,7 @@ async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
         UsageError: The run has no result, or has not ended.
     """
     must_be_possible(parts, "commit" if commit else "auto")
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     status = RunStatus(fields.text(row, "status"))
     if not row.get("finalCommit") or status in (RunStatus.RUNNING, RunStatus.PAUSED):
         raise UsageError(

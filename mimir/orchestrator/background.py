@@ -45,9 +45,7 @@ def _given_to_pm(reads: Reads, lane: str) -> Receipt:
     for row in calls.rows(reads, lane):
         if row.get("kind") != "model":
             continue
-        new = cast(
-            "Sequence[Mapping[str, object]]", texts.delta_of(reads, row).get("messages", ())
-        )
+        new = cast("Sequence[Mapping[str, object]]", texts.delta_of(reads, row).get("messages", ()))
         for message in new:
             part = _PARTS.get(str(message.get("role")))
             if part:

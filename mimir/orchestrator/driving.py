@@ -44,7 +44,7 @@ async def drive(
     """
     store = parts.store
     await asyncio.to_thread(sweep, parts.work_room, parts.owners.is_alone)
-    row = await store.read(partial(runs.get, run=run))
+    row = await store.read(partial(runs.node, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(ended(row), message="It had ended already.")
@@ -52,7 +52,8 @@ async def drive(
     applying.must_be_possible(parts, apply)
     parts.check_models()
     if limits.max_cost is not None or row.get("maxCost") is not None:
-        budget.must_be_priced(row, beginning.asked(parts, runs.plan_of(row)))
+        plan = runs.plan_of(await store.read(partial(runs.get, run=run)))
+        budget.must_be_priced(row, beginning.asked(parts, plan))
     await beginning.require_sandbox(parts)
     leads = await _begin(parts, run, resumed=resumed)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
@@ -199,20 +200,20 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
     if ending is not None:
         return ending
     await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
-    return ended(await parts.store.read(partial(runs.get, run=run)))
+    return ended(await parts.store.read(partial(runs.node, run=run)))
 
 
 async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
     """Do what is done once a run: begin it, decide until every task has ended, pass the gate, apply, report."""
     run = crew.facts.id
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     tasks = len(crew.facts.plan.tasks)
     await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks))
     source = fields.text(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
     await _decide(crew, _left(row))
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile
         return Ending(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
     end = await finish(crew, parts.history, parts.checks)
@@ -259,7 +260,7 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
 
     await parts.store.write(work)
     shutil.rmtree(parts.work_room / run, ignore_errors=True)
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     return Ending(
         run=run,
         outcome=end.outcome,

@@ -38,7 +38,7 @@ async def find_run(
         raise UsageError(
             f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
         )
-    await store.read(partial(runs.get, run=run))  # names the nearest
+    await store.read(partial(runs.node, run=run))  # names the nearest
     return run
 
 
@@ -52,8 +52,7 @@ async def status(
     """
 
     def look(reads: Reads) -> Mapping[str, object]:
-        row = reads.get(Label.RUN, run)  # the node alone: a plan may be megabytes
-        row = runs.get(reads, run) if row is None else row
+        row = runs.node(reads, run)
         shown = lifecycle.shown_status(reads, row, dead)
         return shapes.shape(reads, run, shown, now)
 

@@ -68,7 +68,7 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         UsageError: It is a planning run.
         ConfigurationError: The models cannot be asked from here.
     """
-    row = await parts.store.read(partial(runs.get, run=run))
+    row = await parts.store.read(partial(runs.node, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         return driving.ended(row)
     if row.get("kind") != "execute":
@@ -82,7 +82,7 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
     try:
         leads = await _begin(parts, run)
         if leads is None:
-            return driving.ended(await parts.store.read(partial(runs.get, run=run)))
+            return driving.ended(await parts.store.read(partial(runs.node, run=run)))
         ending = await driving.through(parts, run, workers, _apply(row), leads=leads)
         await asyncio.to_thread(shutil.rmtree, parts.work_room / run, ignore_errors=True)
         return ending

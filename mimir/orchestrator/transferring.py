@@ -108,7 +108,7 @@ def _named(reads: Reads, run: str) -> str:
         raise UsageError(
             f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
         )
-    return near[0] if near else str(runs.get(reads, run)["id"])  # raises, and names the nearest
+    return near[0] if near else str(runs.node(reads, run)["id"])  # raises, and names the nearest
 
 
 def _must_rest(reads: Reads, run: str, dead: Collection[str]) -> None:
@@ -117,7 +117,7 @@ def _must_rest(reads: Reads, run: str, dead: Collection[str]) -> None:
     Raises:
         BusyError: Somebody does.
     """
-    rows = [runs.get(reads, run)] if run else reads.find(Label.RUN, {})
+    rows = [runs.node(reads, run)] if run else reads.find(Label.RUN, {})
     for row in rows:
         holder = _holder(reads, row, dead)
         if holder:
@@ -153,9 +153,7 @@ def _script(kept: Spool, write: Callable[[str], object]) -> None:
 
 
 def _diagram(reads: Reads, run: str) -> list[str]:
-    row = reads.get(Label.RUN, run)
-    if row is None:
-        row = runs.get(reads, run)  # names the nearest
+    row = runs.node(reads, run)
     tasks = [_node(task) for task in runs.tasks(reads, run)]
     if not tasks:
         raise UsageError(

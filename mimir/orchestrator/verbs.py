@@ -76,7 +76,7 @@ class Mimir:
         self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
     ) -> Ending:
         """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
-        row = await self._parts.store.read(partial(runs.get, run=run))
+        row = await self._parts.store.read(partial(runs.node, run=run))
         if row.get("kind") == "plan":
             return await driving.plan_again(self._parts, run, limits)
         return await driving.drive(
@@ -144,7 +144,7 @@ class Mimir:
 
     async def verify(self, run: str, seal: str) -> Verified:
         """Recompute every seal of a run."""
-        row = await self._parts.store.read(partial(runs.get, run=run))
+        row = await self._parts.store.read(partial(runs.node, run=run))
         await self._parts.history.serve(run, fields.text(row, "baseCommit"))
         return await verify(self._parts.store, self._parts.history, run, seal)
 

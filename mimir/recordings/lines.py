@@ -60,7 +60,7 @@ def lines(reads: Reads, run: str, written: Written) -> Iterator[Line]:
 
 def end_of(reads: Reads, run: str, *, report: str, plan: str) -> Line:
     """Return the line of what a run came to: what a replay is compared with."""
-    row = runs.get(reads, run)
+    row = runs.node(reads, run)
     evidence = reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))
     verdicts = reads.find(Label.VERDICT, {"runId": run}, order=("id",))
     return {

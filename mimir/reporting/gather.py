@@ -1,7 +1,9 @@
 """Reads all that a report needs of a run, in one view of the store. What stands there is taken as it is: the audit is `verifying`."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
@@ -13,11 +15,19 @@ from mimir.domain.evidence import Record
 from mimir.domain.ids import lane_id
 from mimir.domain.verdict import Judgement
 from mimir.errors import StoreError
-from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData, WorkData
-from mimir.reporting.measuring import measure
+from mimir.reporting.material import (
+    ArtifactData,
+    AttemptData,
+    ReceiptLine,
+    RunData,
+    Spent,
+    TaskData,
+    WorkData,
+)
+from mimir.reporting.measuring import Measuring
 from mimir.store import fields, runs
 from mimir.store.proof import record_of
-from mimir.store.protocol import Reads, Row
+from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label, unpack
 
 T = TypeVar("T")
@@ -55,11 +65,19 @@ def gather(reads: Reads, run: str) -> RunData:
     """
     row = runs.get(reads, run)
     calls = reads.counts(Label.CALL, "lane", {"runId": run, "kind": "tool"})
-    tried = reads.find(Label.ATTEMPT, {"runId": run}, order=("seq",))
-    tasks = runs.tasks(reads, run)
+    measuring = Measuring()
+    tasks: list[TaskData] = []
+    made: list[tuple[str, int]] = []
+    for one in runs.each_task(reads, run):
+        measuring.task(one)
+        tasks.append(_task(one))
+        made.append((tasks[-1].id, tasks[-1].made))
     attempts: dict[str, list[AttemptData]] = {}
-    for one in tried:
+    for one in runs.attempts_of(reads, run, made):
+        measuring.attempt(one)
         attempts.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
+    tried = [one.id for of_task in attempts.values() for one in of_task]
+    events, spent = _told(runs.each_event(reads, run, NOTED))
     return RunData(
         id=run,
         kind=fields.text(row, "kind"),
@@ -79,21 +97,18 @@ def gather(reads: Reads, run: str) -> RunData:
         pause_reason=fields.text(row, "pauseReason"),
         pause_message=fields.text(row, "pauseMessage"),
         plan=runs.plan_of(row) if row.get("planJson") else None,
-        tasks=tuple(_task(one, attempts) for one in tasks),
-        measured=measure(reads, row, tasks, tried),
-        evidence=_evidence(reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))),
-        events=tuple(e for e in runs.events(reads, run, kinds=NOTED) if not _is_reporters(e)),
-        artifacts={
-            one.id: one
-            for one in map(_artifact, reads.find(Label.ARTIFACT, {"runId": run, "kind": "answer"}))
-        },
+        tasks=tuple(replace(one, attempts=tuple(attempts.pop(one.id, ()))) for one in tasks),
+        measured=measuring.done(reads, row),
+        evidence=_evidence(reads, [*tried, f"{run}/gate"]),
+        events=events,
+        spent=spent,
+        artifacts={one.id: one for one in _artifacts(reads, tried)},
     )
 
 
-def _task(row: Row, attempts: Mapping[str, Iterable[AttemptData]]) -> TaskData:
-    id = fields.text(row, "taskId")
+def _task(row: Row) -> TaskData:
     return TaskData(
-        id=id,
+        id=fields.text(row, "taskId"),
         node=fields.text(row, "id"),
         title=fields.text(row, "title"),
         status=Status(fields.text(row, "status")),
@@ -109,7 +124,6 @@ def _task(row: Row, attempts: Mapping[str, Iterable[AttemptData]]) -> TaskData:
         files_changed=tuple(fields.texts(row, "filesChanged")),
         commit=fields.text(row, "integratedCommit"),
         taken_from=fields.text(row, "takenFrom"),
-        attempts=tuple(attempts.get(id, ())),
     )
 
 
@@ -131,10 +145,23 @@ def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
         judgement=judgement,
         trip=_read(TRIP, row, "tripJson"),
         receipts=tuple(
-            Receipt.from_json(values)
+            _receipt(Receipt.from_json(values))
             for name in ("receiptJson", "qcReceiptJson")
             if (values := fields.mapping(row, name))
         ),
+    )
+
+
+def _receipt(receipt: Receipt) -> ReceiptLine:
+    """Add up a receipt."""
+    withheld: dict[str, int] = {}
+    for piece in receipt.withheld:
+        withheld[piece.why] = withheld.get(piece.why, 0) + piece.tokens
+    return ReceiptLine(
+        role=receipt.role,
+        given=receipt.given_tokens,
+        available=receipt.available_tokens,
+        withheld=dict(sorted(withheld.items())),
     )
 
 
@@ -180,11 +207,38 @@ def _texts(row: Row, name: str) -> list[str]:
     return [str(item) for item in cast("list[object]", unpack(text))] if text else []
 
 
-def _evidence(rows: Iterable[Row]) -> Mapping[str, tuple[Record, ...]]:
-    chains: dict[str, list[Record]] = {}
-    for row in rows:
-        chains.setdefault(fields.text(row, "chain"), []).append(record_of(row))
-    return {chain: tuple(records) for chain, records in chains.items()}
+def _told(events: Iterable[Event]) -> tuple[tuple[Event, ...], Spent]:
+    """Return the events that a report tells of one by one, and the sum of the calls of models: most events are those."""
+    kept: list[Event] = []
+    calls = tokens = priced = 0
+    cost, last = Decimal(0), ""
+    for event in events:
+        if event.data.get("role") in REPORTERS:
+            continue
+        if event.kind is not EventKind.MODEL_CALLED:
+            kept.append(event)
+            continue
+        calls, last = calls + 1, event.at
+        charged = event.data.get("tokens")
+        tokens += charged if isinstance(charged, int) else 0
+        if "cost" in event.data:
+            priced, cost = priced + 1, cost + Decimal(str(event.data["cost"]))
+    return tuple(kept), Spent(calls=calls, tokens=tokens, cost=cost, priced=priced, last=last)
+
+
+def _evidence(reads: Reads, chains: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:
+    found: dict[str, list[Record]] = {}
+    for batch in runs.in_batches(chains):
+        where: Where = {"chain": ("in", batch)}
+        for row in reads.find(Label.EVIDENCE, where, order=("chain", "seq")):
+            found.setdefault(fields.text(row, "chain"), []).append(record_of(row))
+    return {chain: tuple(found[chain]) for chain in sorted(found)}
+
+
+def _artifacts(reads: Reads, attempts: Iterable[str]) -> Iterator[ArtifactData]:
+    """Yield the answers of attempts."""
+    for batch in runs.in_batches(f"{attempt}/answer" for attempt in attempts):
+        yield from map(_artifact, reads.find(Label.ARTIFACT, {"id": ("in", batch)}))
 
 
 def _artifact(row: Row) -> ArtifactData:
@@ -194,7 +248,3 @@ def _artifact(row: Row) -> ArtifactData:
         sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         length=len(text),
     )
-
-
-def _is_reporters(event: Event) -> bool:
-    return event.data.get("role") in REPORTERS

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from mimir.agents.breaker import Trip
-from mimir.agents.receipt import Receipt
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckOutcome, Record
@@ -33,6 +33,17 @@ class WorkData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptLine:
+    """What one agent was given and what was withheld from it, in tokens by the engine's estimate."""
+
+    role: str
+    given: int
+    available: int
+    withheld: Mapping[str, int]
+    """Reason (`role`, `budget`, `duplicate`, `similar`) → tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptData:
     """One attempt."""
 
@@ -52,7 +63,7 @@ class AttemptData:
     outcomes: tuple[CheckOutcome, ...] = ()
     judgement: Judgement | None = None
     trip: Trip | None = None
-    receipts: tuple[Receipt, ...] = ()
+    receipts: tuple[ReceiptLine, ...] = ()
     """The worker's, then QC's."""
 
 
@@ -98,6 +109,24 @@ class ArtifactData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What the calls of models came to; those of the reporters are left out."""
+
+    calls: int = 0
+    tokens: int = 0
+    """As charged."""
+    cost: Decimal = Decimal(0)
+    """Of the calls that have one."""
+    priced: int = 0
+    """Calls that have a cost."""
+    last: str = ""
+    """When the last of them was told of; empty: there was none."""
+
+
+NOTHING_SPENT = Spent()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """One run."""
 
@@ -128,7 +157,8 @@ class RunData:
     )
     """Chain → its records in order; the gate's chain among them."""
     events: tuple[Event, ...] = ()
-    """Those that a report tells of; none that is written with or after the report."""
+    """Those that a report tells of, but for calls of models; none that is written with or after the report."""
+    spent: Spent = NOTHING_SPENT
     artifacts: Mapping[str, ArtifactData] = field(default_factory=dict[str, ArtifactData])
     """By id."""
     measured: Measured = NOTHING

@@ -1,7 +1,9 @@
 """Counts in the store what the metrics of a run are made from. `docs/metrics.md` says the same as queries, one for each metric."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
@@ -24,49 +26,89 @@ UNCLEAR = (Cause.CRITERIA_IMPOSSIBLE.value, Cause.UNVERIFIABLE.value)
 ENDS = tuple(sorted(status.value for status in TERMINAL))
 
 
-def measure(reads: Reads, run: Row, tasks: Sequence[Row], attempts: Sequence[Row]) -> Measured:
-    """Count what a run's metrics are made from.
+class Measuring:
+    """Counts what a run's metrics are made from, a row at a time: no row is kept.
 
-    Args:
-        reads: One view of the store.
-        run: Its row.
-        tasks: Its tasks.
-        attempts: Their attempts; what was taken over from another run is left out, it was measured there.
+    What was taken over from another run is left out, it was measured there.
     """
-    id = str(run["id"])
-    own = [row for row in attempts if not row.get("takenFrom")]
-    begun = sorted(at for row in own if (at := fields.text(row, "workerStartTime")))
-    granted = reads.counts(Label.EVENT, "kind", {"runId": id})
-    new = [row for row in tasks if not row.get("takenFrom")]
-    planner = _planner(reads, run)
-    retrieved, used = _retrieved(reads, [id, fields.text(run, "planRun")])
-    return Measured(
-        pieces=[piece for row in own for piece in _pieces(row)],
-        given_tokens=sum(
-            fields.whole(row, n) for row in own for n in ("contextTokens", "qcContextTokens")
-        ),
-        available_tokens=sum(
-            fields.whole(row, n)
-            for row in own
-            for n in ("contextTokensAvailable", "qcContextTokensAvailable")
-        ),
-        worker_seconds=[seconds for row in own if (seconds := _lifetime(row)) is not None],
-        pm_seconds=_span(planner),
-        claims_granted=granted.get(EventKind.ATTEMPT_STARTED.value, 0)
-        + granted.get(EventKind.LEASE_TAKEN.value, 0),
-        claims_empty=fields.whole(run, "claimsEmpty"),
-        attempts=len(own),
-        rejected=sum(fields.flag(row, "judged") for row in own),
-        red_tasks=_red_tasks(reads, id),
-        retrieved=retrieved,
-        used=used,
-        tasks=len(new),
-        unclear=sum(fields.text(row, "cause") in UNCLEAR for row in new),
-        pm_tokens_first=_tokens_at(planner, begun[0]) if begun else None,
-        pm_tokens_last=_tokens_at(planner, begun[-1]) if begun else None,
-        held_seconds=sum(fields.number(row, "heldSeconds") for row in new),
-        served_seconds=_served(workers.present(reads, id), _end(reads, id)),
-    )
+
+    def __init__(self) -> None:
+        self._sums: Counter[str] = Counter()
+        self._longest: dict[str, int] = {}
+        """Hash of a piece → its tokens."""
+        self._seconds: list[float] = []
+        self._held = 0.0
+        self._first = self._last = ""
+        """When a worker began."""
+
+    def task(self, row: Row) -> None:
+        """Take in a task."""
+        if row.get("takenFrom"):
+            return
+        self._sums["tasks"] += 1
+        self._sums["unclear"] += fields.text(row, "cause") in UNCLEAR
+        self._held += fields.number(row, "heldSeconds")
+
+    def attempt(self, row: Row) -> None:
+        """Take in an attempt."""
+        if row.get("takenFrom"):
+            return
+        self._sums["attempts"] += 1
+        self._sums["rejected"] += fields.flag(row, "judged")
+        for name in ("contextTokens", "qcContextTokens"):
+            self._sums["given"] += fields.whole(row, name)
+            self._sums["available"] += fields.whole(row, f"{name}Available")
+        for hash, tokens in _pieces(row):
+            self._sums["pieces"] += tokens
+            self._longest[hash] = max(tokens, self._longest.get(hash, 0))
+        seconds = _lifetime(row)
+        if seconds is not None:
+            self._seconds.append(seconds)
+        began = fields.text(row, "workerStartTime")
+        if began:
+            self._first = min(began, self._first or began)
+            self._last = max(began, self._last)
+
+    def done(self, reads: Reads, run: Row) -> Measured:
+        """Count the rest in the store.
+
+        Args:
+            reads: The view that the rows came from.
+            run: The run's own row.
+        """
+        id = str(run["id"])
+        granted = reads.counts(Label.EVENT, "kind", {"runId": id})
+        planner = _planner(reads, run)
+        retrieved, used = _retrieved(reads, [id, fields.text(run, "planRun")])
+        return replace(
+            self.counted(),
+            pm_seconds=_span(planner),
+            claims_granted=granted.get(EventKind.ATTEMPT_STARTED.value, 0)
+            + granted.get(EventKind.LEASE_TAKEN.value, 0),
+            claims_empty=fields.whole(run, "claimsEmpty"),
+            red_tasks=_red_tasks(reads, id),
+            retrieved=retrieved,
+            used=used,
+            pm_tokens_first=_tokens_at(planner, self._first) if self._first else None,
+            pm_tokens_last=_tokens_at(planner, self._last) if self._last else None,
+            served_seconds=_served(workers.present(reads, id), _end(reads, id)),
+        )
+
+    def counted(self) -> Measured:
+        """Return what follows from the rows alone."""
+        sums = self._sums
+        return Measured(
+            piece_tokens=sums["pieces"],
+            unique_tokens=sum(self._longest.values()),
+            given_tokens=sums["given"],
+            available_tokens=sums["available"],
+            worker_seconds=self._seconds,
+            attempts=sums["attempts"],
+            rejected=sums["rejected"],
+            tasks=sums["tasks"],
+            unclear=sums["unclear"],
+            held_seconds=self._held,
+        )
 
 
 def _pieces(row: Row) -> list[tuple[str, int]]:

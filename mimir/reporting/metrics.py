@@ -19,8 +19,10 @@ PM_SECONDS = 3600
 class Measured:
     """What was counted in a run."""
 
-    pieces: Sequence[tuple[str, int]] = ()
-    """(hash, tokens) of each piece that was given to an agent, or withheld from one as a duplicate."""
+    piece_tokens: int = 0
+    """Of each piece that was given to an agent, or withheld from one as a duplicate."""
+    unique_tokens: int = 0
+    """Of each different one of these pieces once, at its longest."""
     given_tokens: int = 0
     available_tokens: int = 0
     worker_seconds: Sequence[float] = ()
@@ -142,10 +144,7 @@ def context_use(measured: Measured) -> ContextUse:
 
 
 def _deduplication(m: Measured) -> Metric:
-    largest: dict[str, int] = {}
-    for hash, tokens in m.pieces:
-        largest[hash] = max(tokens, largest.get(hash, 0))
-    unique, total = sum(largest.values()), sum(tokens for _, tokens in m.pieces)
+    unique, total = m.unique_tokens, m.piece_tokens
     return _Share(
         id="context_deduplication_rate",
         name="Context deduplication rate",

@@ -7,12 +7,10 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from mimir.domain import ids, money
 from mimir.domain.attempt import RUN_ENDED, Cause, RunStatus, Status
 from mimir.domain.clock import moment
-from mimir.domain.event import EventKind
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.qc.diagnose import failure_report, failure_summary
@@ -111,7 +109,7 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
     totals = _totals(data, told)
     reports = {t.id: _failure(t) for t in data.tasks if t.status is Status.FAILED}
     statuses = {task.id: task.status for task in data.tasks}
-    ended = max((event.at for event in data.events), default=data.created_at)
+    ended = max(data.spent.last, *(event.at for event in data.events), "") or data.created_at
     return Summary(
         run=data.id,
         kind=data.kind,
@@ -147,17 +145,15 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
 
 def _totals(data: RunData, told: tuple[TaskLine, ...]) -> Totals:
     by_status = Counter(task.status for task in told)
-    asked = [e.data for e in data.events if e.kind is EventKind.MODEL_CALLED]
-    calls = [data.get("tokens") for data in asked]
-    costs = [Decimal(str(data["cost"])) for data in asked if "cost" in data]
+    spent = data.spent
     return Totals(
         tasks=len(told),
         by_status={s.value: by_status[s.value] for s in Status if by_status[s.value]},
         attempts=sum(task.attempts for task in told),
-        model_calls=len(calls),
-        tokens=sum(tokens for tokens in calls if isinstance(tokens, int)),
-        cost=money.shown(money.units(sum(costs, Decimal(0)))) if costs else None,
-        unpriced_calls=len(asked) - len(costs) if costs else 0,
+        model_calls=spent.calls,
+        tokens=spent.tokens,
+        cost=money.shown(money.units(spent.cost)) if spent.priced else None,
+        unpriced_calls=spent.calls - spent.priced if spent.priced else 0,
         criteria=sum((task.counts for task in told), NO_CRITERIA),
     )
 

@@ -17,11 +17,13 @@ from mimir.qc.checks import Checks
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import Merge, Passage, pass_through
-from mimir.scheduling.rows import accepted, tried
+from mimir.scheduling.rows import accepted
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import Label, pack
 from mimir.workspace.git import History
+
+_ASKED = ("taskId", "status", "criteriaOpen", "integratedTree", "attemptNumber")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +52,10 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     """
     run = crew.facts.id
     SPEAKER.set(Speaker(run=run))
-    row = await crew.store.read(partial(runs.get, run=run))
-    tasks = await crew.store.read(partial(runs.tasks, run=run))
+    row = await crew.store.read(partial(runs.node, run=run))
+    tasks = await crew.store.read(partial(_tasks, run=run))
     sealed = await crew.store.read(partial(proof.records, chain=gate_chain(run)))
-    chains = await crew.store.read(partial(_chains, run=run))
+    chains = await crew.store.read(partial(_chains, run=run, tasks=tasks))
     order = await crew.store.read(partial(_merge_order, run=run))
     tree = fields.text(row, "headTree")
     passage = await _gate(crew, checks, tasks, order, tree)
@@ -90,7 +92,7 @@ async def _gate(
 
     trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}
     merges = [Merge(task=task, tree=trees[task]) for task in order if trees.get(task)]
-    done = await crew.store.read(partial(accepted, plan=crew.facts.plan, tasks=tasks))
+    done = await crew.store.read(partial(accepted, plan=crew.facts.plan, run=crew.facts.id))
     return await pass_through(done, merges, tree, run_check)
 
 
@@ -116,11 +118,19 @@ async def _seal_gate(
     return records
 
 
-def _chains(reads: Reads, run: str) -> list[tuple[str, int, str]]:
+def _tasks(reads: Reads, run: str) -> list[Row]:
+    """Return of each task what is asked for here: whole rows of thousands would be most of the memory of a run."""
+    return [
+        {name: row[name] for name in _ASKED if name in row} for row in runs.each_task(reads, run)
+    ]
+
+
+def _chains(reads: Reads, run: str, tasks: Sequence[Row]) -> list[tuple[str, int, str]]:
     """Return (task, attempt, last hash) of every attempt that sealed something."""
+    made = ((fields.text(row, "taskId"), fields.whole(row, "attemptNumber")) for row in tasks)
     return [
         (fields.text(row, "taskId"), fields.whole(row, "seq"), fields.text(row, "chainHash"))
-        for row in tried(reads, run)
+        for row in runs.attempts_of(reads, run, made)
         if row.get("chainHash")
     ]
 

@@ -22,6 +22,7 @@ class Accepted:
     task: Task
     attempt: int
     answer: str
+    """For its checks; empty: it has none."""
     passed: frozenset[str]
     """Ids of its checks that were counted as passed."""
     changed: frozenset[str] = frozenset()

@@ -31,7 +31,7 @@ def take(
         UsageError: It has ended.
     """
     must_be_open(ops, run)
-    row = runs.get(ops, run)
+    row = runs.node(ops, run)
     if not leases.take(ops, run, COORDINATOR, owner, seconds=seconds, dead=dead):
         raise BusyError(
             f"Run {run} is running in another process ({fields.text(row, COORDINATOR)}).",
@@ -47,7 +47,7 @@ def take(
             expect=(RunStatus.PAUSED, RunStatus.RUNNING),
             props={"pauseReason": None, "pauseMessage": None},
         )
-    return runs.get(ops, run)
+    return runs.node(ops, run)
 
 
 def begin(ops: Ops, run: str, tasks: int) -> bool:
@@ -82,7 +82,7 @@ def must_be_open(reads: Reads, run: str) -> None:
     Raises:
         UsageError: It has ended, or there is none of this name.
     """
-    status = RunStatus(fields.text(runs.get(reads, run), "status"))
+    status = RunStatus(fields.text(runs.node(reads, run), "status"))
     if status in RUN_ENDED:
         raise UsageError(
             f"Run {run} has ended: {status.value}.", next_step=f"Look at it: mimir report {run}"
@@ -106,7 +106,7 @@ def set_limits(ops: Ops, run: str, limits: Limits) -> None:
 
 def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> None:
     """Pause a run: phases stay, this process's leases are given back, the time used is added up."""
-    row = runs.get(ops, run)
+    row = runs.node(ops, run)
     leave(ops, run, owner)
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     moved = runs.set_status(

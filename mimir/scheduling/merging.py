@@ -82,7 +82,7 @@ class Merging:
         run = self._crew.facts.id
 
         def look(reads: Reads) -> Line:
-            row = runs.get(reads, run)
+            row = runs.node(reads, run)
             return Line(
                 head=fields.text(row, "head"),
                 tree=fields.text(row, "headTree"),

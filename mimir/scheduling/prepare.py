@@ -226,7 +226,7 @@ def _whole(reads: Reads, run: str, start: Start) -> Start:
 def _look(reads: Reads, facts: RunFacts, task: Task) -> _Known:
     rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
     return _Known(
-        run=runs.get(reads, facts.id),
+        run=runs.node(reads, facts.id),
         dependencies=tuple(_dependency(facts, row) for row in rows if row),
         attempts=tuple(tried(reads, facts.id, task.id)),
     )

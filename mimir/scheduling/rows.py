@@ -1,7 +1,5 @@
 """Rows that scheduling looks up in more than one place."""
 
-from collections.abc import Collection
-
 from mimir.attempts.record import OUTPUT_ON_TASK
 from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
@@ -33,13 +31,13 @@ def whole_answer(reads: Reads, task: Row) -> str:
     return proof.artifact(reads, f"{name}/answer") or kept
 
 
-def accepted(reads: Reads, plan: Plan, tasks: Collection[Row]) -> tuple[Accepted, ...]:
+def accepted(reads: Reads, plan: Plan, run: str) -> tuple[Accepted, ...]:
     """Return the completed tasks of a run with what their accepted verdicts counted, in the plan's order."""
-    rows = {fields.text(row, "taskId"): row for row in tasks}
+    known = {task.id: task for task in plan.tasks}
     return tuple(
-        _accepted(reads, task, rows[task.id])
-        for task in plan.tasks
-        if fields.text(rows[task.id], "status") == Status.COMPLETED.value
+        _accepted(reads, known[fields.text(row, "taskId")], row)
+        for row in runs.each_task(reads, run)
+        if row.get("status") == Status.COMPLETED.value
     )
 
 
@@ -67,7 +65,7 @@ def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:
     return Accepted(
         task=task,
         attempt=fields.whole(row, "acceptedAttempt"),
-        answer=whole_answer(reads, row),
+        answer=whole_answer(reads, row) if task.checks else "",
         passed=frozenset(fields.texts(row, "passedChecks")),
         changed=frozenset(fields.texts(row, "filesChanged")),
     )

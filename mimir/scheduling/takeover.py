@@ -119,7 +119,7 @@ class _Taking:
     async def take(self, task: Task, source: Source) -> bool:
         """Take it over; False: it has to be done again."""
         run, work = self._crew.facts.id, source.work
-        row = await self._crew.store.read(partial(runs.get, run=run))
+        row = await self._crew.store.read(partial(runs.node, run=run))
         head, tree = fields.text(row, "head"), fields.text(row, "headTree")
         commit, merged_tree = "", tree
         if work.commit:

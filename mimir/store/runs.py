@@ -1,8 +1,9 @@
 """Runs, their tasks and their events: made in one transaction, changed together with the event that says so."""
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, cast
 
 from mimir.domain import ids
@@ -16,6 +17,9 @@ from mimir.store.protocol import Ops, Reads, Row, Value, Where
 from mimir.store.schema import Edge, Label, pack, unpack
 
 RunKind = Literal["plan", "execute", "agent"]
+
+_AT_ONCE = 100
+"""Rows of a run that are read in one batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +136,21 @@ def events(
     return [_event(row) for row in reads.find(Label.EVENT, where, order=("seq",), limit=limit)]
 
 
+def each_event(reads: Reads, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
+    """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
+    after = 0
+    while found := events(reads, run, after=after, kinds=kinds, limit=_AT_ONCE):
+        yield from found
+        after = found[-1].seq
+
+
 def last_seq(reads: Reads, run: str) -> int:
     """Return the number of the run's last event."""
     return fields.whole(_known(reads, run), "eventSeq")
 
 
-def get(reads: Reads, run: str) -> Row:
-    """Return the run's row, with its pinned plan in `planJson` (absent: it has none).
-
-    Who needs no plan reads the node `Run` itself: a plan may be megabytes.
+def node(reads: Reads, run: str) -> Row:
+    """Return the run's row without its plan.
 
     Raises:
         UsageError: There is no such run; the nearest ids are named.
@@ -148,6 +158,18 @@ def get(reads: Reads, run: str) -> Row:
     row = reads.get(Label.RUN, run)
     if row is None:
         raise _no_such_run(reads, run)
+    return row
+
+
+def get(reads: Reads, run: str) -> Row:
+    """Return the run's row, with its pinned plan in `planJson` (absent: it has none).
+
+    Who needs no plan asks for the `node`: a plan may be megabytes.
+
+    Raises:
+        UsageError: There is no such run; the nearest ids are named.
+    """
+    row = node(reads, run)
     plan = reads.get(Label.ARTIFACT, _plan_id(run))
     return row if plan is None else {**row, "planJson": fields.text(plan, "text")}
 
@@ -167,6 +189,42 @@ def plan_of(row: Row) -> Plan:
 def tasks(reads: Reads, run: str) -> list[Row]:
     """Return the run's tasks in the plan's order."""
     return reads.find(Label.TASK, {"runId": run}, order=("seq",))
+
+
+def each_task(reads: Reads, run: str) -> Iterator[Row]:
+    """Yield the run's tasks in the plan's order, a batch of them in memory at a time."""
+    place = -1
+    while True:
+        where: Where = {"runId": run, "seq": (">", place)}
+        found = reads.find(Label.TASK, where, order=("seq",), limit=_AT_ONCE)
+        yield from found
+        if len(found) < _AT_ONCE:
+            return
+        place = fields.whole(found[-1], "seq")
+
+
+def attempts_of(reads: Reads, run: str, tried: Iterable[tuple[str, int]]) -> Iterator[Row]:
+    """Yield attempts, a batch of them in memory at a time: what they hold is by far the largest part of a run.
+
+    Args:
+        reads: One view of the store.
+        run: Id.
+        tried: (task, attempts made so far).
+
+    Yields:
+        By task as they are given, each by its number.
+    """
+    wanted = (ids.attempt_id(run, task, n) for task, made in tried for n in range(1, made + 1))
+    for batch in in_batches(wanted):
+        known = {str(row["id"]): row for row in reads.find(Label.ATTEMPT, {"id": ("in", batch)})}
+        yield from (known.pop(id) for id in batch if id in known)
+
+
+def in_batches(names: Iterable[str]) -> Iterator[list[str]]:
+    """Part names into as many as are looked up at once."""
+    left = iter(names)
+    while batch := list(islice(left, _AT_ONCE)):
+        yield batch
 
 
 def latest(

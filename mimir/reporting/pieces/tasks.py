@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mimir.agents.breaker import Breaker
-from mimir.agents.receipt import Receipt
 from mimir.domain.attempt import TERMINAL, Status
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.material import ArtifactData, AttemptData, RunData, TaskData
+from mimir.reporting.material import ArtifactData, AttemptData, ReceiptLine, RunData, TaskData
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 
 
@@ -31,17 +30,6 @@ class CriterionLine:
     source: str
     reason: str
     """Why it is not passed; empty when passed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptLine:
-    """What one agent was given and what was withheld from it, in tokens by the engine's estimate."""
-
-    role: str
-    given: int
-    available: int
-    withheld: Mapping[str, int]
-    """Reason (`role`, `budget`, `duplicate`, `similar`) → tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,19 +184,7 @@ def _attempt(attempt: AttemptData) -> AttemptLine:
         tool_calls=attempt.tool_calls,
         tripped=tripped(attempt),
         commit=attempt.work.commit if attempt.work else "",
-        receipts=tuple(map(_receipt, attempt.receipts)),
-    )
-
-
-def _receipt(receipt: Receipt) -> ReceiptLine:
-    withheld: dict[str, int] = {}
-    for piece in receipt.withheld:
-        withheld[piece.why] = withheld.get(piece.why, 0) + piece.tokens
-    return ReceiptLine(
-        role=receipt.role,
-        given=receipt.given_tokens,
-        available=receipt.available_tokens,
-        withheld=dict(sorted(withheld.items())),
+        receipts=attempt.receipts,
     )
 
 

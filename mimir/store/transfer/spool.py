@@ -34,7 +34,7 @@ def of_run(reads: Reads, run: str) -> Iterator[Node | Link]:
     Raises:
         UsageError: There is no such run.
     """
-    runs.get(reads, run)  # names the nearest
+    runs.node(reads, run)  # names the nearest
     row = reads.get(Label.RUN, run) or {}
     ids: list[str] = []
     for label, found in _rows_of(reads, run, row):

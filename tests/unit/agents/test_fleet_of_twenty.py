@@ -6,7 +6,8 @@ from pathlib import Path
 from mimir.agents.context import Background
 from mimir.agents.receipt import Receipt, deduplication, fingerprints, flat, reduction
 from mimir.domain.plan import Plan
-from mimir.reporting.metrics import Measured, context_use, metrics
+from mimir.reporting.measuring import Measuring
+from mimir.reporting.metrics import context_use, metrics
 from tests.support import fleet_of_twenty as fixture
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
@@ -34,16 +35,10 @@ def test_documented_figures_are_what_is_measured():
 def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
     rows = [flat(one) for one in receipts]
-    pieces = [
-        (hash, int(tokens))
-        for row in rows
-        for hash, _, tokens in (text.partition(" ") for text in row["contextPieces"])
-    ]
-    measured = Measured(
-        pieces=pieces,
-        given_tokens=sum(row["contextTokens"] for row in rows),
-        available_tokens=sum(row["contextTokensAvailable"] for row in rows),
-    )
+    measuring = Measuring()
+    for row in rows:
+        measuring.attempt(row)
+    measured = measuring.counted()
     assert metrics(measured)[0].value == round(deduplication(receipts), 6)
     assert context_use(measured).reduction == round(reduction(receipts), 6)
     assert {name for row in map(flat, receipts, ["qc"] * 46) for name in row} >= {

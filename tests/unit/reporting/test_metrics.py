@@ -7,7 +7,8 @@ import pytest
 from mimir.reporting.metrics import NOTHING, Measured, Metric, context_use, metrics
 
 FULL = Measured(
-    pieces=(("a", 60), ("a", 40), ("b", 20)),
+    piece_tokens=120,
+    unique_tokens=80,
     given_tokens=100,
     available_tokens=400,
     worker_seconds=(10.0, 20.0, 60.0),
@@ -65,7 +66,7 @@ def test_nothing_measured_gives_no_number_but_says_why():
 @pytest.mark.parametrize(
     ("id", "changed"),
     [
-        ("context_deduplication_rate", {"pieces": (("a", 60),) * 6}),
+        ("context_deduplication_rate", {"piece_tokens": 360, "unique_tokens": 60}),
         ("task_allocation_efficiency", {"claims_empty": 0}),
         ("cross_agent_error_propagation", {"red_tasks": 0}),
         ("subgraph_retrieval_precision", {"used": 4}),
