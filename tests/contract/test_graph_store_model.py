@@ -21,62 +21,20 @@ from mimir.errors import StoreError
 from tests.support.clock import FrozenClock
 from tests.support.environment import MODEL_BOUNDS
 from tests.support.graph_model import GraphModel
+from tests.support.graph_steps import (
+    IDS,
+    QUESTIONS,
+    STEPS,
+    TYPES,
+    UPSERTS,
+    UndoneError,
+    on_model,
+    on_store,
+)  # fmt: skip
 from tests.support.stores import EACH_KIND, KINDS
 
 NO_SHRINKING = (Phase.explicit, Phase.generate)
 """It takes minutes over a real store."""
-IDS = st.sampled_from(["a", "b", "c", "e's 🧊"])
-LABELS = st.sampled_from(["Task", "Memory"])
-TYPES = st.sampled_from(["DEPENDS_ON", "HAS_TASK"])
-TEXTS = st.one_of(
-    st.sampled_from(["", "a", "b", "1", '["a"]', "a\0b"]),
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=8),
-    st.sampled_from(["l", "l\0"]).map(lambda text: text * 1000),
-)
-NUMBERS = st.one_of(st.integers(-1, 2), st.sampled_from([0.5, 1.0, 2**63 - 1]))
-VALUES = st.one_of(TEXTS, NUMBERS, st.booleans(), st.lists(TEXTS, max_size=2))
-PROPS = st.fixed_dictionaries(
-    {},
-    optional={
-        "a": st.none() | VALUES,
-        "b": st.none() | VALUES,
-        "text": st.none() | TEXTS,
-        "status": st.none() | TEXTS,
-        "runId": st.none() | TEXTS,
-        "seq": st.none() | NUMBERS,
-    },
-)
-NAMES = st.sampled_from(["a", "b", "text", "status", "seq", "id"])
-CONDITIONS = st.dictionaries(
-    NAMES,
-    st.one_of(
-        st.none() | VALUES,
-        st.tuples(st.just("in"), st.lists(st.none() | VALUES, max_size=3)),
-        st.tuples(st.just("!="), st.none() | VALUES),
-        st.tuples(st.sampled_from(["<", "<=", ">", ">="]), TEXTS | NUMBERS),
-    ),
-    max_size=2,
-)
-ORDERS = st.lists(st.sampled_from(["text", "-text", "status", "-status", "id", "-id"]), max_size=2)
-UPSERTS = st.tuples(st.just("upsert"), LABELS, IDS, PROPS)
-STEPS = st.lists(
-    st.one_of(
-        UPSERTS,
-        st.tuples(st.just("patch"), LABELS, IDS, PROPS),
-        st.tuples(st.just("patch_if"), LABELS, IDS, CONDITIONS, PROPS),
-        st.tuples(st.just("link"), TYPES, IDS, IDS),
-        st.tuples(st.just("delete"), LABELS, st.lists(IDS, max_size=1)),
-    ),
-    min_size=1,
-    max_size=6,
-)
-QUESTIONS = st.lists(
-    st.tuples(LABELS, CONDITIONS, ORDERS, st.none() | st.integers(0, 3)), min_size=3, max_size=8
-)
-
-
-class UndoneError(Exception):
-    """Ends a transaction that must leave nothing."""
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -104,12 +62,12 @@ class StoreMachine(RuleBasedStateMachine):
         """A transaction of several verbs, as far as the store may not refuse one."""
         good, answers = [], []
         for step in steps:
-            answer = _on_model(self.model, step)
+            answer = on_model(self.model, step)
             if answer is not StoreError:
                 good.append(step)
                 answers.append(answer)
         assert (
-            self.runner.run(self.store.write(lambda ops: [_on_store(ops, s) for s in good]))
+            self.runner.run(self.store.write(lambda ops: [on_store(ops, s) for s in good]))
             == answers
         )
 
@@ -118,15 +76,15 @@ class StoreMachine(RuleBasedStateMachine):
         """A transaction with one verb that the store must refuse leaves nothing."""
         copy = GraphModel()
         copy.nodes, copy.edges = dict(self.model.nodes), set(self.model.edges)
-        if any(_on_model(copy, step) is StoreError for step in steps):
+        if any(on_model(copy, step) is StoreError for step in steps):
             with pytest.raises(StoreError):
-                self.runner.run(self.store.write(lambda ops: [_on_store(ops, s) for s in steps]))
+                self.runner.run(self.store.write(lambda ops: [on_store(ops, s) for s in steps]))
 
     @rule(steps=STEPS)
     def rolls_back(self, steps):
         def work(ops):
             for step in steps:
-                _on_store(ops, step)
+                on_store(ops, step)
             raise UndoneError
 
         with pytest.raises((UndoneError, StoreError)):
@@ -172,36 +130,6 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
 
-def _on_store(ops, step):
-    match step:
-        case ("upsert", label, id, props):
-            ops.upsert(label, [{"id": id, **props}])
-            return True
-        case ("patch", label, id, props):
-            return ops.patch(label, id, props)
-        case ("patch_if", label, id, expect, props):
-            return ops.patch_if(label, id, expect, props)
-        case ("delete", label, ids):
-            return ops.delete(label, ids)
-        case ("link", type, source, target):
-            ops.link(type, [(source, target)])
-            return True
-
-
-def _on_model(model, step):
-    match step:
-        case ("upsert", label, id, props):
-            return model.upsert(label, {"id": id, **props}) or StoreError
-        case ("patch", label, id, props):
-            return model.patch(label, id, props)
-        case ("patch_if", label, id, expect, props):
-            return model.patch_if(label, id, expect, props)
-        case ("delete", label, ids):
-            return model.delete(label, ids)
-        case ("link", type, source, target):
-            return model.link(type, source, target) or StoreError
-
-
 def bounds(kind: str) -> tuple[int, int]:
     """Return (histories, steps): a few in each `make test`, as many as are asked for in a campaign."""
     asked = os.environ.get(MODEL_BOUNDS)
@@ -234,13 +162,13 @@ def test_any_question_is_answered_as_by_the_simplest_graph(kind, tmp_path):
         @given(st.lists(UPSERTS, min_size=3, max_size=8), QUESTIONS)
         def answers(steps, questions):
             model = GraphModel()
-            good = [step for step in steps if _on_model(model, step) is not StoreError]
+            good = [step for step in steps if on_model(model, step) is not StoreError]
 
             def work(ops):
                 for label in ("Task", "Memory"):
                     ops.delete(label, [row["id"] for row in ops.find(label, {})])
                 for step in good:
-                    _on_store(ops, step)
+                    on_store(ops, step)
                 return [ops.find(q[0], q[1], order=q[2], limit=q[3]) for q in questions]
 
             assert runner.run(store.write(work)) == [model.find(*q) for q in questions]

@@ -14,6 +14,7 @@ from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.embedded.kept import Kept
 from mimir.store.embedded.node import (
+    NOTHING,
     SELECT,
     Node,
     altered,
@@ -22,7 +23,8 @@ from mimir.store.embedded.node import (
     packed,
     parted,
     there,
-)  # fmt: skip
+    touched,
+)
 from mimir.store.embedded.rows import SqliteReads, listed
 from mimir.store.embedded.where import conditions, held_by
 from mimir.store.protocol import Row, Value, Where
@@ -38,8 +40,6 @@ _LINK = (
 )
 _ONLY_ADDED = frozenset((Label.EVENT, Label.EVIDENCE, Label.VERDICT, Label.ARTIFACT))
 """Labels whose nodes are hardly ever changed: a new one is not kept in hand."""
-
-_NONE: frozenset[str] = frozenset()
 
 
 class SqliteOps(SqliteReads):
@@ -108,13 +108,16 @@ class SqliteOps(SqliteReads):
 
     def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
         """Compare and set; the new row, or None."""
-        new = schema.accept(props, partly=True)
+        new = schema.accept(props, partly=True) if props else {}
         node = self._node(label, id)
         if not self._meets(node, expect) or node is None:
             return None
-        version = node.small.get("version")
-        new["version"] = (version if isinstance(version, int) else 0) + 1
-        return self._set(node, new).row()
+        if new or "version" in node.texts:
+            new["version"] = node.next_version()
+            return self._set(node, new).row()
+        after = touched(node)
+        self._kept.put(after)
+        return after.row()
 
     def delete(self, label: str, ids: Sequence[str], /) -> int:
         """Delete nodes with their edges."""
@@ -221,7 +224,7 @@ def write_out(connection: sqlite3.Connection, kept: Kept, label: str | None = No
 
 def _update(node: Node) -> tuple[str, Sequence[str]]:
     """Return the statement that makes a node's line what it is, and what is bound in it."""
-    sql, names = _setting(node.unwritten or _NONE)
+    sql, names = _setting(node.unwritten or NOTHING)
     values = map(node.columns.get, names)
     bound = (len(node.texts), packed(node.small), *values, node.key)
     return sql, cast("Sequence[str]", bound)

@@ -28,13 +28,14 @@ class Kept:
 
     def put(self, node: Node) -> None:
         """Take a node in hand, in the place of what was known of it."""
-        id = node.id
+        id, held = node.id, self._nodes.get(node.id)
         self._nodes[id] = node
         if node.unwritten is None:
             self._unwritten.pop(id, None)
         else:
             self._unwritten[id] = None
-        if node.texts and sum(map(len, node.texts.values())) >= _HEAVY:
+        is_new = held is None or held.texts is not node.texts
+        if is_new and node.texts and sum(map(len, node.texts.values())) >= _HEAVY:
             self._heavy.add(id)
 
     def drop(self, id: str) -> None:

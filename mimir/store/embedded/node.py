@@ -15,6 +15,7 @@ COLUMNS = frozenset(PROMOTED)
 _COLUMNS_TEXT = ", ".join(f'n."{name}"' for name in PROMOTED)
 SELECT = f"SELECT n.key, n.label, n.id, n.texts, n.props, {_COLUMNS_TEXT} FROM nodes n WHERE "
 _FIRST_COLUMN = 5
+NOTHING: frozenset[str] = frozenset()
 
 
 class Node(NamedTuple):
@@ -28,16 +29,24 @@ class Node(NamedTuple):
     small: Mapping[str, Value]
     texts: Mapping[str, str]
     """Those kept apart."""
+    lists: frozenset[str]
+    """Small properties that may be lists."""
     unwritten: frozenset[str] | None = None
     """Columns that differ from what its line in the table holds, small properties beside; None: nothing differs."""
 
     def row(self) -> Row:
         """Return it as the protocol gives it; its lists are the caller's own."""
         made: dict[str, Value] = {"id": self.id, **self.columns, **self.small, **self.texts}
-        for name, held in self.small.items():
+        for name in self.lists:
+            held = made.get(name)
             if type(held) is list:
                 made[name] = held[:]
         return made
+
+    def next_version(self) -> int:
+        """Return the number that its next compare-and-set gives it."""
+        version = self.small.get("version")
+        return (version if isinstance(version, int) else 0) + 1
 
 
 def node_of(found: Found, texts: Mapping[str, str]) -> Node:
@@ -47,7 +56,8 @@ def node_of(found: Found, texts: Mapping[str, str]) -> Node:
         DamagedNode: Its small properties cannot be read.
     """
     key, label, id = cast("tuple[int, str, str]", found[:3])
-    return Node(key, label, id, _columns(found), _small(found), texts)
+    small = _small(found)
+    return Node(key, label, id, _columns(found), small, texts, _lists(small))
 
 
 def row_of(found: Found) -> dict[str, Value]:
@@ -77,26 +87,31 @@ def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]
 def made(key: int, label: str, id: str, new: Mapping[str, Value]) -> Node:
     """Return the node that was just made of these properties."""
     columns, small, apart = parted(new)
-    return Node(key, label, id, there(columns), there(small), apart)
+    return Node(key, label, id, there(columns), there(small), apart, _lists(small))
+
+
+def touched(node: Node) -> Node:
+    """Return the node with its next version, which is no text apart, and nothing else changed."""
+    key, label, id, columns, small, texts, lists, unwritten = node
+    small = {**small, "version": node.next_version()}
+    return Node(key, label, id, columns, small, texts, lists, unwritten or NOTHING)
 
 
 def altered(node: Node, new: Mapping[str, Value]) -> Node:
     """Return the node with properties set; None removes."""
-    columns, small, apart = parted(new)
-    mixed = {**node.small, **small}
-    for name in apart:
-        mixed.pop(name, None)
-    texts = node.texts
-    if texts or apart:
-        texts = {name: text for name, text in texts.items() if name in COLUMNS or name not in new}
-        texts |= apart
-    return Node(
-        node.key, node.label, node.id,
-        there({**node.columns, **columns}) if columns else node.columns,
-        there(mixed) if None in small.values() else mixed,
-        texts,
-        (node.unwritten or frozenset()).union(columns),
-    )  # fmt: skip
+    key, label, id, columns, before, texts, lists, unwritten = node
+    moved, small, apart = parted(new)
+    if moved:
+        columns = there({**columns, **moved})
+        unwritten = (unwritten or NOTHING).union(moved)
+    mixed = {**before, **small}
+    if apart or not texts.keys().isdisjoint(small):
+        for name in apart:
+            mixed.pop(name, None)
+        texts = {name: text for name, text in texts.items() if name not in small} | apart
+    if None in small.values():
+        mixed = there(mixed)
+    return Node(key, label, id, columns, mixed, texts, lists | _lists(small), unwritten or NOTHING)
 
 
 def there(values: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -112,6 +127,10 @@ def packed(small: Mapping[str, Value]) -> str:
 def _columns(found: Sequence[object]) -> dict[str, Value]:
     columns = zip(PROMOTED, cast("Sequence[Value]", found[_FIRST_COLUMN:]), strict=True)
     return {name: value for name, value in columns if value is not None}
+
+
+def _lists(small: Mapping[str, Value]) -> frozenset[str]:
+    return frozenset([name for name, value in small.items() if type(value) is list])
 
 
 def _small(found: Found) -> dict[str, Value]:

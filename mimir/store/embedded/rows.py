@@ -139,8 +139,9 @@ class SqliteReads:
             )
 
     def _run(self, sql: str, bound: Sequence[object] = ()) -> sqlite3.Cursor:
-        self._check()
-        return self._connection.execute(sql, cast("Sequence[str]", bound))
+        if self._over:
+            self._check()
+        return self._connection.execute(sql, bound)
 
     def _all(self, sql: str, bound: Sequence[object] = ()) -> list[Found]:
         """Read lines whole. A damaged byte must reach the seals' check as text, not end the query: it is then read again."""
