@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from mimir.cli.live.view import View
 from mimir.domain.event import Event
 from mimir.domain.run import Ending
-from mimir.errors import StoreError
+from mimir.errors import MimirError
 
 POLL_SECONDS = 0.1
 
@@ -63,8 +63,8 @@ class _Looking:
     async def look(self) -> None:
         try:
             fresh = await self._events(self._after)
-        except StoreError:
-            return  # the work, which needs the store too, says what is wrong with it
+        except MimirError:
+            return  # the work, which needs the store too, says what is wrong with it, also when it is lost for good
         if fresh:
             self._after = fresh[-1].seq
             self._view.show(fresh)

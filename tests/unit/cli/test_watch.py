@@ -6,7 +6,7 @@ import pytest
 from mimir.cli.live.watch import watch
 from mimir.domain.event import Event, EventKind
 from mimir.domain.run import Ending
-from mimir.errors import BusyError, StoreError
+from mimir.errors import BusyError, Paused, StoreError
 from tests.support.fake_app import CREATED, DONE, RUN, FakeMimir, event
 
 
@@ -87,14 +87,15 @@ async def test_what_the_work_raises_comes_out():
         await watched(mimir, Seen())
 
 
-async def test_a_look_that_fails_does_not_stop_the_work():
+@pytest.mark.parametrize("error", [StoreError("busy"), Paused("lost", reason="store")])
+async def test_a_look_that_fails_does_not_stop_the_work(error):
     looks: list[int] = []
     looked_twice = asyncio.Event()
 
     async def events(seq: int) -> Sequence[Event]:
         looks.append(seq)
         if len(looks) == 1:
-            raise StoreError("busy")
+            raise error
         looked_twice.set()
         return [CREATED][seq:]
 
