@@ -1,7 +1,7 @@
 """Prose of the reporters: words for people beside the numbers. Whatever goes wrong, there is none, and nothing else changes."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -10,6 +10,7 @@ from mimir.agents.roles import templates
 from mimir.agents.views import fence
 from mimir.attempts.desk import RoleChoice
 from mimir.domain.agent import ROLES
+from mimir.domain.attempt import Status
 from mimir.domain.message import Message, ModelRequest
 from mimir.domain.usage import estimate
 from mimir.errors import MimirError
@@ -29,6 +30,8 @@ _TEMPLATES: Mapping[Role, templates.Name] = {
 }
 MOST_REPORTS = 20
 """Failed tasks that get prose, in the plan's order; the computed report has them all."""
+MOST_TASKS = 100
+"""Tasks that the PM reporter is told of one by one."""
 MOST_INPUT_TOKENS = 12_000
 """Of the facts that a reporter is given."""
 MOST_CHARS = 12_000
@@ -158,13 +161,25 @@ def _of_run(summary: Summary) -> str:
             f"Request: {one_line(summary.request, 2000)}",
             f"Tasks: {totals.tasks}; criteria passed by execution {criteria.executed}, by judgement {criteria.judged}, "
             f"unverified {criteria.unverified}, failed {criteria.failed}.",
-            *map(_task, summary.tasks),
+            *_tasks(summary.tasks),
             sections.failures(summary),
             *(sections.failure(report) for report in summary.failures),
             *(f"{d.task}, attempt {d.attempt}: {d.text}" for d in decided),
             *(f"Warning: {one_line(text)}" for text in summary.warnings),
         ]
     )
+
+
+def _tasks(tasks: Sequence[TaskLine]) -> Iterator[str]:
+    """Yield a line a task; of more than there is room for, those that are completed give way to the others."""
+    left_out: set[str] = set()
+    if len(tasks) > MOST_TASKS:
+        done = Status.COMPLETED.value
+        last = sorted(tasks, key=lambda task: task.status == done)[MOST_TASKS:]  # stable
+        left_out = {task.id for task in last}
+    yield from (_task(task) for task in tasks if task.id not in left_out)
+    if left_out:
+        yield f"- and {len(left_out)} more tasks"
 
 
 def _task(task: TaskLine) -> str:

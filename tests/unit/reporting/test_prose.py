@@ -10,7 +10,13 @@ from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import estimate
 from mimir.errors import AnswerError, ModelError, Paused, PlanError, StoreError
 from mimir.reporting.gather import gather
-from mimir.reporting.prose import MOST_INPUT_TOKENS, NO_PROSE, Prose, write_prose
+from mimir.reporting.prose import (
+    MOST_INPUT_TOKENS,
+    MOST_TASKS,
+    NO_PROSE,
+    Prose,
+    write_prose,
+)
 from mimir.reporting.summary import Summary, summarise
 from tests.support.play_lane import caller
 from tests.support.small_run import RUN
@@ -138,11 +144,24 @@ async def test_words_are_bounded_and_without_control_characters(told):
 
 async def test_input_is_bounded_however_large_the_run_is(told):
     many = tuple(replace(told.tasks[2], id=f"task-{n}", feedback="x" * 5000) for n in range(3000))
+    said = tuple(f"Warning {n}: {'x' * 200}" for n in range(3000))
     reporters = Reporters()
-    await write_prose(replace(told, tasks=many), reporters, None)
+    await write_prose(replace(told, tasks=many, warnings=said), reporters, None)
     text = reporters.asked[-1].messages[1].text
     assert estimate(text) < MOST_INPUT_TOKENS + 200
     assert "further parts are left out here" in text
+
+
+async def test_of_a_large_run_the_tasks_that_are_not_completed_are_told_of_first(told):
+    done = replace(told.tasks[0], status="completed")
+    many = [replace(done, id=f"task-{n}") for n in range(3000)]
+    many[2500] = replace(done, id="task-2500", status="blocked")
+    reporters = Reporters()
+    await write_prose(replace(told, tasks=tuple(many)), reporters, None)
+    text = reporters.asked[-1].messages[1].text
+    told_of = [row.split()[1] for row in text.splitlines() if ", criteria {" in row]
+    assert told_of == [*(f"task-{n}" for n in range(MOST_TASKS - 1)), "task-2500"]
+    assert "- and 2900 more tasks" in text
 
 
 async def test_settings_of_a_role_are_used(told):
