@@ -140,7 +140,7 @@ def _tokens(row: Row, run: str, more: int) -> int:
     most = fields.maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
         what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
-        raise _used_up(run, what, f"--max-tokens {max(1, most * 2)}")
+        raise _used_up(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
     return reserved
 
 
@@ -151,8 +151,14 @@ def _money(row: Row, run: str, more: int) -> int:
     if more > 0 and most is not None and used + reserved > most:
         spent, held, wanted = map(money.shown, (used, reserved - more, more))
         what = f"a cost of {money.shown(most)} ({spent} used, {held} reserved, {wanted} wanted)"
-        raise _used_up(run, what, f"--max-cost {money.shown(most * 2)}")
+        raise _used_up(run, what, f"--max-cost {money.shown(_enough(most, used + reserved))}")
     return reserved
+
+
+def _enough(most: int, wanted: int) -> int:
+    """Return a limit of money to go on with: twice as much, and enough for the call that was refused; as may be written."""
+    micro = money.UNITS // 10**6
+    return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
 
 
 def _unpriced(row: Row, model: str) -> Row:

@@ -209,7 +209,7 @@ async def test_money_is_reserved_for_prompt_and_answer_each_at_its_price(
         with pytest.raises(Paused) as caught:
             await ask(lane, 1, reserve=30, of_answer=of_answer, model=DEAR)
         assert (caught.value.reason, caught.value.exit_code) == ("budget", 75)
-        assert "--max-cost 0.0000000036" in caught.value.next_step
+        assert "--max-cost 0.000001`" in caught.value.next_step
 
     assert await money_book(store) == ((630, 0) if made else (600, 0))
 
