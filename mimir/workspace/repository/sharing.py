@@ -58,7 +58,8 @@ async def branch(hidden: Hidden, name: str, id: str) -> str:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
     lifted = await lift(hidden, person, id)
-    await send(hidden, person, lifted)
+    if lifted != id:  # which has just been sent
+        await send(hidden, person, lifted)
     if await _is_checked_out(person, f"refs/heads/{short}", lifted):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
@@ -147,6 +148,8 @@ async def send(hidden: Hidden, person: Repository, id: str) -> None:
     known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
     head = await person.head()
     not_again = {*known.word.split(), *([head] if head else [])}
+    if id in not_again:
+        return
     wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(not_again))])
     await hidden.git.pipe(
         ("pack-objects", "--revs", "--stdout", "-q", "--missing=allow-any"),
