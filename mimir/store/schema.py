@@ -13,8 +13,11 @@ from typing import cast
 from mimir.errors import StoreError
 from mimir.store.protocol import Row, Value
 
-SCHEMA_VERSION = 1
-"""Grows with every change that an older mimir could not read."""
+SCHEMA_VERSION = 2
+"""Grows with every change that an older mimir could not read; a store of an earlier one is read as it is, and marked when it is opened.
+
+2: texts that many calls of a run repeat are kept once, and named (`texts`).
+"""
 
 LONG_TEXT = 1000
 """Characters from which an adapter may keep a text apart, so that a small change does not rewrite it."""

@@ -90,7 +90,7 @@ def _read(written):
 async def test_lines_hold_what_the_store_holds(source, tmp_path):
     head, *lines = await told(source, "jsonl", tmp_path)
 
-    assert head == '{"mimir": "export", "schema": 1, "run": null}'
+    assert head == '{"mimir": "export", "schema": 2, "run": null}'
     assert all(line.isascii() for line in lines)
     assert sorted(lines) == await source.read(lambda r: sorted(map(spool.line, r.dump())))
 

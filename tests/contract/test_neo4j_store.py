@@ -121,6 +121,18 @@ async def test_what_is_not_of_the_store_is_neither_seen_nor_touched(store, ask):
     ]
 
 
+async def test_store_of_an_earlier_schema_is_marked_when_it_is_opened(
+    store, ask, tmp_path, frozen_clock
+):
+    ask("MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = $v", v=SCHEMA_VERSION - 1)
+
+    again = store_over(tmp_path, frozen_clock)
+    await again.init()
+    await again.close()
+
+    assert ask("MATCH (s:MimirStore {_store: $store}) RETURN s.schemaVersion") == [[SCHEMA_VERSION]]
+
+
 async def test_newer_schema_is_refused_by_name_and_left_untouched(
     store, ask, tmp_path, frozen_clock
 ):

@@ -28,7 +28,7 @@ MATCH (s:MimirStore) RETURN s._store AS store, s.schemaVersion AS schema
 // begin: Make the store's node; always a write, so that a database that may only be read is found at once.
 MERGE (s:MimirStore {_store: $store})
 ON CREATE SET s.name = 'mimir', s.schemaVersion = $schema, s.turn = 0, s.createdAt = datetime.realtime()
-SET s.openedAt = datetime.realtime()
+SET s.openedAt = datetime.realtime(), s.schemaVersion = CASE WHEN s.schemaVersion < $schema THEN $schema ELSE s.schemaVersion END
 WITH s MATCH (d:MimirDoor {_store: $store}) WHERE d.at < toString(datetime.realtime() - duration('P30D')) DELETE d
 
 

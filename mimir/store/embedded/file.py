@@ -87,7 +87,8 @@ def prepare(path: Path) -> None:
         with _only_one(path.parent):
             if not path.exists() or (path.is_file() and path.stat().st_size == 0):
                 _make(path)
-            _check(path)
+            if _check(path) < SCHEMA_VERSION:
+                _mark(path)
     except (sqlite3.Error, OSError) as error:
         raise problem(error, path) from error
 
@@ -176,8 +177,14 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _check(path: Path) -> None:
-    """Look at the header's bytes first: SQLite itself may write beside a file that it opens."""
+def _mark(path: Path) -> None:
+    """Note that rows of this schema may follow: an older mimir must refuse the file from now on."""
+    with contextlib.closing(connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _check(path: Path) -> int:
+    """Return the schema's version. The header's bytes first: SQLite itself may write beside a file that it opens."""
     if not path.is_file():
         raise _foreign(path)
     with path.open("rb") as file:
@@ -186,10 +193,10 @@ def _check(path: Path) -> None:
     if len(header) < 100 or not header.startswith(_MAGIC) or not ours:
         raise _foreign(path)
     _check_version(path, int.from_bytes(header[60:64], "big"))
-    _check_tables(path)
+    return _check_tables(path)
 
 
-def _check_tables(path: Path) -> None:
+def _check_tables(path: Path) -> int:
     """Read the schema without writing: as an immutable file, unless a log stands beside it that belongs to it."""
     log = path.with_name(path.name + "-wal")
     live = log.exists() and log.stat().st_size > 0
@@ -202,6 +209,7 @@ def _check_tables(path: Path) -> None:
     _check_version(path, version)
     if missing := sorted(set(_TABLES) - tables):
         raise StoreError(f"The store {path} is damaged: table {missing[0]!r} is not there.")
+    return version
 
 
 def _contents(path: Path, mode: str) -> tuple[int, set[str]]:

@@ -78,6 +78,17 @@ async def test_store_of_a_newer_schema_is_refused_by_name_and_untouched(tmp_path
     assert str(path) in said
 
 
+async def test_store_of_an_earlier_schema_is_marked_when_it_is_opened(tmp_path):
+    path = tmp_path / "mimir.db"
+    await fill(path)
+    sql(path, f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+
+    async with opened(store_at(path)):
+        pass
+
+    assert int.from_bytes(path.read_bytes()[60:64], "big") == SCHEMA_VERSION
+
+
 async def test_newer_schema_that_stands_in_the_log_alone_is_refused(tmp_path):
     path = tmp_path / "mimir.db"
     await fill(path)
