@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mimir.store import fields
-from mimir.store.protocol import Reads, Row, Where
+from mimir.store.protocol import Compare, Reads, Row, Where
 from mimir.store.schema import Label
 
 FREE, HELD = "free", "held"
@@ -12,6 +12,8 @@ MOST_DEATHS = 3
 _MORE = 8
 """How many more are looked at, at least, where some were kept back."""
 _ORDER = ("-priority", "id")
+_ANY_PRIORITY: Compare = (">=", -1e300)
+"""Each task has one; where it is asked for, an index that holds it is enough, and no task is read but those that are taken."""
 
 
 def candidates(
@@ -37,7 +39,7 @@ def candidates(
 
 def is_any(reads: Reads, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
     """Tell whether there would be a candidate; the arguments are those of `candidates`."""
-    free: Where = {"runId": run, "claimState": FREE}
+    free: Where = {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY}
     first = reads.find(Label.TASK, free, order=_ORDER, limit=1)
     if _one_suspect(first, is_held=has_suspect):
         return True  # most often so, and one question is enough
@@ -46,9 +48,9 @@ def is_any(reads: Reads, run: str, dead: frozenset[str], *, has_suspect: bool = 
 
 def _first(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
     """Read the first tasks that nobody works on, suspects among them."""
-    held: Where = {"runId": run, "claimState": HELD}
+    held: Where = {"runId": run, "claimState": HELD, "priority": _ANY_PRIORITY}
     kinds: list[Where] = [
-        {"runId": run, "claimState": FREE},
+        {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY},
         {**held, "expiresAt": ("<=", reads.now())},
     ]
     if dead:

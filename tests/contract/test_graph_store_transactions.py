@@ -66,6 +66,81 @@ async def test_work_sees_what_it_wrote(store):
     )
 
 
+async def test_every_question_is_answered_with_what_was_written_before_it(store):
+    await put(store, "Task", {"id": "old", "runId": "r", "status": "new", "at": "5"})
+
+    def work(ops):
+        before = ops.get("Task", "old"), ops.get("Task", "made")
+        ops.patch("Task", "old", {"status": "done", "at": None})
+        ops.upsert("Task", [{"id": "made", "runId": "r", "status": "done"}])
+        ops.link("DEPENDS_ON", [("old", "made")])
+        ops.upsert("Memory", [{"id": "m", "text": "wombat"}])
+        told = [
+            ops.get("Task", "old"), ops.counts("Task", "status", {"runId": "r"}), ops.labels_of(["m"]),
+            ops.reach("old", [], "out", None), ops.edges_among(["old", "made"]), [id for id, _ in ops.search("Memory", "wombat", 5)],
+        ]  # fmt: skip
+        ops.upsert("Memory", [{"id": "m", "text": "koala"}])
+        return before, told, [entry[1] for entry in ops.dump() if entry[0] == "Memory"]
+
+    assert await store.write(work) == (
+        ({"id": "old", "runId": "r", "status": "new", "at": "5"}, None),
+        [
+            {"id": "old", "runId": "r", "status": "done"}, {"done": 2}, {"m": "Memory"},
+            ["made"], [("old", "DEPENDS_ON", "made")], ["m"],
+        ],
+        [{"id": "m", "text": "koala"}],
+    )  # fmt: skip
+    assert await ids(store, "Task", {"status": "done"}) == ["made", "old"]
+
+
+async def test_what_is_compared_is_what_was_written_before_it(store):
+    await put(store, "Task", {"id": "a", "n": 1, "at": "2026"})
+
+    def work(ops):
+        return [
+            ops.patch_if("Task", "a", {"n": 1, "at": ("<", "2027")}, {"n": 2, "tags": ["x"]}),
+            ops.patch_if("Task", "a", {"n": 1}, {"n": 9}),
+            ops.patch_if("Task", "a", {"n": True}, {"n": 9}),
+            ops.patch_if("Task", "a", {"n": ("in", [2, None]), "tags": ["x"], "gone": None}, {"at": None}),
+            ops.patch_if("Task", "a", {"at": ("!=", "x"), "n": (">=", 2.0)}, {}),
+            ops.patch_if("Task", "b", {}, {"n": 9}),
+        ]  # fmt: skip
+
+    first, second, last = {"n": 2, "tags": ["x"], "at": "2026"}, {"n": 2, "tags": ["x"]}, {"n": 2, "tags": ["x"]}  # fmt: skip
+    assert await store.write(work) == [
+        {"id": "a", "version": 1, **first}, None, None, {"id": "a", "version": 2, **second}, {"id": "a", "version": 3, **last}, None,
+    ]  # fmt: skip
+    assert await store.read(lambda r: r.get("Task", "a")) == {"id": "a", "version": 3, **last}
+
+
+async def test_node_that_was_deleted_is_gone_at_once_and_may_be_made_anew(store):
+    await put(store, "Task", {"id": "a", "n": 1, "old": "x"})
+
+    def work(ops):
+        ops.get("Task", "a")
+        gone = ops.delete("Task", ["a"])
+        told = ops.get("Task", "a"), ops.patch("Task", "a", {"n": 2}), ops.patch_if("Task", "a", {}, {"n": 2})  # fmt: skip
+        ops.upsert("Task", [{"id": "a", "n": 3}])
+        return gone, told, ops.get("Task", "a")
+
+    assert await store.write(work) == (1, (None, False, None), {"id": "a", "n": 3})
+    assert await store.read(lambda r: r.get("Task", "a")) == {"id": "a", "n": 3}
+
+
+async def test_edge_needs_its_nodes_when_it_is_made(store):
+    await put(store, "Task", {"id": "a"})
+
+    def work(ops):
+        ops.upsert("Task", [{"id": "c"}])
+        ops.link("DEPENDS_ON", [("a", "c"), ("a", "b")])
+        ops.upsert("Task", [{"id": "b"}])
+
+    with pytest.raises(StoreError, match="'b'"):
+        await store.write(work)
+
+    assert await ids(store, "Task", {}) == ["a"]
+
+
 async def test_write_returns_what_the_work_returned(store):
     assert await store.write(lambda ops: 42) == 42
     assert await store.read(lambda reads: "view") == "view"

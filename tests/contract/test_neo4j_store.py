@@ -8,8 +8,12 @@ from neo4j import GraphDatabase
 from mimir.domain.attempt import RunStatus, Status
 from mimir.errors import StoreError
 from mimir.store.cypher.library import STATUS_LABELS
+from mimir.store.cypher.rows import Neo4jReads
 from mimir.store.schema import SCHEMA_VERSION, Label
+from tests.support.claiming import claim
 from tests.support.neo4j_servers import address_of, store_over
+from tests.support.running import start
+from tests.support.small_run import task
 from tests.support.stores import ids, opened, put
 
 pytestmark = pytest.mark.neo4j
@@ -96,7 +100,7 @@ async def test_schema_has_its_constraints_and_indexes(store, ask):
     assert {(label.value, "_store", "id") for label in Label} <= unique
     assert {
         ("Task", "runId", "claimState"), ("Task", "runId", "status"), ("Event", "runId", "seq"), ("Call", "lane"),
-        ("Evidence", "chain"), ("Memory", "text"),
+        ("Task", "_store", "runId", "claimState", "priority", "id"), ("Evidence", "chain"), ("Memory", "text"),
     } <= indexed  # fmt: skip
 
 
@@ -171,6 +175,20 @@ async def test_closed_store_leaves_no_door_behind(tmp_path, frozen_clock, ask):
         assert len(ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
 
     assert ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
+
+
+async def test_claim_asks_four_times_however_much_it_takes(store, monkeypatch):
+    """The run, what is free, what is held; and all that is written goes out at once."""
+    await start(store, *(task(id) for id in "abcde"))
+    asked = []
+    run = Neo4jReads._run
+    monkeypatch.setattr(Neo4jReads, "_run", lambda *a, **b: (asked.append(a[1]), run(*a, **b))[1])
+
+    one = await claim(store, limit=1)
+    assert (len(one), len(asked)) == (1, 4)
+    asked.clear()
+    more = await claim(store, limit=4)
+    assert (len(more), len(asked)) == (4, 4)
 
 
 async def test_password_is_in_nothing_that_is_shown(store, tmp_path):

@@ -257,6 +257,7 @@ def _schema() -> Iterator[Cypher]:
         else:
             first, second = properties
             yield query("two-index", label=label, property=first, second=second)
+    yield query("claim-index")
     searched = joined([query("promoted", property=name) for name in dict.fromkeys(schema.SEARCHED.values())], ", ")  # fmt: skip
     yield query("text-index", labels=names(schema.SEARCHED), properties=searched)
 
