@@ -4,11 +4,12 @@ One node a role holds its newest tasks, so that asking costs the same after ten 
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
 from mimir.domain.attempt import Status
 from mimir.domain.estimates import Learned, Sample, medians, role_key
-from mimir.store import fields
+from mimir.store import fields, runs
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import Label
 
@@ -25,13 +26,16 @@ Samples = Mapping[str, list[Sample]]
 
 def of_run(reads: Reads, run: str) -> Samples:
     """Return what a run's completed tasks took; those that were taken over from another run were not worked on."""
-    done = {"runId": run, "status": Status.COMPLETED.value}
-    found: dict[str, list[Sample]] = {}
-    for row in reads.find(Label.TASK, done, order=("-seq",), limit=_MOST_TASKS):
-        role, seconds = role_key(fields.text(row, "workerRole")), fields.number(row, "heldSeconds")
-        if role and seconds > 0 and not row.get("takenFrom"):
-            calls = fields.whole(row, "workerToolCalls")
+    last: deque[tuple[str, Sample]] = deque(maxlen=_MOST_TASKS)
+    for row in runs.each_task(reads, run):
+        if row.get("status") == Status.COMPLETED.value:
+            calls, seconds = fields.whole(row, "workerToolCalls"), fields.number(row, "heldSeconds")
             one = Sample(source=str(row["id"]), seconds=seconds, tool_calls=calls)
+            is_taken = bool(row.get("takenFrom"))
+            last.appendleft(("" if is_taken else role_key(fields.text(row, "workerRole")), one))
+    found: dict[str, list[Sample]] = {}
+    for role, one in last:
+        if role and one.seconds > 0:
             found.setdefault(role, []).append(one)
     return found
 
