@@ -37,10 +37,11 @@ class _Still(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on such a clock. What goes on beside it must be known to it: executors and programs are, a store by `known`."""
+    """An event loop on such a clock. What goes on beside it must be known to it: executors, pipes and programs are, a store by `known`."""
 
     def __init__(self) -> None:
         self._still = _Still()
+        self._watched: set[int] = set()
         super().__init__(self._still)
 
     def time(self) -> float:
@@ -54,6 +55,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def end(self) -> None:
         """Take note that it has come back."""
         self._still.under_way -= 1
+
+    def add_reader(  # type: ignore[override]
+        self, fd: int, callback: Callable[..., object], *args: object
+    ) -> None:
+        """Watch a pipe; the clock stands still as long as anybody waits for what it says."""
+        if fd not in self._watched:
+            self._watched.add(fd)
+            self.begin()
+        super().add_reader(fd, callback, *args)
+
+    def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
+        """Watch it no longer."""
+        if fd in self._watched:
+            self._watched.remove(fd)
+            self.end()
+        return super().remove_reader(fd)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: object
@@ -70,24 +87,35 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: object,
         **given: object,
     ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
-        """Run a program; the clock stands still until it has ended."""
+        """Run a program; the clock stands still until it has ended and all that it said is here."""
+        self.begin()
+        state = {"over": False, "exited": False}
+
+        def end() -> None:
+            if not state["over"]:
+                state["over"] = True
+                self.end()
 
         def made() -> asyncio.SubprocessProtocol:
             protocol = protocol_factory()
-            ended = protocol.process_exited
+            exited, lost = protocol.process_exited, protocol.connection_lost
 
-            def exited() -> None:
-                self.end()
-                ended()
+            def has_exited() -> None:
+                state["exited"] = True
+                exited()
 
-            protocol.process_exited = exited
+            def has_lost(exc: Exception | None) -> None:
+                if state["exited"]:  # asyncio calls it for a closed input too
+                    end()
+                lost(exc)
+
+            protocol.process_exited, protocol.connection_lost = has_exited, has_lost
             return protocol
 
-        self.begin()
         try:
             return await super().subprocess_exec(made, *args, **given)  # pyright: ignore[reportArgumentType, reportUnknownVariableType, reportCallIssue]
         except BaseException:
-            self.end()
+            end()
             raise
 
 

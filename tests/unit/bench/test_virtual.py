@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 import time
 
@@ -60,3 +61,39 @@ def test_timeouts_strike_in_their_order():
         return -1
 
     assert virtual.run(limited) == 30
+
+
+def test_the_clock_stands_still_until_a_program_that_was_told_something_has_answered():
+    async def told(loop: VirtualLoop) -> float:
+        timer = asyncio.ensure_future(asyncio.sleep(3600))
+        words = "import sys, time; sys.stdin.read(); sys.stdin.close(); time.sleep(0.05); print('heard')"
+        pipe = asyncio.subprocess.PIPE
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-S", "-c", words, stdin=pipe, stdout=pipe
+        )
+        took = await passed(program.communicate(b"hear this"))
+        timer.cancel()
+        return took
+
+    assert virtual.run(told) == 0
+
+
+def test_the_clock_stands_still_while_somebody_watches_a_pipe():
+    async def watching(loop: VirtualLoop) -> float:
+        timer = asyncio.ensure_future(asyncio.sleep(3600))
+        there, here = os.pipe()
+        heard = loop.create_future()
+        loop.add_reader(there, lambda: heard.done() or heard.set_result(None))
+        words = f"import os, time; time.sleep(0.05); os.write({here}, b'x')"
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-S", "-c", words, pass_fds=(here,)
+        )
+        took = await passed(heard)
+        loop.remove_reader(there)
+        took += await passed(program.wait())
+        timer.cancel()
+        os.close(there)
+        os.close(here)
+        return took
+
+    assert virtual.run(watching) == 0
