@@ -1,6 +1,6 @@
 """The frame of every oracle: a program that looks at a final tree with nothing but Python, in a year that no worker thought of.
 
-It runs as `python3 -I`: nothing in the tree can stand in a library's place. Right is what says so by its own last line: a deliverable
+It runs as `python3 -I -S`: nothing in the tree can stand in a library's place. Right is what says so by its own last line: a deliverable
 that ends the process early is wrong, whatever the exit code.
 """
 
@@ -12,7 +12,7 @@ from mimir.bench.faults.case import Files
 RIGHT = "every hidden test holds"
 PLACE = ".hidden_tests.py"
 """Where the program lies in the tree that it looks at."""
-COMMAND = ("python3", "-I", PLACE)
+COMMAND = ("python3", "-I", "-S", PLACE)
 
 
 def program(*, kept: Files, delivered: Sequence[str], body: str) -> str:

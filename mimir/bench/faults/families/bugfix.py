@@ -183,14 +183,14 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="reported",
                 criteria=("c1",),
-                run="python3 -m unittest -q tests.test_reported",
+                run="python3 -S -m unittest -q tests.test_reported",
                 kind="flip",
                 protect=(NEW_TESTS,) if draw.chance(67) else (),
             ),
             Check(
                 id="old",
                 criteria=("c2",),
-                run="python3 -m unittest -q tests.test_slots",
+                run="python3 -S -m unittest -q tests.test_slots",
                 kind=draw.one_of(("hold", None)),
             ),
         ),

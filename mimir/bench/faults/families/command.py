@@ -91,18 +91,18 @@ _CHECK = """
     import sys
 
     ran = subprocess.run(
-        [sys.executable, "tool/logstat.py", "samples/access.log"], capture_output=True, text=True
+        [sys.executable, "-S", "tool/logstat.py", "samples/access.log"], capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     with open("samples/expected.txt") as file:
         assert ran.stdout == file.read(), ran.stdout
     slow = subprocess.run(
-        [sys.executable, "tool/logstat.py", "samples/access.log", "--slow", "@LESS@"],
+        [sys.executable, "-S", "tool/logstat.py", "samples/access.log", "--slow", "@LESS@"],
         capture_output=True,
         text=True,
     )
     assert slow.stdout.splitlines() == @SLOW@, slow.stdout
-    none = subprocess.run([sys.executable, "tool/logstat.py", "nowhere"], capture_output=True)
+    none = subprocess.run([sys.executable, "-S", "tool/logstat.py", "nowhere"], capture_output=True)
     assert none.returncode == 2
     print("acceptance: all checks passed")
 """
@@ -217,7 +217,7 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="acceptance",
                 criteria=("c1",),
-                run=("python3", CHECK),
+                run=("python3", "-S", CHECK),
                 kind="flip",
                 tests=(CHECK, WANTED),
                 protect=protect,
@@ -225,7 +225,7 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="own",
                 criteria=("c2",),
-                run=("python3", "-m", "unittest", "-q", "tests.test_logstat"),
+                run=("python3", "-S", "-m", "unittest", "-q", "tests.test_logstat"),
                 kind="flip",
                 tests=(OWN,),
             ),

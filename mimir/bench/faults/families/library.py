@@ -198,7 +198,7 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="price",
                 criteria=("c1",),
-                run=("python3", "-m", "unittest", "-q", "tests.test_price"),
+                run=("python3", "-S", "-m", "unittest", "-q", "tests.test_price"),
                 kind="flip",
                 tests=(TESTS,),
                 protect=protect,
@@ -206,7 +206,7 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="money",
                 criteria=("c2",),
-                run=("python3", "-m", "unittest", "-q", "tests.test_money"),
+                run=("python3", "-S", "-m", "unittest", "-q", "tests.test_money"),
                 kind="hold",
             ),
         ),

@@ -169,7 +169,7 @@ def _task(draw: Draw) -> Task:
             Check(
                 id="settings",
                 criteria=("c1", "c2"),
-                run=("python3", CHECK),
+                run=("python3", "-S", CHECK),
                 kind="flip",
                 protect=protect,
             ),

@@ -224,7 +224,7 @@ def _tasks(draw: Draw) -> tuple[Task, ...]:
         worker_role="Python engineer",
         qc_role="Reviewer of Python",
         criteria=(Criterion(id="c1", text="Good lines are there, broken ones are not"),),
-        checks=(Check(id="clean", criteria=("c1",), run=("python3", CHECK_CLEAN), kind="flip"),),
+        checks=(Check(id="clean", criteria=("c1",), run=("python3", "-S", CHECK_CLEAN), kind="flip"),),
         files=("clean.py", CLEANED),
         estimated_tool_calls=6,
         max_retries=0,
@@ -240,7 +240,7 @@ def _tasks(draw: Draw) -> tuple[Task, ...]:
             Criterion(id="c2", text="It is made of the cleaned lines"),
         ),
         checks=(
-            Check(id="report", criteria=("c1", "c2"), run=f"python3 {CHECK}", protect=protect),
+            Check(id="report", criteria=("c1", "c2"), run=f"python3 -S {CHECK}", protect=protect),
         ),
         dependencies=("clean",),
         files=draw.one_of(((PATH, OUT), ())),
