@@ -39,7 +39,9 @@ def writes(files: Files) -> list[Turn]:
 
 def pours(files: Files) -> list[Turn]:
     """Return a turn a file that writes it by a command, past the rights of the file tools."""
-    return [call("run", argv=["python3", "-S", "-c", _POUR, path, text]) for path, text in files.items()]
+    return [
+        call("run", argv=["python3", "-S", "-c", _POUR, path, text]) for path, text in files.items()
+    ]
 
 
 def runs(argv: Sequence[str]) -> Turn:

@@ -224,7 +224,9 @@ def _tasks(draw: Draw) -> tuple[Task, ...]:
         worker_role="Python engineer",
         qc_role="Reviewer of Python",
         criteria=(Criterion(id="c1", text="Good lines are there, broken ones are not"),),
-        checks=(Check(id="clean", criteria=("c1",), run=("python3", "-S", CHECK_CLEAN), kind="flip"),),
+        checks=(
+            Check(id="clean", criteria=("c1",), run=("python3", "-S", CHECK_CLEAN), kind="flip"),
+        ),
         files=("clean.py", CLEANED),
         estimated_tool_calls=6,
         max_retries=0,
