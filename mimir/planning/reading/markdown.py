@@ -68,7 +68,7 @@ class _MarkdownReader:
         kept: list[Draft] = []
         for draft in drafts:
             only_title = all(one.key == "title" for one in draft.fields)
-            if only_title and any(name in names for name in self._names(draft)):
+            if names and only_title and any(name in names for name in self._names(draft)):
                 self._forget(draft)
             else:
                 kept.append(draft)
@@ -311,11 +311,10 @@ class _MarkdownReader:
 
     def _find_hidden_tasks(self, drafts: Sequence[Draft]) -> None:
         """Name fences outside prompts in which a task begins that is not in the plan."""
-        known = {name for draft in drafts for name in self._names(draft)}
-        for n in self.document.notes:
-            block = self.source.blocks.get(n)
-            if block is None or block.kind != "fence":
-                continue
+        blocks = [b for n in self.document.notes if (b := self.source.blocks.get(n)) is not None]
+        fences = [block for block in blocks if block.kind == "fence"]
+        known = {name for draft in drafts if fences for name in self._names(draft)}
+        for block in fences:
             for inner in range(block.start + 1, block.end - 1):
                 line = self.source.lines[inner]
                 heading = marks.heading_of(line)
