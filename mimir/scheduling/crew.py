@@ -101,6 +101,8 @@ class Halt:
     """The first reason why this process stops serving the run; set once."""
 
     reason: Paused | None = None
+    broken: bool = False
+    """True: a worker failed by a fault of ours, which its pool is about to raise; nothing more is taken."""
     on_halt: Callable[[], Awaitable[None]] | None = None
 
     async def because(self, paused: Paused) -> None:

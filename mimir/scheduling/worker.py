@@ -39,6 +39,11 @@ class Worker:
             await self._halt.because(paused)
         except LeaseLost:
             return  # another holder goes on with it; what we still had is refused by its fence
+        except Exception:
+            self._halt.broken = (
+                True  # said before the lease is free: nobody here shall take the task again
+            )
+            raise
         finally:
             await asyncio.shield(self._give_back(self.claim))
 

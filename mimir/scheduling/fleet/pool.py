@@ -135,7 +135,7 @@ class AgentPool:
         run, dead = crew.facts.id, frozenset(crew.owners.dead())
         suspect = any(worker.claim.suspect for worker in self._held)
         look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=suspect)
-        if not await crew.store.read(look):
+        if not await crew.store.read(look) or self._halt.broken:
             return
         take = partial(
             claims.claim,

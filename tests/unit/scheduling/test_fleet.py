@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from mimir.domain.attempt import RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.run import Ending
-from mimir.errors import LeaseLost, Paused
+from mimir.errors import LeaseLost, Paused, WorkspaceError
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew, Halt, Roster, Wake
 from mimir.scheduling.fleet import figures
@@ -152,6 +153,48 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
     assert work.stopped == ["a", "b"]
     held = await crew.store.read(lambda r: workers.locks(r, "r1"))
     assert held == [], "what it held was given back"
+
+
+class RungAfterEachGift:
+    """The store, in which the bell rings, and is heard, as soon as a lease was given back."""
+
+    def __init__(self, inner: SqliteStore, wake: Wake) -> None:
+        self._inner = inner
+        self._wake = wake
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def write(self, work):
+        done = await self._inner.write(work)
+        if getattr(work, "func", None) is claims.give_back:
+            await self._wake.ring()
+            for _ in range(50):
+                await self._inner.read(lambda r: r.now())
+        return done
+
+
+async def test_task_that_failed_by_a_fault_of_ours_is_not_taken_again_by_the_same_process(
+    crew: Crew, store: SqliteStore
+):
+    begun: list[str] = []
+    all_begun = asyncio.Event()
+
+    async def work(claim: Claim) -> None:
+        begun.append(claim.task)
+        if len(begun) == len(TASKS):
+            all_begun.set()
+        await all_begun.wait()
+        if claim.task == "a":
+            raise WorkspaceError("The workspace is gone.")
+        await asyncio.Event().wait()
+
+    crew = replace(crew, leases=RungAfterEachGift(store, crew.wake))
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(len(TASKS) + 2)
+    with pytest.raises(WorkspaceError):
+        await pool.serve()
+    assert sorted(begun) == sorted(TASKS)
 
 
 async def test_pool_grows_and_shrinks_while_it_works(crew: Crew):
