@@ -167,8 +167,10 @@ class Exchange:
             taken += chunk
             if len(taken) > most * _BODY_FACTOR:
                 raise TooLarge(f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)")
+        text = taken.decode("utf-8", "replace")
+        taken.clear()  # an answer of 10 MB shall not be held twice while it is read
         assembly = Assembly(most)
-        assembly.whole(taken.decode("utf-8", "replace"))
+        assembly.whole(text)
         return assembly.answer()
 
     def _refused(self, refusal: Refusal, headers: Mapping[str, str]) -> ModelError:

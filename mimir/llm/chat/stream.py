@@ -225,7 +225,7 @@ class Assembly:
         return call
 
     def _counted(self, text: str) -> str:
-        self._bytes += len(text.encode("utf-8", "surrogatepass"))
+        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if self._bytes > self._max_bytes:
             raise TooLarge(
                 f"the answer is larger than {self._max_bytes:,} bytes (llm.max_answer_bytes)"
