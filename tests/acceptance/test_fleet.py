@@ -141,9 +141,10 @@ def test_run_goes_on_when_its_coordinator_is_killed_and_a_process_is_asked_to_le
             processes.start(project, "worker", "--concurrency", str(count)) for count in (1, 2)
         ]
         gate.wait_for(3)
-        coordinator.kill()
+        # In this order: one that is still there might take the chair before it hears that it is to leave.
         others[0].send_signal(signal.SIGTERM)
         assert others[0].wait(PATIENCE) == 130, processes.said(others[0])
+        coordinator.kill()
         gate.open()
         assert others[1].wait(PATIENCE) == 0, processes.said(others[1])
         shape = newest_run(project, processes.env, "--workers")
