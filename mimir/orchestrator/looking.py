@@ -6,8 +6,8 @@ from functools import partial
 
 from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
-from mimir.domain.attempt import RunStatus
-from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.attempt import RunStatus, Status
+from mimir.domain.ids import PLAN_TASK, lane_id, task_id
 from mimir.domain.plan import Plan
 from mimir.errors import MimirError
 from mimir.llm.journaled import JournaledModel
@@ -122,18 +122,22 @@ def _folder(parts: Parts, summary: Summary) -> str:
 
 
 async def _write_answers(parts: Parts, run: str, folder: str) -> None:
-    """Write the answers of completed tasks, one file a task."""
+    """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
 
-    def look(reads: Reads) -> list[tuple[str, str]]:
+    def look(reads: Reads) -> list[str]:
         return [
-            (fields.text(row, "taskId"), whole_answer(reads, row))
-            for row in runs.tasks(reads, run)
-            if fields.text(row, "status") == "completed"
+            fields.text(row, "taskId")
+            for row in runs.each_task(reads, run)
+            if fields.text(row, "status") == Status.COMPLETED.value
         ]
 
-    answers = await parts.store.read(look)
-    for task, text in answers:
-        put(parts.project, f"{folder}/deliverables/{task}.md", text)
+    def read(reads: Reads, tasks: Sequence[str]) -> list[tuple[str, str]]:
+        rows = [(task, reads.get(Label.TASK, task_id(run, task))) for task in tasks]
+        return [(task, whole_answer(reads, row)) for task, row in rows if row]
+
+    for batch in runs.in_batches(await parts.store.read(look)):
+        for task, text in await parts.store.read(partial(read, tasks=batch)):
+            put(parts.project, f"{folder}/deliverables/{task}.md", text)
 
 
 def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:

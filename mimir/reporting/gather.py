@@ -3,14 +3,13 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
 from mimir.attempts.stored import Stored
 from mimir.domain.attempt import RunStatus, Status
-from mimir.domain.event import Event, EventKind
+from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
 from mimir.domain.ids import lane_id
 from mimir.domain.verdict import Judgement
@@ -20,11 +19,11 @@ from mimir.reporting.material import (
     AttemptData,
     ReceiptLine,
     RunData,
-    Spent,
     TaskData,
     WorkData,
 )
 from mimir.reporting.measuring import Measuring
+from mimir.reporting.telling import Telling
 from mimir.store import fields, runs
 from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row, Where
@@ -52,8 +51,6 @@ NOTED = (
     EventKind.WARNING,
 )
 """Events that a report tells of."""
-REPORTERS = ("qc_reporter", "pm_reporter")
-"""Roles whose calls are left out: their prose may be there or not, and the rest of the report stays the same."""
 
 
 def gather(reads: Reads, run: str) -> RunData:
@@ -77,7 +74,9 @@ def gather(reads: Reads, run: str) -> RunData:
         measuring.attempt(one)
         attempts.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
     tried = [one.id for of_task in attempts.values() for one in of_task]
-    events, spent = _told(runs.each_event(reads, run, NOTED))
+    telling = Telling()
+    for event in runs.each_event(reads, run, NOTED):
+        telling.take(event)
     return RunData(
         id=run,
         kind=fields.text(row, "kind"),
@@ -96,12 +95,14 @@ def gather(reads: Reads, run: str) -> RunData:
         gate_red=tuple(_texts(row, "gateRedJson")),
         pause_reason=fields.text(row, "pauseReason"),
         pause_message=fields.text(row, "pauseMessage"),
-        plan=runs.plan_of(row) if row.get("planJson") else None,
+        plan=runs.plan_of(row) if _is_missed(tasks) and row.get("planJson") else None,
         tasks=tuple(replace(one, attempts=tuple(attempts.pop(one.id, ()))) for one in tasks),
         measured=measuring.done(reads, row),
         evidence=_evidence(reads, [*tried, f"{run}/gate"]),
-        events=events,
-        spent=spent,
+        events=tuple(telling.kept),
+        seconds=telling.seconds(),
+        spent=telling.spent,
+        last=telling.last,
         artifacts={one.id: one for one in _artifacts(reads, tried)},
     )
 
@@ -207,23 +208,9 @@ def _texts(row: Row, name: str) -> list[str]:
     return [str(item) for item in cast("list[object]", unpack(text))] if text else []
 
 
-def _told(events: Iterable[Event]) -> tuple[tuple[Event, ...], Spent]:
-    """Return the events that a report tells of one by one, and the sum of the calls of models: most events are those."""
-    kept: list[Event] = []
-    calls = tokens = priced = 0
-    cost, last = Decimal(0), ""
-    for event in events:
-        if event.data.get("role") in REPORTERS:
-            continue
-        if event.kind is not EventKind.MODEL_CALLED:
-            kept.append(event)
-            continue
-        calls, last = calls + 1, event.at
-        charged = event.data.get("tokens")
-        tokens += charged if isinstance(charged, int) else 0
-        if "cost" in event.data:
-            priced, cost = priced + 1, cost + Decimal(str(event.data["cost"]))
-    return tuple(kept), Spent(calls=calls, tokens=tokens, cost=cost, priced=priced, last=last)
+def _is_missed(tasks: Iterable[TaskData]) -> bool:
+    """Tell whether the plan is asked what the end of a task means for others."""
+    return any(task.status in (Status.FAILED, Status.BLOCKED) for task in tasks)
 
 
 def _evidence(reads: Reads, chains: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:

@@ -119,8 +119,6 @@ class Spent:
     """Of the calls that have one."""
     priced: int = 0
     """Calls that have a cost."""
-    last: str = ""
-    """When the last of them was told of; empty: there was none."""
 
 
 NOTHING_SPENT = Spent()
@@ -150,6 +148,7 @@ class RunData:
     pause_reason: str
     pause_message: str
     plan: Plan | None
+    """None: no task failed or is blocked, so nobody asks what follows from it."""
     tasks: tuple[TaskData, ...] = ()
     """In the plan's order."""
     evidence: Mapping[str, tuple[Record, ...]] = field(
@@ -157,8 +156,12 @@ class RunData:
     )
     """Chain → its records in order; the gate's chain among them."""
     events: tuple[Event, ...] = ()
-    """Those that a report tells of, but for calls of models; none that is written with or after the report."""
+    """Those that a report tells of one by one; none that is written with or after the report."""
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Task → from its first attempt's start to its end; tasks that ended."""
     spent: Spent = NOTHING_SPENT
+    last: str = ""
+    """When the last thing happened that is told of; empty: nothing did."""
     artifacts: Mapping[str, ArtifactData] = field(default_factory=dict[str, ArtifactData])
     """By id."""
     measured: Measured = NOTHING

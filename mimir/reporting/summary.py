@@ -109,7 +109,7 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
     totals = _totals(data, told)
     reports = {t.id: _failure(t) for t in data.tasks if t.status is Status.FAILED}
     statuses = {task.id: task.status for task in data.tasks}
-    ended = max(data.spent.last, *(event.at for event in data.events), "") or data.created_at
+    ended = data.last or data.created_at
     return Summary(
         run=data.id,
         kind=data.kind,

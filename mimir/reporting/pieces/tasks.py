@@ -1,12 +1,10 @@
 """Each task as a report shows it: where it stands, what it cost, what became of its criteria and files. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mimir.agents.breaker import Breaker
-from mimir.domain.attempt import TERMINAL, Status
-from mimir.domain.clock import moment
-from mimir.domain.event import Event, EventKind
+from mimir.domain.attempt import Status
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.material import ArtifactData, AttemptData, ReceiptLine, RunData, TaskData
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
@@ -101,8 +99,7 @@ def ruling(task: TaskData) -> AttemptData | None:
 
 def lines(data: RunData) -> tuple[TaskLine, ...]:
     """Return a line a task, in the plan's order."""
-    spans = _spans(data.events)
-    return tuple(_line(task, spans.get(task.id), data.artifacts) for task in data.tasks)
+    return tuple(_line(t, data.seconds.get(t.id), data.artifacts) for t in data.tasks)
 
 
 def tripped(attempt: AttemptData) -> str:
@@ -186,20 +183,3 @@ def _attempt(attempt: AttemptData) -> AttemptLine:
         commit=attempt.work.commit if attempt.work else "",
         receipts=attempt.receipts,
     )
-
-
-def _spans(events: Iterable[Event]) -> dict[str, float]:
-    """Return for each task that ended the seconds from its first attempt's start to its end."""
-    ends = {status.value for status in TERMINAL}
-    started: dict[str, str] = {}
-    ended: dict[str, str] = {}
-    for event in events:
-        if event.kind is EventKind.ATTEMPT_STARTED:
-            started.setdefault(event.task, event.at)
-        elif event.task and event.data.get("to") in ends:
-            ended[event.task] = event.at
-    return {
-        task: (moment(end) - moment(started[task])).total_seconds()
-        for task, end in ended.items()
-        if task in started
-    }

@@ -47,6 +47,9 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 _MAGIC = b"SQLite format 3\0"
 
+_PAGES_KB = 512
+"""Of the file, that each connection keeps for itself."""
+
 
 def connect(
     path: Path,
@@ -72,6 +75,8 @@ def connect(
         cached_statements=512,
     )
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+    # The system keeps the file's pages in memory anyway, once for all connections.
+    connection.execute(f"PRAGMA cache_size = -{_PAGES_KB}")
     return connection
 
 

@@ -8,8 +8,8 @@ from itertools import islice
 
 from mimir.store.embedded.node import Node
 
-_MOST = 2000
-"""Nodes kept from one transaction to the next."""
+_MOST = 300
+"""Nodes kept from one transaction to the next: those of the tasks that are at work; a node takes some 5 kB."""
 _HEAVY = 10_000
 """Characters in long texts from which a node is not kept any longer than its transaction."""
 
@@ -28,8 +28,8 @@ class Kept:
 
     def put(self, node: Node) -> None:
         """Take a node in hand, in the place of what was known of it."""
-        id, held = node.id, self._nodes.get(node.id)
-        self._nodes[id] = node
+        id, held = node.id, self._nodes.pop(node.id, None)
+        self._nodes[id] = node  # at the end: what was changed longest ago is put down first
         if node.unwritten is None:
             self._unwritten.pop(id, None)
         else:
