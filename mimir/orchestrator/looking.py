@@ -15,11 +15,11 @@ from mimir.llm.protocol import ChatModel
 from mimir.orchestrator import finding, watching
 from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
-from mimir.reporting.gather import gather
+from mimir.reporting.gather import Gathering
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import as_json, markdown
-from mimir.reporting.summary import Summary, summarise
+from mimir.reporting.summary import Summary, Summing
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
@@ -109,8 +109,14 @@ async def _prose(parts: Parts, run: str) -> Prose:
 
 
 async def _summary(parts: Parts, run: str, outcome: RunStatus | None) -> Summary:
-    data = await parts.store.read(partial(gather, run=run))
-    return summarise(data, outcome=outcome)
+    def look(reads: Reads) -> Summary:
+        gathering = Gathering(reads, run)
+        summing = Summing(gathering.head)
+        for part in gathering.parts():
+            summing.take(part)
+        return summing.done(gathering.done(), outcome)
+
+    return await parts.store.read(look)
 
 
 def _folder(parts: Parts, summary: Summary) -> str:

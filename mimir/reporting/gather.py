@@ -1,8 +1,9 @@
 """Reads all that a report needs of a run, in one view of the store. What stands there is taken as it is: the audit is `verifying`."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
@@ -17,6 +18,7 @@ from mimir.errors import StoreError
 from mimir.reporting.material import (
     ArtifactData,
     AttemptData,
+    Part,
     ReceiptLine,
     RunData,
     TaskData,
@@ -51,34 +53,97 @@ NOTED = (
     EventKind.WARNING,
 )
 """Events that a report tells of."""
+_STOPPED = (Status.FAILED, Status.BLOCKED)
+"""What a task ends as that the plan is asked about: what follows for the others."""
+_AT_ONCE = 100
+"""Tasks of a part."""
+
+
+class Gathering:
+    """Reads a run a part at a time: thousands of attempts are never in memory together."""
+
+    def __init__(self, reads: Reads, run: str) -> None:
+        """Read what there is once.
+
+        Raises:
+            UsageError: There is no such run.
+            StoreError: What is stored cannot be read; `mimir verify` names the record.
+        """
+        self._reads = reads
+        self._row = runs.get(reads, run)
+        self._measuring = Measuring()
+        self._is_plan_asked = False
+        telling = Telling()
+        for event in runs.each_event(reads, run, NOTED):
+            telling.take(event)
+        self.head = _head(self._row, telling)
+        """The run without its tasks, its plan and what is measured."""
+
+    def parts(self) -> Iterator[Part]:
+        """Yield its tasks, in the plan's order."""
+        tasks = runs.each_task(self._reads, self.head.id)
+        while rows := list(islice(tasks, _AT_ONCE)):
+            yield self._part(rows)
+
+    def done(self) -> RunData:
+        """Return the run without its tasks, when all parts were taken."""
+        row, gate = self._row, [self.head.gate]
+        return replace(
+            self.head,
+            plan=runs.plan_of(row) if self._is_plan_asked and row.get("planJson") else None,
+            measured=self._measuring.done(self._reads, row),
+            evidence=_evidence(self._reads, gate),
+        )
+
+    def _part(self, rows: Sequence[Row]) -> Part:
+        tasks: list[TaskData] = []
+        for one in rows:
+            self._measuring.task(one)
+            tasks.append(_task(one))
+        self._is_plan_asked |= any(task.status in _STOPPED for task in tasks)
+        attempts = self._attempts(tasks)
+        tried = [one.id for of_task in attempts.values() for one in of_task]
+        return Part(
+            tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
+            evidence=_evidence(self._reads, tried),
+            artifacts={one.id: one for one in _artifacts(self._reads, tried)},
+        )
+
+    def _attempts(self, tasks: Sequence[TaskData]) -> Mapping[str, list[AttemptData]]:
+        run = self.head.id
+        made = [(task.id, task.made) for task in tasks]
+        lanes = [lane_id(run, t, n, "worker") for t, most in made for n in range(1, most + 1)]
+        where: Where = {"runId": run, "kind": "tool", "lane": ("in", lanes)}
+        calls = self._reads.counts(Label.CALL, "lane", where)
+        found: dict[str, list[AttemptData]] = {}
+        for one in runs.attempts_of(self._reads, run, made):
+            self._measuring.attempt(one)
+            found.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
+        return found
 
 
 def gather(reads: Reads, run: str) -> RunData:
-    """Return a run as it stands.
+    """Return a run as it stands, all at once.
 
     Raises:
         UsageError: There is no such run.
         StoreError: What is stored cannot be read; `mimir verify` names the record.
     """
-    row = runs.get(reads, run)
-    calls = reads.counts(Label.CALL, "lane", {"runId": run, "kind": "tool"})
-    measuring = Measuring()
-    tasks: list[TaskData] = []
-    made: list[tuple[str, int]] = []
-    for one in runs.each_task(reads, run):
-        measuring.task(one)
-        tasks.append(_task(one))
-        made.append((tasks[-1].id, tasks[-1].made))
-    attempts: dict[str, list[AttemptData]] = {}
-    for one in runs.attempts_of(reads, run, made):
-        measuring.attempt(one)
-        attempts.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
-    tried = [one.id for of_task in attempts.values() for one in of_task]
-    telling = Telling()
-    for event in runs.each_event(reads, run, NOTED):
-        telling.take(event)
+    gathering = Gathering(reads, run)
+    parts = list(gathering.parts())
+    done = gathering.done()
+    evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
+    return replace(
+        done,
+        tasks=tuple(task for part in parts for task in part.tasks),
+        evidence={chain: evidence[chain] for chain in sorted(evidence)},
+        artifacts={id: one for part in parts for id, one in part.artifacts.items()},
+    )
+
+
+def _head(row: Row, telling: Telling) -> RunData:
     return RunData(
-        id=run,
+        id=fields.text(row, "id"),
         kind=fields.text(row, "kind"),
         title=fields.text(row, "title") or fields.text(row, "name"),
         request=fields.text(row, "request"),
@@ -95,15 +160,11 @@ def gather(reads: Reads, run: str) -> RunData:
         gate_red=tuple(_texts(row, "gateRedJson")),
         pause_reason=fields.text(row, "pauseReason"),
         pause_message=fields.text(row, "pauseMessage"),
-        plan=runs.plan_of(row) if _is_missed(tasks) and row.get("planJson") else None,
-        tasks=tuple(replace(one, attempts=tuple(attempts.pop(one.id, ()))) for one in tasks),
-        measured=measuring.done(reads, row),
-        evidence=_evidence(reads, [*tried, f"{run}/gate"]),
+        plan=None,
         events=tuple(telling.kept),
         seconds=telling.seconds(),
         spent=telling.spent,
         last=telling.last,
-        artifacts={one.id: one for one in _artifacts(reads, tried)},
     )
 
 
@@ -206,11 +267,6 @@ def _texts(row: Row, name: str) -> list[str]:
     """Read a JSON list of texts; empty if it is not there."""
     text = fields.text(row, name)
     return [str(item) for item in cast("list[object]", unpack(text))] if text else []
-
-
-def _is_missed(tasks: Iterable[TaskData]) -> bool:
-    """Tell whether the plan is asked what the end of a task means for others."""
-    return any(task.status in (Status.FAILED, Status.BLOCKED) for task in tasks)
 
 
 def _evidence(reads: Reads, chains: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:

@@ -125,6 +125,18 @@ NOTHING_SPENT = Spent()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of a run's tasks, with what belongs to their attempts."""
+
+    tasks: tuple[TaskData, ...]
+    """In the plan's order."""
+    evidence: Mapping[str, tuple[Record, ...]]
+    """Chain → its records in order."""
+    artifacts: Mapping[str, ArtifactData]
+    """By id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """One run."""
 
@@ -171,3 +183,8 @@ class RunData:
     def gate(self) -> str:
         """Name of the final gate's chain."""
         return f"{self.id}/gate"
+
+    @property
+    def whole(self) -> Part:
+        """Return all that belongs to its tasks."""
+        return Part(tasks=self.tasks, evidence=self.evidence, artifacts=self.artifacts)

@@ -14,12 +14,12 @@ from mimir.domain.clock import moment
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.qc.diagnose import failure_report, failure_summary
-from mimir.reporting.material import RunData, TaskData
+from mimir.reporting.material import Part, RunData, TaskData
 from mimir.reporting.metrics import ContextUse, Metric, context_use, metrics
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts
-from mimir.reporting.pieces.decisions import Decision, decisions, warnings
+from mimir.reporting.pieces.decisions import Deciding, Decision
 from mimir.reporting.pieces.places import without_places
-from mimir.reporting.pieces.proofs import Proof, proof
+from mimir.reporting.pieces.proofs import Proof, Proving
 from mimir.reporting.pieces.tasks import TaskLine, lines, tripped
 
 
@@ -102,45 +102,71 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
         data: The run.
         outcome: Of a run whose last write is still to come. None: as stored.
     """
-    came_to = outcome or data.status
-    if came_to not in RUN_ENDED:  # what an end that was cut short has noted is made again
-        data = replace(data, seal="", final_commit="", gate_red=())
-    told, proven = lines(data), proof(data)
-    totals = _totals(data, told)
-    reports = {t.id: _failure(t) for t in data.tasks if t.status is Status.FAILED}
-    statuses = {task.id: task.status for task in data.tasks}
-    ended = data.last or data.created_at
-    return Summary(
-        run=data.id,
-        kind=data.kind,
-        title=data.title,
-        request=data.request,
-        goal=data.goal,
-        plan_path=data.plan_path,
-        outcome=came_to,
-        exit_code=exit_code(came_to),
-        because=_because(came_to, data, totals),
-        reason=data.pause_reason,
-        message=without_places(data.pause_message),
-        started=data.created_at,
-        ended=ended,
-        elapsed_seconds=_seconds(data.created_at, ended),
-        engine_version=data.engine_version,
-        base_commit=data.base_commit,
-        head=data.head,
-        final_commit=data.final_commit,
-        branch=ids.branch(data.id) if data.final_commit else "",
-        totals=totals,
-        tasks=told,
-        proof=proven,
-        failures=tuple(reports.values()),
-        impact=failure_summary(data.plan, statuses, reports) if data.plan else None,
-        decisions=decisions(data, proven),
-        warnings=warnings(data, proven),
-        metrics=metrics(data.measured),
-        context=context_use(data.measured),
-        next_steps=_next_steps(came_to, data),
-    )
+    summing = Summing(data)
+    summing.take(data.whole)
+    return summing.done(data, outcome)
+
+
+class Summing:
+    """Takes a run a part at a time, and keeps what its summary says."""
+
+    def __init__(self, head: RunData) -> None:
+        """Begin with the run; its tasks come later."""
+        self._seconds = head.seconds
+        self._proving = Proving()
+        self._deciding = Deciding(head.events)
+        self._told: list[TaskLine] = []
+        self._failed: dict[str, QCFailureReport] = {}
+        self._statuses: dict[str, Status] = {}
+
+    def take(self, part: Part) -> None:
+        """Take in some tasks, in the plan's order."""
+        self._told += lines(part, self._seconds)
+        self._deciding.take(part, self._proving.take(part))
+        for task in part.tasks:
+            self._statuses[task.id] = task.status
+            if task.status is Status.FAILED:
+                self._failed[task.id] = _failure(task)
+
+    def done(self, data: RunData, outcome: RunStatus | None = None) -> Summary:
+        """Return the summary, when all parts were taken; `outcome` as in `summarise`."""
+        came_to = outcome or data.status
+        if came_to not in RUN_ENDED:  # what an end that was cut short has noted is made again
+            data = replace(data, seal="", final_commit="", gate_red=())
+        told, proven = tuple(self._told), self._proving.done(data)
+        totals = _totals(data, told)
+        ended = data.last or data.created_at
+        return Summary(
+            run=data.id,
+            kind=data.kind,
+            title=data.title,
+            request=data.request,
+            goal=data.goal,
+            plan_path=data.plan_path,
+            outcome=came_to,
+            exit_code=exit_code(came_to),
+            because=_because(came_to, data, totals),
+            reason=data.pause_reason,
+            message=without_places(data.pause_message),
+            started=data.created_at,
+            ended=ended,
+            elapsed_seconds=_seconds(data.created_at, ended),
+            engine_version=data.engine_version,
+            base_commit=data.base_commit,
+            head=data.head,
+            final_commit=data.final_commit,
+            branch=ids.branch(data.id) if data.final_commit else "",
+            totals=totals,
+            tasks=told,
+            proof=proven,
+            failures=tuple(self._failed.values()),
+            impact=failure_summary(data.plan, self._statuses, self._failed) if data.plan else None,
+            decisions=self._deciding.decisions(),
+            warnings=self._deciding.warnings(proven),
+            metrics=metrics(data.measured),
+            context=context_use(data.measured),
+            next_steps=_next_steps(came_to, data),
+        )
 
 
 def _totals(data: RunData, told: tuple[TaskLine, ...]) -> Totals:

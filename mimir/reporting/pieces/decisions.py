@@ -4,13 +4,13 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
-from mimir.reporting.material import AttemptData, RunData, TaskData
+from mimir.reporting.material import AttemptData, Part, TaskData
 from mimir.reporting.pieces.places import without_places
 from mimir.reporting.pieces.proofs import CheckLine, Proof
 from mimir.reporting.pieces.tasks import tripped
@@ -44,40 +44,48 @@ class Decision:
     detail: tuple[str, ...] = ()
 
 
-def decisions(data: RunData, proof: Proof) -> tuple[Decision, ...]:
-    """Return what was decided, task by task in the plan's order, then what concerns the run."""
-    retries = _retries(data.events)
-    denied = _denied(data.events)
-    merged = {line.task for line in proof.merged}
-    found: list[Decision] = []
-    for task in data.tasks:
-        for attempt in task.attempts:
-            place = (task.id, attempt.number)
-            found += _attempt(task, attempt)
-            found += denied.get(place, ())
-            found += retries.get(place, ())
-        if task.id in merged:
-            text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
-            found.append(Decision(kind="merged", task=task.id, attempt=task.accepted, text=text))
-    return (*found, *_of_run(data.events))
+class Deciding:
+    """Takes a run a part at a time, and keeps what was decided and what a person should know."""
 
+    def __init__(self, events: Sequence[Event]) -> None:
+        """Begin with the events that a report tells of one by one."""
+        self._events = events
+        self._retries = _retries(events)
+        self._denied = _denied(events)
+        self._found: list[Decision] = []
+        self._notes: list[str] = []
 
-def warnings(data: RunData, proof: Proof) -> tuple[str, ...]:
-    """Return what a person should know, each once."""
-    found: list[str] = []
-    if data.sandbox == "none":
-        found.append(
-            'Commands and checks ran without a sandbox: `sandbox = "none"` was set by name.'
-        )
-    said = (_word(e, "message") for e in data.events if e.kind is EventKind.WARNING)
-    found += map(without_places, said)
-    for check in proof.checks:
-        found += _findings(check)
-    for task in data.tasks:
-        for attempt in task.attempts:
-            notes = attempt.work.notes if attempt.work else ()
-            found += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
-    return tuple(dict.fromkeys(text for text in found if text))
+    def take(self, part: Part, merged: Collection[str]) -> None:
+        """Take in some tasks, and which of them were merged with the work of others."""
+        for task in part.tasks:
+            for attempt in task.attempts:
+                place = (task.id, attempt.number)
+                self._found += _attempt(task, attempt)
+                self._found += self._denied.get(place, ())
+                self._found += self._retries.get(place, ())
+                notes = attempt.work.notes if attempt.work else ()
+                self._notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
+            if task.id in merged:
+                text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
+                made = Decision(kind="merged", task=task.id, attempt=task.accepted, text=text)
+                self._found.append(made)
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return what was decided, task by task in the plan's order, then what concerns the run."""
+        return (*self._found, *_of_run(self._events))
+
+    def warnings(self, proof: Proof) -> tuple[str, ...]:
+        """Return what a person should know, each once."""
+        found: list[str] = []
+        if proof.sandbox == "none":
+            found.append(
+                'Commands and checks ran without a sandbox: `sandbox = "none"` was set by name.'
+            )
+        said = (_word(e, "message") for e in self._events if e.kind is EventKind.WARNING)
+        found += map(without_places, said)
+        for check in proof.checks:
+            found += _findings(check)
+        return tuple(dict.fromkeys(text for text in (*found, *self._notes) if text))
 
 
 def claim_of(answer: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from mimir.domain.evidence import Record
-from mimir.reporting.material import RunData
+from mimir.reporting.material import Part, RunData
 from mimir.reporting.pieces.tasks import ruling
 
 
@@ -101,29 +101,43 @@ class Proof:
 Body = Mapping[str, object]
 
 
-def proof(data: RunData) -> Proof:
-    """Return what was executed: of each task the attempt that stands for it."""
-    checks: list[CheckLine] = []
-    verdicts: list[VerdictLine] = []
-    merged: list[MergedLine] = []
-    for task in data.tasks:
-        judged = ruling(task)
-        attempt = judged or (task.attempts[-1] if task.attempts else None)
-        if attempt is None:
-            continue
-        records = data.evidence.get(attempt.id, ())
-        checks += _checks(task.id, attempt.number, attempt.id, records)
-        verdicts += _verdicts(task.id, attempt.number, attempt.id, records)
-        merged += _merged(task.id, attempt.id, records)
-    return Proof(
-        seal=data.seal,
-        sandbox=data.sandbox,
-        records=sum(map(len, data.evidence.values())),
-        checks=tuple(checks),
-        verdicts=tuple(verdicts),
-        merged=tuple(merged),
-        gate=_gate(data),
-    )
+class Proving:
+    """Takes a run a part at a time, and keeps what was executed: of each task the attempt that stands for it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._records = 0
+        self._checks: list[CheckLine] = []
+        self._verdicts: list[VerdictLine] = []
+        self._merged: list[MergedLine] = []
+
+    def take(self, part: Part) -> frozenset[str]:
+        """Take in some tasks; those of them whose work was merged with that of others."""
+        before = len(self._merged)
+        for task in part.tasks:
+            self._records += sum(len(part.evidence.get(a.id, ())) for a in task.attempts)
+            judged = ruling(task)
+            attempt = judged or (task.attempts[-1] if task.attempts else None)
+            if attempt is None:
+                continue
+            records = part.evidence.get(attempt.id, ())
+            self._checks += _checks(task.id, attempt.number, attempt.id, records)
+            self._verdicts += _verdicts(task.id, attempt.number, attempt.id, records)
+            self._merged += _merged(task.id, attempt.id, records)
+        return frozenset(line.task for line in self._merged[before:])
+
+    def done(self, data: RunData) -> Proof:
+        """Return all of it; `data` is the run, the final gate's records among its evidence."""
+        gate = data.evidence.get(data.gate, ())
+        return Proof(
+            seal=data.seal,
+            sandbox=data.sandbox,
+            records=self._records + len(gate),
+            checks=tuple(self._checks),
+            verdicts=tuple(self._verdicts),
+            merged=tuple(self._merged),
+            gate=_gate(data, gate),
+        )
 
 
 def body(record: Record) -> Body:
@@ -189,11 +203,11 @@ def _merged(task: str, chain: str, records: Sequence[Record]) -> Iterable[Merged
             )
 
 
-def _gate(data: RunData) -> Gate | None:
+def _gate(data: RunData, records: Sequence[Record]) -> Gate | None:
     """Return the last passage: a gate that was passed before a crash stands before it in the chain."""
     runs = 0
     found: tuple[Record, int] | None = None
-    for record in data.evidence.get(data.gate, ()):
+    for record in records:
         if record.kind == "gate":
             found, runs = (record, runs), 0
         else:

@@ -1,12 +1,12 @@
 """Each task as a report shows it: where it stands, what it cost, what became of its criteria and files. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mimir.agents.breaker import Breaker
 from mimir.domain.attempt import Status
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.material import ArtifactData, AttemptData, ReceiptLine, RunData, TaskData
+from mimir.reporting.material import ArtifactData, AttemptData, Part, ReceiptLine, TaskData
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 
 
@@ -97,9 +97,9 @@ def ruling(task: TaskData) -> AttemptData | None:
     return None
 
 
-def lines(data: RunData) -> tuple[TaskLine, ...]:
-    """Return a line a task, in the plan's order."""
-    return tuple(_line(t, data.seconds.get(t.id), data.artifacts) for t in data.tasks)
+def lines(part: Part, seconds: Mapping[str, float]) -> Iterator[TaskLine]:
+    """Yield a line a task, in the plan's order; `seconds` as in `RunData`."""
+    return (_line(task, seconds.get(task.id), part.artifacts) for task in part.tasks)
 
 
 def tripped(attempt: AttemptData) -> str:
