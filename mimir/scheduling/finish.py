@@ -137,8 +137,7 @@ def _chains(reads: Reads, run: str, tasks: Sequence[Row]) -> list[tuple[str, int
 
 def _merge_order(reads: Reads, run: str) -> list[str]:
     """Return the completed tasks in the order in which they came onto the line."""
-    where = {"runId": run, "kind": EventKind.TASK_COMPLETED.value}
-    return [fields.text(row, "task") for row in reads.find(Label.EVENT, where, order=("seq",))]
+    return [event.task for event in runs.each_event(reads, run, (EventKind.TASK_COMPLETED,))]
 
 
 async def _keep_failed(crew: Crew, history: History, tasks: Sequence[Row]) -> None:

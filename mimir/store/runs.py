@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from mimir.domain import ids
 from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
@@ -16,6 +16,7 @@ from mimir.store import codec, fields
 from mimir.store.protocol import Ops, Reads, Row, Value, Where
 from mimir.store.schema import Edge, Label, pack, unpack
 
+T = TypeVar("T")
 RunKind = Literal["plan", "execute", "agent"]
 
 _AT_ONCE = 100
@@ -78,7 +79,8 @@ def create(ops: Ops, new: NewRun) -> None:
     tasks = new.plan.tasks if new.plan else ()
     if new.plan:
         _pin_plan(ops, new.id, new.plan)
-    ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in enumerate(tasks)])
+    for batch in in_batches(enumerate(tasks)):
+        ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
     ops.link(Edge.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
     ops.link(
         Edge.DEPENDS_ON,
@@ -220,9 +222,9 @@ def attempts_of(reads: Reads, run: str, tried: Iterable[tuple[str, int]]) -> Ite
         yield from (known.pop(id) for id in batch if id in known)
 
 
-def in_batches(names: Iterable[str]) -> Iterator[list[str]]:
-    """Part names into as many as are looked up at once."""
-    left = iter(names)
+def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Part items into as many as are read or written at once."""
+    left = iter(items)
     while batch := list(islice(left, _AT_ONCE)):
         yield batch
 

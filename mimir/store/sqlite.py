@@ -19,7 +19,7 @@ from typing import TypeVar, cast
 
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import Paused, StoreError
-from mimir.store.embedded import file
+from mimir.store.embedded import file, heap
 from mimir.store.embedded.changes import SqliteOps, write_out
 from mimir.store.embedded.kept import Kept
 from mimir.store.embedded.rows import SqliteReads
@@ -99,6 +99,7 @@ class SqliteStore:
         """Make or check the file, and open it."""
         if self._writer is not None:
             return
+        heap.share()
         await asyncio.to_thread(file.prepare, self._path)
         connection = self._open()
         self._identity = file.identity(self._path)

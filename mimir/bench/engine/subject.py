@@ -22,6 +22,7 @@ from mimir.bench.engine.workload import Load
 from mimir.bench.processes import question
 from mimir.domain.run import Limits
 from mimir.errors import UnavailableError
+from mimir.store.embedded import heap
 from mimir.workspace.clearing import remove
 from mimir.workspace.repository.runner import Git
 
@@ -63,6 +64,7 @@ Do = Callable[[Load], Awaitable[int]]
 
 
 async def _mimir(order: Order, room: Path) -> Do:
+    heap.share()  # as in a process of mimir's own, which opens its store before any thread is started
     project = room / "project"
     _write(project, workload.project())
     git = Git(directory=None)
@@ -81,8 +83,7 @@ async def _mimir(order: Order, room: Path) -> Do:
 
     async def do(load: Load) -> int:
         async with app.open(project, loaded) as mimir:
-            plan = workload.plan(load)
-            run = await mimir.create_run(plan, "", only=(), limits=Limits())
+            run = await mimir.create_run(workload.plan(load), "", only=(), limits=Limits())
             ending = await mimir.drive(
                 run, workers=order.slots, apply="never", limits=Limits(), resumed=False
             )

@@ -21,6 +21,7 @@ class Kept:
         self._nodes: dict[str, Node] = {}
         self._unwritten: dict[str, None] = {}
         self._heavy: set[str] = set()
+        self._room = 2 * _MOST
 
     def get(self, id: str) -> Node | None:
         """Return a node in hand; None says nothing of what the table holds."""
@@ -37,6 +38,8 @@ class Kept:
         is_new = held is None or held.texts is not node.texts
         if is_new and node.texts and sum(map(len, node.texts.values())) >= _HEAVY:
             self._heavy.add(id)
+        if len(self._nodes) >= self._room:
+            self._make_room()
 
     def drop(self, id: str) -> None:
         """Forget a node that was deleted."""
@@ -53,9 +56,14 @@ class Kept:
         for id in self._heavy:
             self._nodes.pop(id, None)
         self._heavy.clear()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Put down nodes that the table holds as they are, those first that were changed longest ago."""
         surplus = max(0, len(self._nodes) - _MOST)
-        for id in list(islice(self._nodes, surplus)):
+        for id in list(islice((id for id in self._nodes if id not in self._unwritten), surplus)):
             del self._nodes[id]
+        self._room = len(self._nodes) + _MOST
 
     def clear(self) -> None:
         """Forget everything: another process has written, or the transaction is gone."""
