@@ -58,8 +58,7 @@ class Telling:
         self.spent = spent
 
     def _note(self, event: Event) -> None:
-        if event.task in self._started and event.data.get("to") in _ENDS:
-            span = moment(event.at) - moment(self._started[event.task])
-            self._took[event.task] = span.total_seconds()
+        if event.data.get("to") in _ENDS and (began := self._started.pop(event.task, "")):
+            self._took[event.task] = (moment(event.at) - moment(began)).total_seconds()
         if event.kind is not EventKind.TASK_COMPLETED:
             self.kept.append(event)
