@@ -16,6 +16,7 @@ from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
+from mimir.workspace.threads import to_its_end
 
 Phase = Literal["before", "after", "merged", "gate"]
 
@@ -213,13 +214,8 @@ def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bo
 
 async def _remove(room: Path) -> None:
     """Remove a run's directory, also when this task is cancelled meanwhile; what resists stays."""
-    removal = asyncio.ensure_future(asyncio.to_thread(remove, room))
     with contextlib.suppress(WorkspaceError):
-        try:
-            await asyncio.shield(removal)
-        except asyncio.CancelledError:
-            await removal
-            raise
+        await to_its_end(remove, room)
 
 
 def _tail(output: str) -> str:

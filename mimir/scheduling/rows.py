@@ -1,5 +1,7 @@
 """Rows that scheduling looks up in more than one place."""
 
+from bisect import bisect_left
+
 from mimir.attempts.record import OUTPUT_ON_TASK
 from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
@@ -47,18 +49,23 @@ class Completions:
     def __init__(self, plan: Plan) -> None:
         self._tasks = {task.id: (place, task) for place, task in enumerate(plan.tasks)}
         self._seen = 0
-        self._known: dict[str, Accepted] = {}
+        self._places: list[int] = []
+        """In the plan, of the completed tasks, ascending."""
+        self._known: list[Accepted] = []
+        """At the same indexes."""
 
     def look(self, reads: Reads, run: str) -> tuple[Accepted, ...]:
         """Return the completed tasks; one caller at a time."""
         kinds = (EventKind.TASK_COMPLETED,)
         for event in runs.events(reads, run, after=self._seen, kinds=kinds):
             row = reads.get(Label.TASK, task_id(run, event.task)) or {}
-            self._known[event.task] = _accepted(reads, self._tasks[event.task][1], row)
+            place, task = self._tasks[event.task]
+            at = bisect_left(self._places, place)
+            is_known = self._places[at : at + 1] == [place]
+            self._places[at : at + is_known] = [place]
+            self._known[at : at + is_known] = [_accepted(reads, task, row)]
             self._seen = event.seq
-        return tuple(
-            self._known[task] for task in sorted(self._known, key=lambda task: self._tasks[task][0])
-        )
+        return tuple(self._known)
 
 
 def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:

@@ -10,6 +10,7 @@ from mimir.workspace.clearing import give_all, remove, remove_empty_directories
 from mimir.workspace.repository.commits import tree_of
 from mimir.workspace.repository.hidden import Hidden, Ignoring, put
 from mimir.workspace.repository.ignoring import ignoring
+from mimir.workspace.threads import to_its_end
 
 
 async def fill(hidden: Hidden, source: str, where: Path, index: Path, base: str) -> None:
@@ -24,13 +25,13 @@ async def fill(hidden: Hidden, source: str, where: Path, index: Path, base: str)
     """
     tree = await tree_of(hidden, source)
     passed_over = await ignoring(hidden, base)
-    is_new = await asyncio.to_thread(_prepare, where, index)
+    is_new = await to_its_end(_prepare, where, index)
     if not await _reset(hidden, tree, where, index):
         await _fill_anew(hidden, tree, where, index)
     if not is_new:
         await _clean(hidden, where, index, passed_over)
     if hidden.owner is not None:
-        await asyncio.to_thread(_give, where, index, hidden.owner)
+        await to_its_end(_give, where, index, hidden.owner)
 
 
 async def refresh(hidden: Hidden, where: Path, index: Path) -> None:
@@ -55,13 +56,13 @@ def _given(index: Path) -> Path:
 
 async def checkout(hidden: Hidden, source: str, where: Path) -> None:
     """Make a clean directory that holds exactly the tree of `source`, and nothing that was there before."""
-    await asyncio.to_thread(remove, where)
+    await to_its_end(remove, where)
     with hidden.index() as index:
-        await asyncio.to_thread(_prepare, where, index)
+        await to_its_end(_prepare, where, index)
         tree = await tree_of(hidden, source)
         await hidden.git.run("read-tree", "--reset", "-u", tree, tree=where, index=index)
     if hidden.owner is not None:
-        await asyncio.to_thread(give_all, where, hidden.owner)
+        await to_its_end(give_all, where, hidden.owner)
 
 
 async def _reset(hidden: Hidden, tree: str, where: Path, index: Path) -> bool:
@@ -88,7 +89,7 @@ async def _clean(hidden: Hidden, where: Path, index: Path, passed_over: Ignoring
     untracked = await hidden.git.run(
         *("ls-files", "-z", "-o", f"--exclude-from={passed_over.file}"), tree=where, index=index
     )
-    await asyncio.to_thread(_clear, where, untracked.names, passed_over.submodules)
+    await to_its_end(_clear, where, untracked.names, passed_over.submodules)
 
 
 def _clear(where: Path, names: list[str], submodules: frozenset[str]) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -66,7 +67,7 @@ def zombie(stage: Stage, seed: int) -> Trial:
         first = ground.start()
         assert _until(lambda: _running(str(gate))), first.said
         time.sleep(chance.uniform(0, 0.4))
-        first.signal(SIGSTOP)
+        _stop(ground, first)
         ground.died()
         time.sleep(2 * LEASE_SECONDS)
         gate.touch()
@@ -102,6 +103,29 @@ def zombie(stage: Stage, seed: int) -> Trial:
         if left < 0:
             problems.append(f"the process that woke up did not end: {left}")
         return with_problems(trial, problems)
+
+
+def _stop(ground: Ground, child: Child) -> None:
+    """Stop a process, but not amid a transaction of the embedded store: nobody can write until such a one goes on or dies."""
+    child.signal(SIGSTOP)
+    while _is_locked(ground.project / ".mimir" / "mimir.db"):
+        child.signal(SIGCONT)
+        time.sleep(0.01)
+        child.signal(SIGSTOP)
+
+
+def _is_locked(file: Path) -> bool:
+    if not file.exists():  # the store is a server
+        return False
+    connection = sqlite3.connect(file, timeout=0, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    except sqlite3.OperationalError:
+        return True
+    finally:
+        connection.close()
+    return False
 
 
 def interrupted(stage: Stage, seed: int) -> Trial:
