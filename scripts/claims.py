@@ -294,11 +294,8 @@ def main() -> int:
     with stores(asked.stores, asked.neo4j) as found:
         for name, where in found.items():
             for claimers in asked.claimers:
-                uri = (
-                    f"{where}?store=c-{secrets.token_hex(4)}"
-                    if name == "neo4j"
-                    else f"{where}-{claimers}.db"
-                )
+                new = secrets.token_hex(4)
+                uri = f"{where}?store=c-{new}" if name == "neo4j" else f"{where}-{new}.db"
                 result = race(name, uri, claimers, asked.tasks)
                 print(result.line(), flush=True)
                 bad |= (

@@ -7,6 +7,7 @@ read or changed stays in its hand while nobody else writes. Reads have connectio
 
 import asyncio
 import contextlib
+import math
 import queue
 import sqlite3
 import threading
@@ -30,8 +31,9 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.008
-"""Seconds between two tries for the write lock."""
+_PAUSES = ((0.02, 0.002), (0.1, 0.001), (math.inf, 0.008))
+"""(until this long was waited, seconds between two tries for the write lock): who waits asks more often than who has just come, so that nobody is
+passed over for long; and seldom where somebody keeps the lock."""
 
 _ENDS_ALL = frozenset(
     {
@@ -237,7 +239,7 @@ class SqliteStore:
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Take the write lock, waiting for other processes."""
         self._still_there()
-        waited, pause = 0.0, _FIRST_PAUSE
+        waited = 0.0
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -247,8 +249,9 @@ class SqliteStore:
                     raise
             else:
                 return
+            pause = next(pause for most, pause in _PAUSES if waited < most)
             time.sleep(pause)
-            waited, pause = waited + pause, min(2 * pause, _LONGEST_PAUSE)
+            waited += pause
 
     def _still_there(self) -> None:
         """Refuse to write into a file that was removed: it would be gone with this process."""

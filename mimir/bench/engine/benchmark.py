@@ -48,6 +48,8 @@ class Scope:
     """How much is measured."""
 
     tasks: int
+    files: int
+    """Of the workload whose tasks are looked at by a check; each takes as long as a dozen of the others."""
     grown: int
     """Of the workload that shows the growth."""
     chain: int
@@ -58,9 +60,9 @@ class Scope:
 
 
 SCOPES: Mapping[Size, Scope] = {
-    "smoke": Scope(tasks=20, grown=60, chain=20, fan_in=30, repeats=1),
-    "usual": Scope(tasks=100, grown=1000, chain=400, fan_in=1000, repeats=2),
-    "large": Scope(tasks=100, grown=10_000, chain=400, fan_in=1000, repeats=2),
+    "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1),
+    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2),
+    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2),
 }
 
 
@@ -135,7 +137,7 @@ async def _processor(desk: _Desk, figures: Figures) -> Took:
 
 async def _files(desk: _Desk, figures: Figures) -> None:
     """The same for tasks that write a file, which a check looks at."""
-    load = Load(tasks=desk.scope.tasks, work="files")
+    load = Load(tasks=desk.scope.files, work="files")
     took: dict[Who, Sequence[Took]] = {w: [await desk.take(w, load)] for w in PEER_AND_WE}
     ratio = _least(took["mimir"], _cpu) / _least(took["langgraph"], _cpu)
     figures.ratio("CPU of a task with a check over LangGraph's", ratio, of=load.work)
