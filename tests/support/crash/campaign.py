@@ -29,7 +29,7 @@ from queue import Empty, SimpleQueue
 from tests.support.crash.figures import tell
 from tests.support.crash.forge import Forge
 from tests.support.crash.ground import APPLIED, TWELVE, Scene
-from tests.support.crash.servers import HOWS, How, commits, cut, lose_server
+from tests.support.crash.servers import HOWS, How, commits, cut, lose_server, slow
 from tests.support.crash.stopped import (
     SIGNALS,
     SMALL,
@@ -159,7 +159,7 @@ def _campaigns(
     if given.losses:
         runs = range(first, first + given.losses)
         jobs = [(f"server {n}", partial(lose_server, seed=n, restart=restart)) for n in runs]
-        yield Campaign(kind="losses", jobs=jobs, scene=_always(TWELVE), at_once=1)
+        yield Campaign(kind="losses", jobs=jobs, scene=_always(slow(TWELVE)), at_once=1)
 
 
 def _always(scene: Scene) -> Callable[[Path], Scene]:

@@ -8,13 +8,17 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Literal
 
-from tests.support.crash.ground import prepared
+import yaml
+
+from tests.support.crash.ground import Scene, prepared
 from tests.support.crash.trials import Stage, Trial, told
 from tests.support.tcp_proxy import TcpProxy
 
 ADDRESS = re.compile(r"(?<=[/@])([^/@:]+):(\d+)(?=[/?]|$)")
 UNAVAILABLE = 69
 How = Literal["before", "after"]
+ANSWER_SECONDS = 2.0
+"""Of a model that takes its time."""
 HOWS: tuple[How, ...] = ("before", "after")
 
 
@@ -58,6 +62,16 @@ def _behind(stage: Stage) -> Generator[tuple[Stage, TcpProxy]]:
         proxy.stop()
 
 
+def slow(scene: Scene) -> Scene:
+    """Return a scene whose models take their time: a run of it outlasts a few losses of its server."""
+    play = yaml.safe_load(scene.play) if isinstance(scene.play, str) else scene.play
+    parts = [
+        {**part, "turns": [{"delay_seconds": ANSWER_SECONDS, **turn} for turn in part["turns"]]}
+        for part in play["parts"]
+    ]
+    return replace(scene, play={**play, "parts": parts})
+
+
 def lose_server(stage: Stage, seed: int, restart: Callable[[], None]) -> Trial:
     """Kill the server every 5 to 40 seconds while a run goes on; `restart` kills it and starts it again."""
     chance = random.Random(seed)
@@ -79,4 +93,5 @@ def lose_server(stage: Stage, seed: int, restart: Callable[[], None]) -> Trial:
         finally:
             ended.set()
             losing.join()
-        return replace(told(ground, f"server {seed}", code, stage.wanted), kills=losses)
+        trial = told(ground, f"server {seed}", code, stage.wanted, reached=losses > 0)
+        return replace(trial, kills=losses)
