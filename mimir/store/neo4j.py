@@ -81,6 +81,7 @@ class Neo4jStore:
         self._jobs: set[asyncio.Future[object]] = set()
         self._lost_since: float | None = None
         self._written = 0
+        self._turn = asyncio.Lock()
 
     @property
     def uri(self) -> str:
@@ -157,6 +158,11 @@ class Neo4jStore:
             job.exception()
 
     async def _write(self, writer: Executor, work: Callable[[Ops], T]) -> T:
+        # One after another until each is known to have landed or not: the next one leaves its token at the same door.
+        async with self._turn:
+            return await self._once(writer, work)
+
+    async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> T:
         while True:
             self._written += 1
             once = Writing(

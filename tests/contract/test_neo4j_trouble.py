@@ -77,6 +77,19 @@ async def test_commit_that_nobody_answered_is_looked_up(behind, proxy, how):
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
+async def test_commit_that_nobody_answered_is_looked_up_before_the_next_write(behind, proxy, how):
+    async with behind() as store:
+        await put(store, "Run", {"id": "r", "n": 0})
+        proxy.cut_at_commit = how
+
+        counts = await asyncio.gather(*(store.write(add) for _ in range(3)))
+
+        assert proxy.cuts == 1
+        assert sorted(counts) == [1, 2, 3]
+        assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 3
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
 async def test_look_whose_end_nobody_answered_is_taken_again(behind, proxy, how):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 7})
