@@ -7,7 +7,7 @@ from functools import partial
 from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
 from mimir.domain.attempt import RunStatus, Status
-from mimir.domain.ids import PLAN_TASK, lane_id, task_id
+from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.plan import Plan
 from mimir.errors import MimirError
 from mimir.llm.journaled import JournaledModel
@@ -16,6 +16,7 @@ from mimir.orchestrator import finding, watching
 from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
 from mimir.reporting.gather import Gathering
+from mimir.reporting.pieces.tasks import TaskLine
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import as_json, markdown
@@ -70,7 +71,7 @@ async def write_report(
     text = markdown(summary, await _prose(parts, run), parts.link)
     folder = _folder(parts, summary)
     put(parts.project, f"{folder}/{REPORT}", text)
-    await _write_answers(parts, run, folder)
+    await _write_answers(parts, summary, folder)
     return f"{folder}/{REPORT}", text
 
 
@@ -127,21 +128,15 @@ def _folder(parts: Parts, summary: Summary) -> str:
     return f"chains/{summary.run}"
 
 
-async def _write_answers(parts: Parts, run: str, folder: str) -> None:
+async def _write_answers(parts: Parts, summary: Summary, folder: str) -> None:
     """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
 
-    def look(reads: Reads) -> list[str]:
-        return [
-            fields.text(row, "taskId")
-            for row in runs.each_task(reads, run)
-            if fields.text(row, "status") == Status.COMPLETED.value
-        ]
-
-    def read(reads: Reads, tasks: Sequence[str]) -> list[tuple[str, str]]:
-        rows = [(task, reads.get(Label.TASK, task_id(run, task))) for task in tasks]
+    def read(reads: Reads, tasks: Sequence[TaskLine]) -> list[tuple[str, str]]:
+        rows = [(task.id, reads.get(Label.TASK, task.node)) for task in tasks]
         return [(task, whole_answer(reads, row)) for task, row in rows if row]
 
-    for batch in runs.in_batches(await parts.store.read(look)):
+    completed = (task for task in summary.tasks if task.status == Status.COMPLETED.value)
+    for batch in runs.in_batches(completed):
         for task, text in await parts.store.read(partial(read, tasks=batch)):
             put(parts.project, f"{folder}/deliverables/{task}.md", text)
 

@@ -28,6 +28,7 @@ from mimir.recordings.served import (
 )
 from mimir.recordings.stage import RUN, Actor, Score, Stage, StageClock, acting
 from mimir.recordings.tape import RunTape
+from mimir.reporting.telling import REPORTERS
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew, Roster
 from mimir.scheduling.finish import finish
@@ -48,7 +49,6 @@ OF_THE_END = (
     EventKind.CHECK_RUN, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.REPORT_WRITTEN,
     EventKind.RUN_FINISHED,
 )  # fmt: skip
-REPORTERS = ("qc_reporter", "pm_reporter")
 NOTHING_SECONDS = 60.0
 """If nothing happens for so long, the engine waits for what the record does not have."""
 

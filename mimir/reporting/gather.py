@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
@@ -55,8 +54,6 @@ NOTED = (
 """Events that a report tells of."""
 _STOPPED = (Status.FAILED, Status.BLOCKED)
 """What a task ends as that the plan is asked about: what follows for the others."""
-_AT_ONCE = 100
-"""Tasks of a part."""
 
 
 class Gathering:
@@ -81,8 +78,7 @@ class Gathering:
 
     def parts(self) -> Iterator[Part]:
         """Yield its tasks, in the plan's order."""
-        tasks = runs.each_task(self._reads, self.head.id)
-        while rows := list(islice(tasks, _AT_ONCE)):
+        for rows in runs.in_batches(runs.each_task(self._reads, self.head.id)):
             yield self._part(rows)
 
     def done(self) -> RunData:
@@ -162,7 +158,7 @@ def _head(row: Row, telling: Telling) -> RunData:
         pause_message=fields.text(row, "pauseMessage"),
         plan=None,
         events=tuple(telling.kept),
-        seconds=telling.seconds(),
+        seconds=telling.seconds,
         spent=telling.spent,
         last=telling.last,
     )

@@ -1,7 +1,5 @@
 """What a run's events come to, an event at a time: most of a long run's events are calls and starts, of which only sums are kept. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 
 from mimir.domain.attempt import TERMINAL
@@ -24,9 +22,10 @@ class Telling:
         self.last = ""
         """When the last event was that is told of; empty: there was none."""
         self.spent: Spent = NOTHING_SPENT
+        self.seconds: dict[str, float] = {}
+        """Task that ended → from its first attempt's start to its end."""
         self._started: dict[str, str] = {}
-        """Task → when its first attempt began."""
-        self._took: dict[str, float] = {}
+        """Task that has not ended → when its first attempt began."""
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -40,25 +39,18 @@ class Telling:
         else:
             self._note(event)
 
-    def seconds(self) -> Mapping[str, float]:
-        """Return for each task that ended the seconds from its first attempt's start to its end."""
-        return self._took
-
     def _charge(self, event: Event) -> None:
         """Add up a call of a model."""
         spent, tokens = self.spent, event.data.get("tokens")
-        spent = replace(
-            spent,
+        self.spent = Spent(
             calls=spent.calls + 1,
             tokens=spent.tokens + (tokens if isinstance(tokens, int) else 0),
+            cost=spent.cost + Decimal(str(event.data.get("cost", 0))),
+            priced=spent.priced + ("cost" in event.data),
         )
-        if "cost" in event.data:
-            cost = spent.cost + Decimal(str(event.data["cost"]))
-            spent = replace(spent, priced=spent.priced + 1, cost=cost)
-        self.spent = spent
 
     def _note(self, event: Event) -> None:
         if event.data.get("to") in _ENDS and (began := self._started.pop(event.task, "")):
-            self._took[event.task] = (moment(event.at) - moment(began)).total_seconds()
+            self.seconds[event.task] = (moment(event.at) - moment(began)).total_seconds()
         if event.kind is not EventKind.TASK_COMPLETED:
             self.kept.append(event)

@@ -1,6 +1,6 @@
 """Rows that scheduling looks up in more than one place."""
 
-from bisect import bisect_left
+from bisect import insort
 
 from mimir.attempts.record import OUTPUT_ON_TASK
 from mimir.domain.attempt import Status
@@ -49,10 +49,10 @@ class Completions:
     def __init__(self, plan: Plan) -> None:
         self._tasks = {task.id: (place, task) for place, task in enumerate(plan.tasks)}
         self._seen = 0
+        self._known: dict[int, Accepted] = {}
+        """By the task's place in the plan."""
         self._places: list[int] = []
-        """In the plan, of the completed tasks, ascending."""
-        self._known: list[Accepted] = []
-        """At the same indexes."""
+        """The same places, ascending: sorting all of them at each look would grow with the run."""
 
     def look(self, reads: Reads, run: str) -> tuple[Accepted, ...]:
         """Return the completed tasks; one caller at a time."""
@@ -60,12 +60,11 @@ class Completions:
         for event in runs.events(reads, run, after=self._seen, kinds=kinds):
             row = reads.get(Label.TASK, task_id(run, event.task)) or {}
             place, task = self._tasks[event.task]
-            at = bisect_left(self._places, place)
-            is_known = self._places[at : at + 1] == [place]
-            self._places[at : at + is_known] = [place]
-            self._known[at : at + is_known] = [_accepted(reads, task, row)]
+            if place not in self._known:
+                insort(self._places, place)
+            self._known[place] = _accepted(reads, task, row)
             self._seen = event.seq
-        return tuple(self._known)
+        return tuple(self._known[place] for place in self._places)
 
 
 def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:

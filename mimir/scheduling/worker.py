@@ -40,9 +40,8 @@ class Worker:
         except LeaseLost:
             return  # another holder goes on with it; what we still had is refused by its fence
         except Exception:
-            self._halt.broken = (
-                True  # said before the lease is free: nobody here shall take the task again
-            )
+            # Said before the lease is free: nobody here shall take the task again.
+            self._halt.broken = True
             raise
         finally:
             await asyncio.shield(self._give_back(self.claim))

@@ -5,7 +5,6 @@ default, may be missing. Fractions are text (`"1/3"`), tuples are lists, fields 
 """
 
 import dataclasses
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -18,8 +17,6 @@ from mimir.errors import StoreError
 
 T = TypeVar("T")
 _Read = Callable[[object], object]
-_SHORT = 40
-"""Characters of texts that are worth a look whether they are in memory already."""
 
 
 def encode(value: object) -> object:
@@ -78,9 +75,7 @@ def _of_class(kind: type[object]) -> _Read:
         return _fraction
     if issubclass(kind, Enum):
         return _one_of(tuple(kind), lambda member: cast("Enum", member).value)
-    if kind is str:
-        return _text
-    if kind in (int, bool, type(None)):
+    if kind in (str, int, bool, type(None)):
         return lambda value: _a(kind, value)
     if kind is float:
         return lambda value: _a(int, value) if type(value) is int else _a(float, value)
@@ -93,12 +88,6 @@ def _a(kind: type, value: object) -> object:
     if type(value) is not kind:
         raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
     return value
-
-
-def _text(value: object) -> object:
-    """Read a text; short ones (roles, ids) stand in many places, and in memory once."""
-    text = cast("str", _a(str, value))
-    return sys.intern(text) if len(text) <= _SHORT else text
 
 
 def _fraction(value: object) -> object:

@@ -22,6 +22,7 @@ from mimir.workspace.confinement import absence, commands, diagnosis, groups, mo
 from mimir.workspace.confinement.commands import Recipe
 from mimir.workspace.confinement.output import Output
 from mimir.workspace.confinement.process import Command, Ended, Limits, Stop
+from mimir.workspace.threads import to_its_end
 
 __all__ = ["Bound", "Limits", "Ran", "Report", "Sandbox", "SandboxConfig"]
 
@@ -251,7 +252,7 @@ class Sandbox:
         where = self._scratch / f"probe-{os.getpid()}"
         output = Output(OUTPUT_LIMIT_BYTES)
         try:
-            await asyncio.to_thread(where.mkdir, parents=True, exist_ok=True, mode=0o700)
+            await to_its_end(where.mkdir, parents=True, exist_ok=True, mode=0o700)
             wanted = mounts.Wanted(workspace=where, writable=True, project=None, view=None)
             command = await asyncio.to_thread(
                 commands.confined, program, recipe, _TRIAL, wanted, {}, self._config.limits
@@ -260,7 +261,7 @@ class Sandbox:
         except (SandboxError, OSError) as error:
             return str(error)
         finally:
-            await asyncio.to_thread(remove, where)
+            await to_its_end(remove, where)
         if ended.exit_code == 0 and ended.started and output.text == "works\n":
             return None
         return output.text or f"it ended with {ended.exit_code}"

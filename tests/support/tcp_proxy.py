@@ -52,10 +52,8 @@ class TcpProxy:
             while True:
                 client, _ = listening.accept()
                 server = socket.create_connection(self._target)
-                for end in (
-                    client,
-                    server,
-                ):  # or each small piece waits for the answer to the one before
+                # Or each small piece waits for the answer to the one before.
+                for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with self._guard:
                     self._open |= {client, server}

@@ -49,7 +49,7 @@ class Scope:
 
     tasks: int
     files: int
-    """Of the workload whose tasks are looked at by a check; each takes as long as a dozen of the others."""
+    """Of the workload whose tasks are looked at by a check; each costs several times what one of the others does."""
     grown: int
     """Of the workload that shows the growth."""
     chain: int

@@ -1,7 +1,7 @@
 """One heap for all threads of the process.
 
 The C library gives each thread a heap of its own, so that they need not wait for each other; Python's threads take turns anyway, and what
-one of them gave back the others could not use: of a long run's memory that was a third.
+one of them gave back the others could not use: a run of 700 tasks took 128 MB instead of 117.
 """
 
 import contextlib

@@ -5,7 +5,6 @@ git 2.50 no setting stops it) and write the sides' names into the result, so her
 (`read-tree -m`), and each file that both sides changed is merged by itself.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from mimir.workspace.clearing import remove
 from mimir.workspace.repository.commits import tree_of
 from mimir.workspace.repository.hidden import Hidden
 from mimir.workspace.repository.trees import LINK, SUBMODULE, Entry, blobs, put_entries
+from mimir.workspace.threads import to_its_end
 
 OURS = "head"
 THEIRS = "attempt"
@@ -177,7 +177,7 @@ async def _text(
     contents = await blobs(hidden, (one.blob for one in (base, ours, theirs) if one is not None))
     room = hidden.scratch("merge")
     try:
-        await asyncio.to_thread(
+        await to_its_end(
             _lay_out,
             room,
             ours=contents[ours.blob],
@@ -192,7 +192,7 @@ async def _text(
     except KeyError as error:
         raise WorkspaceError(f"The history lost the object {error.args[0]}.") from error
     finally:
-        await asyncio.to_thread(remove, room)
+        await to_its_end(remove, room)
     if ended.code >= 128:
         return ours.blob, False
     written = await hidden.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=ended.out)

@@ -13,6 +13,7 @@ from mimir.workspace.clearing import remove
 from mimir.workspace.repository.hidden import ATTRIBUTES, Hidden
 from mimir.workspace.repository.ignoring import persons_rules
 from mimir.workspace.repository.sharing import left_out_of
+from mimir.workspace.threads import to_its_end
 
 DEPTH = 100
 """Most commits of history."""
@@ -31,13 +32,13 @@ async def view(hidden: Hidden, id: str, where: Path | None = None) -> Path:
         return final
     made = hidden.scratch("view")
     try:
-        await asyncio.to_thread(_furnish, made, hidden, id, await persons_rules(hidden))
+        await to_its_end(_furnish, made, hidden, id, await persons_rules(hidden))
         commits, ends = await _history(hidden, id)
         await _pack(hidden, commits, made)
         await hidden.git.run("read-tree", id, index=made / "index")
-        await asyncio.to_thread(_finish, made, ends, final)
+        await to_its_end(_finish, made, ends, final)
     finally:
-        await asyncio.to_thread(remove, made)
+        await to_its_end(remove, made)
     return final
 
 

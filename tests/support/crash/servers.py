@@ -17,9 +17,9 @@ from tests.support.tcp_proxy import TcpProxy
 ADDRESS = re.compile(r"(?<=[/@])([^/@:]+):(\d+)(?=[/?]|$)")
 UNAVAILABLE = 69
 How = Literal["before", "after"]
+HOWS: tuple[How, ...] = ("before", "after")
 ANSWER_SECONDS = 2.0
 """Of a model that takes its time."""
-HOWS: tuple[How, ...] = ("before", "after")
 
 
 def commits(stage: Stage) -> int:

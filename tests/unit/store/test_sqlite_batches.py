@@ -14,6 +14,7 @@ from mimir.errors import DamagedNode, StoreError
 from mimir.store.embedded import file
 from mimir.store.embedded.changes import SqliteOps
 from mimir.store.embedded.kept import Kept
+from mimir.store.embedded.node import Node
 from mimir.store.embedded.where import conditions, held_by
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
@@ -271,3 +272,18 @@ async def test_many_nodes_and_long_texts_go_through_one_transaction(tmp_path):
         assert {len(row["text"]) for row in found} == {20_001, 4}
         assert {row["n"] for row in found} == {1}
         assert await ids(store, "Task", {"m": 1}) == ["t00001"]
+
+
+def test_nodes_that_are_not_written_are_never_put_down():
+    kept, written = Kept(), Node(0, "Task", "", {}, {}, {}, frozenset())
+    waiting = [f"waiting{n}" for n in range(40)]
+    for id in waiting:
+        kept.put(written._replace(id=id, unwritten=frozenset({"status"})))
+    for number in range(5_000):
+        kept.put(written._replace(id=f"written{number}"))
+
+    assert [node.id for node in kept.unwritten()] == waiting
+    assert kept.get("written0") is None
+    assert kept.get("written4999")
+    kept.trim()
+    assert all(map(kept.get, waiting))
