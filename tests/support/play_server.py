@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -101,9 +102,11 @@ class PlayServer:
         self._sleep = sleep
         self._lines: dict[Line, asyncio.Task[None]] = {}
         self._connections = 0
-        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._may_end = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -124,17 +127,19 @@ class PlayServer:
 
     def __enter__(self) -> Self:
         started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(self._serve(started),), daemon=True
+        )
         self._thread.start()
         assert started.wait(10), "the play server did not start"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._call(self._shut_down())
         assert self._loop is not None
         assert self._thread is not None
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._may_end.set)
         self._thread.join(10)
+        assert not self._thread.is_alive(), "the play server did not end"
 
     def refuse(self) -> None:
         """Close the port: connections are refused until `accept`."""
@@ -144,12 +149,12 @@ class PlayServer:
         """Open the same port again."""
         self._call(self.open())
 
-    def _run(self, started: threading.Event) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._loop.run_until_complete(self.open())
+    async def _serve(self, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self.open()
         started.set()
-        self._loop.run_forever()
-        self._loop.close()
+        await self._may_end.wait()
+        await self._shut_down()
 
     def _call(self, work: Any) -> None:
         assert self._loop is not None
@@ -159,9 +164,11 @@ class PlayServer:
 
     async def open(self) -> None:
         """Listen."""
-        if self._server is None:
-            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
-            self.port = self._server.sockets[0].getsockname()[1]
+        if self._listening is None:
+            self._listening = socket.create_server(("127.0.0.1", self.port), backlog=100)
+            self._listening.setblocking(False)
+            self.port = self._listening.getsockname()[1]
+            asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     async def watch(self) -> None:
         """Refuse connections as long as the down file is there."""
@@ -174,21 +181,35 @@ class PlayServer:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _close(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-        for line in list(self._lines):
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        for line in self._lines:
             line.reset()
 
     async def _shut_down(self) -> None:
-        tasks = list(self._lines.values())
+        """Close, and wait for every connection: one may just have been accepted, or be on its way out."""
         await self._close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        told: set[Line] = set()
+        while self._tasks:
+            for line in self._lines.keys() - told:
+                line.reset()
+                self._lines[line].cancel()
+                told.add(line)
+            await asyncio.sleep(0)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(reader, writer)
+    def _accept(self) -> None:
+        """Take a connection; `asyncio.Server` would leave one open that comes while it closes."""
+        assert self._listening is not None
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            sock, _ = self._listening.accept()
+            task = asyncio.create_task(self._connected(sock))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connected(self, sock: socket.socket) -> None:
+        line = Line(*await asyncio.open_connection(sock=sock))
         task = asyncio.current_task()
         assert task is not None
         self._lines[line] = task
@@ -200,8 +221,10 @@ class PlayServer:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            line.writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await line.writer.wait_closed()
             del self._lines[line]
-            writer.close()
 
     async def _served(self, line: Line, connection: int) -> bool:
         """Serve one request; False when the connection is to end."""

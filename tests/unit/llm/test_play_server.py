@@ -1,7 +1,10 @@
+import gc
 import http.client
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import urllib.error
@@ -137,3 +140,12 @@ def test_it_runs_as_a_program(tmp_path: Path):
             pass
         process.send_signal(signal.SIGTERM)
     assert json.loads(log.read_text().splitlines()[0])["role"] == "ecko"
+
+
+def test_connections_that_come_while_it_closes_are_closed_too():
+    for _ in range(5):
+        with PlayServer("default: [{text: an answer, repeat: forever}]") as server:
+            for _ in range(50):
+                with socket.create_connection(("127.0.0.1", server.port)) as line:
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gc.collect()  # a connection that was left open is told of here, and fails the test
