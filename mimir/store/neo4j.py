@@ -22,6 +22,7 @@ from mimir.domain.clock import Clock
 from mimir.errors import Paused, StoreError
 from mimir.store.cypher import server
 from mimir.store.cypher.address import Address
+from mimir.store.cypher.backoff import Backoff
 from mimir.store.cypher.transactions import Viewing, Writing
 from mimir.store.protocol import Ops, Reads
 
@@ -82,6 +83,7 @@ class Neo4jStore:
         self._lost_since: float | None = None
         self._written = 0
         self._turn = asyncio.Lock()
+        self._backoff = Backoff()
 
     @property
     def uri(self) -> str:
@@ -160,9 +162,13 @@ class Neo4jStore:
     async def _write(self, writer: Executor, work: Callable[[Ops], T]) -> T:
         # One after another until each is known to have landed or not: the next one leaves its token at the same door.
         async with self._turn:
-            return await self._once(writer, work)
+            if away := self._backoff.seconds(self._clock.monotonic()):
+                await self._sleep(away)
+            once = await self._once(writer, work)
+            self._backoff.had(away=away, asked=once.asked, now=self._clock.monotonic())
+            return once.value
 
-    async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> T:
+    async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> Writing[T]:
         while True:
             self._written += 1
             once = Writing(
@@ -172,13 +178,15 @@ class Neo4jStore:
                 door=self._door,
                 token=f"{self._door}#{self._written}",
                 seconds=self._lock_seconds,
+                clock=self._clock,
                 now=self._now,
             )
             try:
-                return await self._patiently(writer, once.run, once_only=True)
+                await self._patiently(writer, once.run, once_only=True)
             except IncompleteCommit:
-                if await self._patiently(writer, once.landed):
-                    return once.value
+                if not await self._patiently(writer, once.landed):
+                    continue
+            return once
 
     async def _read(self, writer: Executor, readers: Executor, work: Callable[[Reads], T]) -> T:
         for _ in range(_VIEWS):

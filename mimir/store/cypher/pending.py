@@ -43,7 +43,8 @@ class Statement:
     def text(self, *, closing: bool) -> Cypher:
         """Return the whole; `closing`: count the transaction, too."""
         close = [query("close")] if closing else []
-        return joined([*self._parts, *close, query("written", carried=self._carried())], "\n")
+        end = query("written", carried=self._carried())
+        return joined([query("by-key"), *self._parts, *close, end], "\n")
 
     def check(self, answer: Mapping[str, object]) -> None:
         """Look at what the server says.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from neo4j import ManagedTransaction, Record, Session, unit_of_work
 from neo4j.exceptions import DriverError, Neo4jError
 
-from mimir.domain.clock import stamp
+from mimir.domain.clock import Clock, stamp
 from mimir.errors import StoreError
 from mimir.store.cypher.library import Cypher, query
 from mimir.store.cypher.rows import Neo4jReads
@@ -30,6 +30,8 @@ class Writing(Generic[T]):
 
     value: T
     """What the work returned; there once it was run."""
+    asked: float
+    """Seconds until it had the lock; there once it was run."""
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Writing(Generic[T]):
         door: str,
         token: str,
         seconds: float,
+        clock: Clock,
         now: Now | None = None,
     ) -> None:
         """Prepare it.
@@ -51,6 +54,7 @@ class Writing(Generic[T]):
             door: This process's name.
             token: This transaction's name; no other one has it.
             seconds: After this the server ends it.
+            clock: For durations.
             now: Its time; None: the server's.
         """
         self._open_session = open_session
@@ -59,14 +63,14 @@ class Writing(Generic[T]):
         self._door = door
         self._token = token
         self._seconds = seconds
+        self._clock = clock
         self._now = now
 
-    def run(self) -> T:
+    def run(self) -> None:
         """Do the work and commit it."""
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
-        return self.value
 
     def landed(self) -> bool:
         """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
@@ -74,7 +78,9 @@ class Writing(Generic[T]):
             return session.execute_write(self._look_up)
 
     def _under_lock(self, transaction: ManagedTransaction) -> None:
+        since = self._clock.monotonic()
         begun = _single(transaction, query("open"), store=self._store)
+        self.asked = self._clock.monotonic() - since
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
                 f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
