@@ -1,6 +1,5 @@
 """`mimir serve-recording`: a recording as an OpenAI-compatible endpoint for other programs."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -18,6 +17,8 @@ def serve_recording(session: Session, recording: Recording, port: Port = 0) -> i
 
     FILE is a recording. The endpoint speaks OpenAI's chat protocol, on this machine only, until Ctrl-C; its URL is the first line.
     """
+    import asyncio  # costs half of what `mimir --help` takes
+
     from mimir.errors import UnavailableError
     from mimir.recordings import file, serving
 
