@@ -1,5 +1,6 @@
 """Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
 
+import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +84,7 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
         small = await _processor(desk, figures)
         keep(figures.result())
         await _growth(desk, figures, small)
-        for part in (_files, _waiting, _start, _storage, _fan_in):
+        for part in (_files, _waiting, _start, _sizes):
             keep(figures.result())
             await part(desk, figures)
     return figures.result()
@@ -172,11 +173,26 @@ async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
     figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {large.peak_bytes / 1e6:.0f}")
 
 
-async def _storage(desk: _Desk, figures: Figures) -> None:
-    """Measure what is stored of what is said, on a chain with answers of 1 kB."""
+async def _sizes(desk: _Desk, figures: Figures) -> None:
+    """Measure what is counted and not timed: side by side, each with a model server of its own."""
     chain = Load(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
-    long = await desk.take("mimir", chain)
-    short = await desk.take("mimir", replace(chain, tasks=chain.tasks // 4))
+    wide = Load(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
+    async with model_server() as other:
+        chains, fans = await asyncio.gather(
+            _both(desk, chain, chain.tasks // 4),
+            _both(replace(desk, url=other), wide, wide.tasks // 10),
+        )
+    _tell_storage(figures, chain, *chains)
+    _tell_fan_in(figures, wide, *fans)
+
+
+async def _both(desk: _Desk, load: Load, fewer: int) -> tuple[Took, Took]:
+    """Have a workload done, and the same with fewer tasks."""
+    return await desk.take("mimir", load), await desk.take("mimir", replace(load, tasks=fewer))
+
+
+def _tell_storage(figures: Figures, chain: Load, long: Took, short: Took) -> None:
+    """Tell what is stored of what is said, on a chain with answers of 1 kB."""
     figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
     grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
     figures.ratio(STORED_GROWTH, grown, of=f"{chain.tasks // 4} to {chain.tasks} tasks")
@@ -185,11 +201,8 @@ async def _storage(desk: _Desk, figures: Figures) -> None:
     figures.note("bytes of answers", int(long.meter["answer_bytes"]))
 
 
-async def _fan_in(desk: _Desk, figures: Figures) -> None:
-    """Measure the largest request of a task that many lead to."""
-    wide = Load(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
-    large = await desk.take("mimir", wide)
-    small = await desk.take("mimir", replace(wide, tasks=wide.tasks // 10))
+def _tell_fan_in(figures: Figures, wide: Load, large: Took, small: Took) -> None:
+    """Tell of the largest request of a task that many lead to."""
     most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
     figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
     figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")

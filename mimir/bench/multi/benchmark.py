@@ -1,7 +1,8 @@
 """The validation plan: small, medium and large projects, by one agent and by many; the hypothesis of 95 % less context as it turns out."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from mimir.bench.multi.case import Case
@@ -27,7 +28,7 @@ SCRIPTED = "n/a (scripted)"
 
 
 async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
-    """Have every case done by both.
+    """Have every case done by both; all at once: what is counted does not depend on it.
 
     Args:
         size: Which cases.
@@ -37,17 +38,23 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     Raises:
         UnavailableError: There is no sandbox on this machine, or a run did not complete.
     """
-    rows: list[Row] = []
-    for case in CASES[size]:
+    cases, done = CASES[size], dict[Case, list[Row]]()
+
+    def result() -> Result:
+        return _result([row for case in cases for row in done.get(case, ())])
+
+    async def both(case: Case) -> None:
         say(f"{NAME}: {case}")
         told = json.loads(await ask("mimir.bench.multi.stage", json.dumps(asdict(case))))
         one, many = (Counted(**side) for side in told)
-        rows += [_row(case, ALONE, one), _row(case, MANY, many), _less(case, one, many)]
-        keep(_result(rows))
-    return _result(rows)
+        done[case] = [_row(case, ALONE, one), _row(case, MANY, many), _less(case, one, many)]
+        keep(result())
+
+    await asyncio.gather(*map(both, cases))
+    return result()
 
 
-def _result(rows: list[Row]) -> Result:
+def _result(rows: Sequence[Row]) -> Result:
     # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
     tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
     less = {"less_tokens": 0.05, "less_largest": 0.05}
