@@ -32,6 +32,8 @@ SAID_CHARS = 400
 
 def clean(text: str) -> str:
     """Return `text` without anything that a terminal obeys, but tabs and line feeds; what stood there is shown as an escape."""
+    if text.isascii() and text.isprintable():
+        return text  # most are, and a status has thousands
     lines = _COLOURS.sub("", text.replace("\r\n", "\n"))
     return _CONTROL.sub(lambda found: _shown(found[0]), lines)
 

@@ -1,5 +1,6 @@
 """`mimir status`, `report`, `verify`, `doctor`, and `mimir` alone: what looks and changes nothing."""
 
+import gc
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +35,15 @@ def status(session: Session, run: Run = None, workers: Workers = False) -> int:
 
     RUN is a run, or how its name begins; left out, the latest.
     """
+    # Thousands of rows live until they are printed, and then the process ends: looking for garbage took a tenth of the time.
+    gc.disable()
+    try:
+        return _status(session, run, workers=workers)
+    finally:
+        gc.enable()
+
+
+def _status(session: Session, run: str | None, *, workers: bool) -> int:
     loaded = session.load()
 
     async def job() -> "Mapping[str, object]":

@@ -13,6 +13,7 @@ NAME_COLUMNS = 24
 """Widest column of task ids."""
 _CRITERIA = ("executed", "judged", "unverified", "failed")
 _LETTERS = "xjuf"
+_WORDS = {status.value: word for status, word in WORDS.items()}
 _ADVICE = {
     "running": ("mimir status {run}",),
     "paused": ("mimir resume {run}",),
@@ -153,7 +154,8 @@ def _note(task: Mapping[str, object]) -> str:
 
 
 def _has_criteria(task: Mapping[str, object]) -> bool:
-    return bool(_criteria(task))
+    counts = members(task.get("criteria"))
+    return any(counts.get(name) for name in _CRITERIA)
 
 
 def _glyph(state: str, glyphs: Glyphs) -> str:
@@ -171,8 +173,7 @@ def _glyph(state: str, glyphs: Glyphs) -> str:
 
 
 def _word(state: str) -> str:
-    known = {status.value: word for status, word in WORDS.items()}
-    return known.get(state, clean_line(state))
+    return _WORDS[state] if state in _WORDS else clean_line(state)
 
 
 def _cut(name: str, column: int, glyphs: Glyphs) -> str:
