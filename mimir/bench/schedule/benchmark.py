@@ -33,6 +33,9 @@ GOALS = (
     _goal(LATE, HEAVY, 1.10),
 )
 WORKERS = (3, 10)
+TOLERANCE = 0.06
+"""A release and the claim of the agent that became free with it go to the store side by side: seldom the claim is first, and one of twenty
+tasks in a row begins a task later."""
 SEEDS: Mapping[Size, Mapping[str, int]] = {
     "smoke": {"diamond": 1, BEHIND: 1},
     "usual": dict.fromkeys(FAMILIES, 1) | {HEAVY: 10},
@@ -54,7 +57,7 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     """
     seeds = SEEDS[size]
     told = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
-    figures = Figures(name=NAME, seeds=told, tolerance=0.02)
+    figures = Figures(name=NAME, seeds=told, tolerance=TOLERANCE)
     real = asyncio.ensure_future(_real(say)) if size != "smoke" else None
     for family, last in seeds.items():
         say(f"{NAME}: {family}, seeds 1-{last}")
