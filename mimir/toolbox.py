@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
-from mimir.attempts.desk import Bench, OpenLane
+from mimir.attempts.desk import Bench, OpenLane, Stand
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.store import proof
 from mimir.store.memory import ProjectMemory, View
@@ -45,8 +45,9 @@ class Toolbox:
     def worker(self, bench: Bench) -> Toolset:
         """Return the worker's tools over its workspace."""
         task = bench.task
+        tree = Tree(bench.where)
         files = FileTools(
-            Tree(bench.where),
+            tree,
             files=task.files,
             forbidden=FORBIDDEN,
             protected=bench.protected,
@@ -61,7 +62,7 @@ class Toolbox:
             MemoryTools(self._memory(bench.run)),
         ]
         return gateway(
-            [files, commands, *reading],
+            [Awaited([files, commands], _standing(tree, bench.stand)), *reading],
             granted=rights.granted(ALL_TOOLS),
             lane=bench.lane,
             snapshot=bench.snapshot,
@@ -76,13 +77,14 @@ class Toolbox:
         where: Path,
         lane: OpenLane,
         artifacts: Sequence[str],
-        checkout: Callable[[], Awaitable[None]],
+        stand: Stand,
     ) -> Toolset:
         """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
-        files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        tree = Tree(where)
+        files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
         commands = RunTool(self._seat, where, redact=self._redact)
         rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
-        placed = Awaited([files, commands], checkout)
+        placed = Awaited([files, commands], _standing(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
@@ -106,6 +108,15 @@ class Toolbox:
             redact=self._redact,
             why=rights.why,
         )
+
+
+def _standing(tree: Tree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
+    """Have a tree stand where the next call works."""
+
+    async def prepare(effectful: bool) -> None:
+        tree.root = await stand(effectful)
+
+    return prepare
 
 
 @dataclass(frozen=True, slots=True)

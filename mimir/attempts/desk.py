@@ -25,8 +25,11 @@ from mimir.qc.checks import Checks
 from mimir.store.protocol import Value
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git import History
+from mimir.workspace.lending import Lending
 
 Props = Mapping[str, Value]
+Stand = Callable[[bool], Awaitable[Path]]
+"""Returns the directory in which a call works, made if need be; True: the call may change something there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +170,8 @@ class Bench:
     run: str
     task: Task
     where: Path
-    """The workspace."""
+    """The workspace; made by `stand`."""
+    stand: Stand
     base_commit: str
     """What git shows inside."""
     tree: str
@@ -193,7 +197,7 @@ class ToolMaker(Protocol):
         where: Path,
         lane: OpenLane,
         artifacts: Sequence[str],
-        checkout: Callable[[], Awaitable[None]],
+        stand: Stand,
     ) -> Toolset:
         """Return QC's tools over a throw-away checkout, which is made with the first call that needs it."""
         ...
@@ -246,7 +250,8 @@ class Desk:
     fence: int
     start: Start
     where: Path
-    """Workspace of this attempt and fence."""
+    """Workspace of this attempt and fence; made for its first effect."""
+    lending: Lending
     context: CallContext
     history: History
     checks: Checks

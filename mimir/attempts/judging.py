@@ -1,8 +1,10 @@
 """The judge's node: QC looks at the deliverable in a throw-away checkout, the engine rules, the status moves."""
 
+import asyncio
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mimir.agents.breaker import Breaker
 from mimir.agents.citations import parse as citations
@@ -118,12 +120,18 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     async def on_live(_tree: str) -> None:
         watch.start()
 
-    async def checkout() -> None:
-        await desk.history.checkout(tree, where)
+    is_made = False
+
+    async def stand(_effectful: bool) -> Path:
+        nonlocal is_made
+        if not is_made:
+            await desk.history.checkout(tree, where)
+            is_made = True
+        return where
 
     async def close() -> None:
         await lane.flush()
-        shutil.rmtree(where, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, where, ignore_errors=True)
 
     lane.on_live = on_live
     name = lane_id(desk.facts.id, desk.task.id, desk.number, role)
@@ -131,7 +139,7 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     return qc.Sitting(
         services=LoopServices(
             model=JournaledModel(desk.models.for_lane("qc", name, choice.model), lane),
-            tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts, checkout),
+            tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts, stand),
             context=replace(desk.context, role="qc"),
             breaker=Breaker.for_estimate(
                 None,

@@ -54,7 +54,7 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
     if desk.is_new:
         await _prepare(desk)
     try:
-        talk = await _converse(desk, place)
+        talk = await _at(desk, place)
     except AnswerError as error:
         rejection = Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
@@ -123,12 +123,20 @@ def _rejected(course: Course, rejection: Rejection, effort: Effort) -> tuple[Sta
     return Status.WORKER_EXECUTING, replace(course, rejection=replace(rejection, effort=effort))
 
 
+async def _at(desk: Desk, place: Place) -> Conversation:
+    """Converse, and give back what was borrowed for it."""
+    try:
+        return await _converse(desk, place)
+    finally:
+        await place.leave()
+
+
 async def _converse(desk: Desk, place: Place) -> Conversation:
     lane = await desk.open_lane("worker")
     watch = Stopwatch(desk.clock)
 
     async def on_live(tree: str) -> None:
-        await place.restore(tree)
+        place.restore(tree)
         watch.start()
 
     lane.on_live = on_live
@@ -160,6 +168,7 @@ async def _bench(desk: Desk, place: Place, lane: OpenLane) -> Bench:
         run=desk.facts.id,
         task=desk.task,
         where=desk.where,
+        stand=place.stand,
         base_commit=desk.start.base_commit,
         tree=desk.start.tree,
         lane=lane,

@@ -1,13 +1,18 @@
-"""One attempt's workspace: filled when the lane goes live, its tree taken after each effect, its last tree made a commit."""
+"""One attempt's workspace: made for its first effect, its tree taken after each, its last tree made a commit.
+
+Until then its tools look at a lent one of the same tree.
+"""
 
 import asyncio
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from mimir.attempts.desk import Desk, OpenLane
+from mimir.workspace.lending import Loan, index_of
 
 ENGINES_OWN = ".mimir"
 """Ignored in every project, so that a tree never holds it, whatever a command put there."""
@@ -31,16 +36,48 @@ class Place:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._index = desk.where.with_name(f"{desk.where.name}.index")
+        self._index = index_of(desk.where)
         self._notes: list[str] = []
+        self._tree = desk.start.tree
+        self._loan: Loan | None = None
+        self._is_made = False
         self.lane: OpenLane | None = None
 
-    async def restore(self, tree: str) -> None:
-        """Fill the directory with a recorded tree; "" is the attempt's start."""
+    def restore(self, tree: str) -> None:
+        """Begin with a recorded tree; "" is the attempt's start."""
+        self._tree = tree or self._desk.start.tree
+
+    async def stand(self, effectful: bool, /) -> Path:
+        """Return the directory in which a call works; made if it is not there yet.
+
+        Args:
+            effectful: True: the call may change something; it and all later ones work in the attempt's own.
+        """
         desk = self._desk
-        await desk.history.fill(
-            tree or desk.start.tree, desk.where, self._index, base=desk.start.base_tree
-        )
+        if self._is_made:
+            return desk.where
+        if effectful:
+            await self._make()
+            return desk.where
+        if self._loan is None:
+            self._loan = await desk.lending.borrow(self._tree, desk.start.base_tree)
+        return self._loan.where
+
+    async def leave(self) -> None:
+        """Give back what was borrowed."""
+        loan, self._loan = self._loan, None
+        if loan is not None:
+            await self._desk.lending.give_back(loan)
+
+    async def _make(self) -> None:
+        desk, loan = self._desk, self._loan
+        if loan is not None and await desk.lending.keep(loan, desk.where):
+            self._loan = None
+        else:
+            base = desk.start.base_tree
+            await desk.history.fill(self._tree, desk.where, self._index, base=base)
+            await self.leave()
+        self._is_made = True
 
     async def snapshot(self) -> str:
         """Take the tree as it is now; nested repositories are removed first and noted."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from mimir.attempts.desk import Bench, OpenLane, ToolMaker
+from mimir.attempts.desk import Bench, OpenLane, Stand, ToolMaker
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.lane import Outcome
@@ -184,10 +184,10 @@ class ServedTools:
         where: Path,
         lane: OpenLane,
         artifacts: Sequence[str],
-        checkout: Callable[[], Awaitable[None]],
+        stand: Stand,
     ) -> Toolset:
         """Return QC's tools."""
-        return self.inner.judge(run, where, self._lane(lane), artifacts, checkout)
+        return self.inner.judge(run, where, self._lane(lane), artifacts, stand)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
         """Return the PM's tools."""

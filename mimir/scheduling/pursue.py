@@ -1,5 +1,6 @@
 """Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,6 +32,7 @@ from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
 from mimir.workspace.git import History
+from mimir.workspace.lending import Lending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class Pursuit:
     def __init__(self, crew: Crew, tools: Tools) -> None:
         self._crew = crew
         self._tools = tools
+        self._room = crew.work_room / crew.facts.id
+        self._lending = Lending(tools.history, self._room / ".lent" / crew.owner)
 
     async def __call__(self, claim: Claim) -> None:
         """Bring the task to its next resting status, or leave it in its phase by an exception.
@@ -81,7 +85,8 @@ class Pursuit:
             Status(fields.text(claim.row, "status")), _course(held.attempt_row), nodes(desk)
         )
         await self._settle(held, desk, status, course)
-        shutil.rmtree(desk.where, ignore_errors=True)
+        if desk.where.exists():
+            await asyncio.to_thread(shutil.rmtree, desk.where, ignore_errors=True)
 
     async def _settle(self, held: Held, desk: Desk, status: Status, course: Course) -> None:
         match status:
@@ -109,7 +114,7 @@ class Pursuit:
         crew, claim = self._crew, held.claim
         start = await self._tools.preparer.start(held.task, claim, held.attempt_row)
         artifacts, related = await self._tools.preparer.surroundings(held.task)
-        where = crew.work_room / crew.facts.id / claim.task / f"{claim.attempt}.{claim.fence}"
+        where = self._room / claim.task / f"{claim.attempt}.{claim.fence}"
         return Desk(
             facts=crew.facts,
             task=held.task,
@@ -117,6 +122,7 @@ class Pursuit:
             fence=claim.fence,
             start=start,
             where=where,
+            lending=self._lending,
             context=CallContext(
                 project=crew.facts.project,
                 run=crew.facts.id,

@@ -1,4 +1,4 @@
-"""A wrapper for tools whose place has to be made first: it is, with the first call, and not if there is none."""
+"""A wrapper for tools whose place has to be made first: it is, with the first call that needs it, and not if there is none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,23 +10,26 @@ from mimir.tools.protocol import Toolset
 class Awaited:
     """Several toolsets over one place; calls that come while it is made wait for it."""
 
-    def __init__(self, toolsets: Sequence[Toolset], make: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, toolsets: Sequence[Toolset], prepare: Callable[[bool], Awaitable[None]]
+    ) -> None:
         """Wrap them.
 
         Args:
             toolsets: Tools with names of their own.
-            make: Makes the place; called once, and again only if it failed.
+            prepare: Awaited before each call, one at a time, and told whether the call may change something; makes the place
+                if that has not been done.
         """
-        self._owners = {spec.name: toolset for toolset in toolsets for spec in toolset.specs}
-        self._make = make
-        self._made = False
-        self._making = asyncio.Lock()
+        self._owners = {
+            spec.name: (toolset, spec) for toolset in toolsets for spec in toolset.specs
+        }
+        self._prepare = prepare
+        self._preparing = asyncio.Lock()
         self.specs: Sequence[ToolSpec] = tuple(spec for t in toolsets for spec in t.specs)
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Run one call of a tool that is among `specs`; raises as the tool does, and what making the place raises."""
-        async with self._making:
-            if not self._made:
-                await self._make()
-                self._made = True
-        return await self._owners[call.name].call(call, context)
+        """Run one call of a tool that is among `specs`; raises as the tool does, and what preparing the place raises."""
+        toolset, spec = self._owners[call.name]
+        async with self._preparing:
+            await self._prepare(not spec.read_only)
+        return await toolset.call(call, context)

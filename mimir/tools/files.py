@@ -20,8 +20,6 @@ from mimir.tools.scope import Scope, normal
 from mimir.tools.search.lines import matching_lines
 from mimir.tools.secrets import MARK
 
-MAX_FILE_BYTES = 10_000_000
-"""Larger files are not shown, searched or edited by these tools; `Tree` reads no more at once."""
 MAX_SEARCHED_BYTES = 50_000_000
 MAX_HITS = 200
 MAX_HIT_CHARS = 300
@@ -37,10 +35,6 @@ class Tree(Protocol):
         Raises:
             ToolError: Not there, no regular file, too large, or its path leads out.
         """
-        ...
-
-    def size(self, path: str, /) -> int:
-        """Return a regular file's size in bytes; raises as `read`."""
         ...
 
     def exists(self, path: str, /) -> bool:
@@ -229,12 +223,6 @@ class FileTools(LocalTools):
         Raises:
             ToolError: Not there, too large, or no UTF-8 text.
         """
-        size = self._tree.size(path)
-        if size > MAX_FILE_BYTES:
-            raise ToolError(
-                f"{quoted(path)} has {size:,} bytes; files over {MAX_FILE_BYTES:,} are not read.",
-                next_step="Use a command that shows a part of it, such as head, tail or sed.",
-            )
         data = self._tree.read(path)
         if b"\0" in data:
             raise ToolError(

@@ -54,7 +54,8 @@ class Tree:
             root: An existing directory. The caller vouches for it; only what lies below is distrusted.
             hidden: Names at the top that do not exist for the caller.
         """
-        self._root = Path(os.path.realpath(root))
+        self.root = Path(os.path.realpath(root))
+        """Where it stands. It may be told to stand elsewhere: a real directory, between two calls."""
         self._hidden = frozenset(hidden)
 
     def read(self, path: str, /, *, offset: int = 0, max_bytes: int | None = None) -> bytes:
@@ -76,8 +77,8 @@ class Tree:
             rest = max(os.fstat(file).st_size - offset, 0)
             if max_bytes is None and rest > MAX_READ_BYTES:
                 raise ToolError(
-                    f"{shown(path)} is too large to be read whole ({rest} bytes; at most {MAX_READ_BYTES}). "
-                    "Give offset and limit, or use grep."
+                    f"{shown(path)} has {rest:,} bytes; files over {MAX_READ_BYTES:,} are not read.",
+                    next_step="Use a command that shows a part of it, such as head, tail or sed.",
                 )
             wanted = MAX_READ_BYTES if max_bytes is None else min(max_bytes, MAX_READ_BYTES)
             with said(path):
@@ -169,7 +170,7 @@ class Tree:
             raise ToolError(
                 f"The glob {shown(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
             )
-        with opened_root(self._root) as top:
+        with opened_root(self.root) as top:
             found = sorted(
                 path for path in self._files(top, _literal_start(glob)) if matches(path, (glob,))
             )
@@ -182,7 +183,7 @@ class Tree:
         if parts[0] in self._hidden:
             raise ToolError(f"{shown(path)} is not part of the workspace. Work without it.")
         with (
-            opened_root(self._root) as top,
+            opened_root(self.root) as top,
             opened_directory(top, parts[:-1], make=make) as parent,
         ):
             yield top, parent, parts[-1]

@@ -1,10 +1,10 @@
 """Tools that lie: what a tool said reaches the worker altered. Everything below, the engine's own record included, is as it is."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mimir.attempts.desk import Bench, OpenLane, ToolMaker
+from mimir.attempts.desk import Bench, OpenLane, Stand, ToolMaker
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.tools.protocol import Toolset
 
@@ -31,10 +31,10 @@ class LyingTools:
         where: Path,
         lane: OpenLane,
         artifacts: Sequence[str],
-        checkout: Callable[[], Awaitable[None]],
+        stand: Stand,
     ) -> Toolset:
         """Return QC's tools, which never lie."""
-        return self.true.judge(run, where, lane, artifacts, checkout)
+        return self.true.judge(run, where, lane, artifacts, stand)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
