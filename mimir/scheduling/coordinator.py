@@ -28,17 +28,17 @@ class Coordinator:
     async def drive(self) -> None:
         """Release and block tasks until every task of the run has ended; then return."""
         crew = self._crew
-        while True:
-            rung = crew.wake.count
-            snapshot = await self._look()
-            commands = decide(snapshot)
-            while commands and not _finished(commands):
-                await self._carry_out(commands)
-                snapshot = await self._look()
-                commands = decide(snapshot)
-            if _finished(commands):
-                return
-            await crew.wake.wait(rung, crew.poll_seconds)
+        async with crew.wake.deciding():
+            while True:
+                rung = crew.wake.count
+                commands = decide(await self._look())
+                if _finished(commands):
+                    return
+                if commands:
+                    await self._carry_out(commands)
+                    continue
+                await crew.wake.decided(rung)
+                await crew.wake.wait(rung, crew.poll_seconds)
 
     async def _look(self) -> Snapshot:
         """Bring the snapshot up to the store's events; build it from the rows the first time."""

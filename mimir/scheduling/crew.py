@@ -1,7 +1,8 @@
 """What the workers and the coordinator of one process share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -45,10 +46,16 @@ class Roster:
 
 @dataclass(slots=True)
 class Wake:
-    """A bell: whoever waits for work or for news is woken by any change in this process."""
+    """A bell: whoever waits for work or for news is woken by any change in this process.
+
+    Where the run's coordinator is in this process, who looks for work looks after it: a task that the last change made ready
+    may matter more than all that was ready before.
+    """
 
     _condition: asyncio.Condition = field(default_factory=asyncio.Condition)
     _count: int = 0
+    _decided: int | None = None
+    """The ring after which the coordinator has looked; None: it is not here."""
 
     @property
     def count(self) -> int:
@@ -60,6 +67,26 @@ class Wake:
         async with self._condition:
             self._count += 1
             self._condition.notify_all()
+
+    @contextlib.asynccontextmanager
+    async def deciding(self) -> AsyncGenerator[None]:
+        """Be the coordinator, here."""
+        self._decided = -1
+        try:
+            yield
+        finally:
+            await self.decided(None)
+
+    async def decided(self, rung: int | None) -> None:
+        """Tell that all that follows from what happened before this ring was decided; None: nobody decides here any more."""
+        self._decided = rung
+        async with self._condition:
+            self._condition.notify_all()
+
+    async def until_decided(self, rung: int) -> None:
+        """Wait until the coordinator has looked after this ring; where it is not in this process, do not wait."""
+        async with self._condition:
+            await self._condition.wait_for(lambda: self._decided is None or self._decided >= rung)
 
     async def wait(self, seen: int, seconds: float) -> None:
         """Wait until the bell was rung after `seen`, at most `seconds`: other processes do not ring here."""

@@ -89,7 +89,8 @@ class Move:
         moved = await self._crew.store.write(work)
         if moved:
             self._records.extend(records)
-            await self._crew.wake.ring()
+            if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
+                await self._crew.wake.ring()
         return moved
 
     def _trace_reviewer(self, ops: Ops, attempt: str) -> None:

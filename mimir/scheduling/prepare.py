@@ -44,12 +44,35 @@ Step = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What the store says of a task and its surroundings."""
+class Surroundings:
+    """What the store says around a task, from one view."""
 
     run: Row
     dependencies: tuple[DependencyView, ...]
     attempts: tuple[Row, ...]
+    """Of this task."""
+    related: tuple[Related, ...]
+    """The tasks near it."""
+
+    @classmethod
+    def look(cls, reads: Reads, facts: RunFacts, task: Task) -> "Surroundings":
+        """Read them."""
+        rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
+        return cls(
+            run=runs.node(reads, facts.id),
+            dependencies=tuple(_dependency(facts, row) for row in rows if row),
+            attempts=tuple(tried(reads, facts.id, task.id)),
+            related=_related_to(reads, facts, task),
+        )
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Return the answers that an attempt may read: its dependencies', its own earlier ones."""
+        own = [
+            answer_id(fields.text(row, "taskId"), fields.whole(row, "attemptNumber"))
+            for row in self.attempts
+        ]
+        return (*(one.artifact for one in self.dependencies), *own)
 
 
 class Preparer:
@@ -71,7 +94,7 @@ class Preparer:
         self._choice = choice
         self._redact = redact
 
-    async def start(self, task: Task, claim: Claim, attempt_row: Row) -> Start:
+    async def start(self, task: Task, claim: Claim, attempt_row: Row, known: Surroundings) -> Start:
         """Return the attempt's start: as stored, or made now and stored.
 
         Raises:
@@ -83,16 +106,11 @@ class Preparer:
             return await self._crew.store.read(
                 partial(_whole, run=self._crew.facts.id, start=short)
             )
-        start, context = await self._make(task, claim)
+        start, context = await self._make(task, claim, known)
         await self._keep(claim, start, context)
         return start
 
-    async def surroundings(self, task: Task) -> tuple[tuple[str, ...], tuple[Related, ...]]:
-        """Return the answers that an attempt may read (its dependencies', its own earlier ones), and the tasks near it."""
-        return await self._crew.store.read(partial(_around, facts=self._crew.facts, task=task))
-
-    async def _make(self, task: Task, claim: Claim) -> tuple[Start, Context]:
-        known = await self._crew.store.read(partial(_look, facts=self._crew.facts, task=task))
+    async def _make(self, task: Task, claim: Claim, known: Surroundings) -> tuple[Start, Context]:
         base_tree = fields.text(known.run, "headTree")
         first = fields.text(claim.row, "firstBaseTree") or base_tree
         again = fields.mapping(claim.row, "retryErrorContextJson")
@@ -127,7 +145,12 @@ class Preparer:
         return await self._history.merge(base, before, first)
 
     async def _input(
-        self, task: Task, claim: Claim, known: _Known, again: Mapping[str, object], merge: Merge
+        self,
+        task: Task,
+        claim: Claim,
+        known: Surroundings,
+        again: Mapping[str, object],
+        merge: Merge,
     ) -> WorkerInput:
         facts = self._crew.facts
         earlier = [_earlier(row) for row in known.attempts if row.get("endCause")]
@@ -223,22 +246,7 @@ def _whole(reads: Reads, run: str, start: Start) -> Start:
     return replace(start, brief=(first, *start.brief[1:]), system="")
 
 
-def _look(reads: Reads, facts: RunFacts, task: Task) -> _Known:
-    rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
-    return _Known(
-        run=runs.node(reads, facts.id),
-        dependencies=tuple(_dependency(facts, row) for row in rows if row),
-        attempts=tuple(tried(reads, facts.id, task.id)),
-    )
-
-
-def _around(
-    reads: Reads, facts: RunFacts, task: Task
-) -> tuple[tuple[str, ...], tuple[Related, ...]]:
-    rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
-    own = tried(reads, facts.id, task.id)
-    answers = [_dependency(facts, row).artifact for row in rows if row]
-    answers += [answer_id(task.id, fields.whole(row, "attemptNumber")) for row in own]
+def _related_to(reads: Reads, facts: RunFacts, task: Task) -> tuple[Related, ...]:
     near = _near(facts.graph, task.id)
     shown = [_related(reads, facts, one) for one in near[:MOST_RELATED]]
     # Those beyond are told by their number alone.
@@ -246,7 +254,7 @@ def _around(
         Related(id=i, title="", status="", distance=d, relation=r)
         for i, d, r in near[MOST_RELATED:]
     ]
-    return tuple(answers), (*shown, *rest)
+    return (*shown, *rest)
 
 
 def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
@@ -267,12 +275,14 @@ def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
 
 def _related(reads: Reads, facts: RunFacts, near: tuple[str, int, Relation]) -> Related:
     id, distance, relation = near
-    row = reads.get("Task", task_id(facts.id, id)) or {}
+    # Whether a task that waits for this one was blocked meanwhile must not change a prompt: it would differ each time.
+    status = Status.PENDING.value
+    if relation == "needs":
+        status = fields.text(reads.get("Task", task_id(facts.id, id)) or {}, "status")
     return Related(
         id=id,
-        title=fields.text(row, "title"),
-        # Whether a task that waits for this one was blocked meanwhile must not change a prompt: it would differ each time.
-        status=fields.text(row, "status") if relation == "needs" else Status.PENDING.value,
+        title=facts.tasks[id].title,
+        status=status,
         distance=distance,
         relation=relation,
     )

@@ -24,7 +24,7 @@ from mimir.scheduling import retry, settle
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.merging import Merging
 from mimir.scheduling.moving import Move
-from mimir.scheduling.prepare import Preparer
+from mimir.scheduling.prepare import Preparer, Surroundings
 from mimir.scheduling.rows import tried
 from mimir.store import claims, fields, proof, runs
 from mimir.store.claims import Claim
@@ -56,7 +56,13 @@ class Held:
     task: Task
     row: Row
     attempt_row: Row
+    around: Surroundings
     records: list[Record] = field(default_factory=list[Record])
+
+    @property
+    def is_new(self) -> bool:
+        """True: nobody has begun this attempt."""
+        return not fields.text(self.attempt_row, "startJson")
 
 
 class Pursuit:
@@ -100,20 +106,24 @@ class Pursuit:
                 return  # the machine ended the task itself
 
     async def _hold(self, claim: Claim) -> Held:
-        run = self._crew.facts.id
-        name = attempt_id(run, claim.task, claim.attempt)
+        facts = self._crew.facts
+        task, name = facts.tasks[claim.task], attempt_id(facts.id, claim.task, claim.attempt)
 
-        def look(reads: Reads) -> tuple[Row | None, list[Record]]:
-            return reads.get("Attempt", name), proof.records(reads, name)
+        def look(reads: Reads) -> Held:
+            return Held(
+                claim=claim,
+                task=task,
+                row=claim.row,
+                attempt_row=reads.get("Attempt", name) or {},
+                around=Surroundings.look(reads, facts, task),
+                records=proof.records(reads, name),
+            )
 
-        row, records = await self._crew.store.read(look)
-        task = self._crew.facts.tasks[claim.task]
-        return Held(claim=claim, task=task, row=claim.row, attempt_row=row or {}, records=records)
+        return await self._crew.store.read(look)
 
     async def _desk(self, held: Held) -> Desk:
         crew, claim = self._crew, held.claim
-        start = await self._tools.preparer.start(held.task, claim, held.attempt_row)
-        artifacts, related = await self._tools.preparer.surroundings(held.task)
+        start = await self._tools.preparer.start(held.task, claim, held.attempt_row, held.around)
         where = self._room / claim.task / f"{claim.attempt}.{claim.fence}"
         return Desk(
             facts=crew.facts,
@@ -140,11 +150,11 @@ class Pursuit:
             note=partial(self._note, held),
             last_words=partial(self._last_words, held),
             records=held.records,
-            artifacts=artifacts,
+            artifacts=held.around.artifacts,
             redact=self._tools.redact,
             qc_choice=self._tools.qc_choice,
-            related=related,
-            is_new=not fields.text(held.attempt_row, "startJson"),
+            related=held.around.related,
+            is_new=held.is_new,
             recorded_trip=_trip(held.attempt_row),
         )
 
@@ -157,6 +167,7 @@ class Pursuit:
             attempt=claim.attempt,
             role=role,
             fence=claim.fence,
+            is_new=held.is_new,
         )
 
     async def _note(

@@ -59,6 +59,7 @@ class Lane:
         role: str,
         fence: int | None,
         lane: str | None = None,
+        is_new: bool = False,
     ) -> "Lane":
         """Open a lane with what is recorded of it.
 
@@ -70,10 +71,11 @@ class Lane:
             role: Who speaks in it.
             fence: Of the task's lease. None: no task, nothing to check.
             lane: Its name where it is not the role's first one.
+            is_new: True: nothing can be recorded of it, and nothing is looked for.
         """
         name = lane or ids.lane_id(run, task, attempt, role)
         place = Place(run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name)
-        rows = await store.read(partial(calls.rows, lane=name))
+        rows = [] if is_new else await store.read(partial(calls.rows, lane=name))
         return cls(store, place, rows)
 
     @property

@@ -116,8 +116,10 @@ class AgentPool:
         crew = self._crew
         try:
             while self._halt.reason is None:
-                rung = crew.wake.count
-                await self._claim()
+                # Who became idle after this ring waits for the next look: what its task made ready may not be released yet.
+                rung, idle = crew.wake.count, self._idle()
+                await crew.wake.until_decided(rung)
+                await self._claim(min(idle, self._idle()))
                 await crew.wake.wait(rung, crew.poll_seconds)
                 self._look_for_faults()
         finally:
@@ -127,9 +129,12 @@ class AgentPool:
                 work.cancel()
             await asyncio.gather(*works, return_exceptions=True)
 
-    async def _claim(self) -> None:
+    def _idle(self) -> int:
+        return self._agents - len(self._held)
+
+    async def _claim(self, idle: int) -> None:
         """Take as many tasks as agents are idle."""
-        crew, idle = self._crew, self._agents - len(self._held)
+        crew = self._crew
         if idle <= 0:
             return
         run, dead = crew.facts.id, frozenset(crew.owners.dead())

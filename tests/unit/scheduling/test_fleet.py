@@ -155,6 +155,28 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
     assert held == [], "what it held was given back"
 
 
+async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with crew.wake.deciding(), Running(pool.serve()):
+        for _ in range(50):
+            await crew.store.read(lambda r: r.now())
+        assert work.begun == [], "a task that is about to be released may matter more"
+        await crew.wake.decided(crew.wake.count)
+        await work.until(1)
+
+
+async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with Running(pool.serve()):
+        async with crew.wake.deciding():
+            pass
+        await work.until(1)
+
+
 class RungAfterEachGift:
     """The store, in which the bell rings, and is heard, as soon as a lease was given back."""
 
