@@ -249,3 +249,24 @@ def test_what_is_never_planned_again_looks_up_keys_alone(name, operators):
 
     assert [name for name in found if "UniqueIndexSeek" in name]
     assert not [name for name in found if "Scan" in name or name == "NodeIndexSeek"]
+
+
+@pytest.mark.usefixtures("store")
+async def test_tasks_to_claim_are_found_by_the_index_that_is_for_this_and_planned_once(
+    store, operators, monkeypatch
+):
+    await start(store, *(task(id) for id in "ab"))
+    asked = []
+    run = Neo4jReads._run
+    monkeypatch.setattr(
+        Neo4jReads, "_run", lambda *a, **b: (asked.append((a[1], b)), run(*a, **b))[1]
+    )
+    await claim(store, limit=1)
+    choosing = [(text, bound) for text, bound in asked if "is_claimState" in bound]
+    assert len(choosing) == 2, "what is free, what is held"
+
+    for text, bound in choosing:
+        assert text.startswith("CYPHER replan=skip")
+        found = operators(text, **bound)
+        assert "NodeIndexSeek" in found
+        assert not [name for name in found if "Scan" in name]

@@ -71,6 +71,11 @@ MATCH (n:<label>) WHERE n._store = $store<indexed><others> RETURN properties(n) 
 MATCH (n:<label>) WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 
+// first-to-claim: The same of tasks that may be claimed: by the index that is for this, from the first time on, and never planned again.
+CYPHER replan=skip MATCH (n:Task) USING INDEX n:Task(_store, runId, claimState, priority, id)
+WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
+RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
+
 // keys: Ids with the properties to sort by.
 MATCH (n:<label>) WHERE n._store = $store<indexed><others>
 RETURN n.id AS id, [name IN $names | n[name]] AS keys

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LABELS = [label.value for label in schema.Label]
 _TYPES = [edge.value for edge in schema.Edge]
 _HIDDEN = "_store"
+_TO_CLAIM = frozenset(f"is_{name}" for name in ("runId", "claimState", "priority"))
+"""Parameters of a question that the index for claims answers."""
 ROWS_AT_ONCE = 500
 """Of one statement that deletes."""
 _MOST_WORDS = 64
@@ -144,7 +146,9 @@ class Neo4jReads:
         """Read the first nodes; the server cannot sort texts, so their ids are sorted here and only then their rows read."""
         by = order_by(order)
         if by is not None:
-            text = _asking("first", label, wanted, order=by)
+            to_claim = label == schema.Label.TASK and wanted.bound.keys() >= _TO_CLAIM
+            name = "first-to-claim" if to_claim else "first"
+            text = _asking(name, label, wanted, order=by)
             return _rows(self._run(text, limit=limit, **wanted.bound))
         keys = names_of(order)
         found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
