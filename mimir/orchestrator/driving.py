@@ -16,6 +16,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import applying, beginning, identity, looking, planning, watching
+from mimir.orchestrator.garbage import collected_seldom
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.coordinator import Coordinator
@@ -196,7 +197,8 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
         redact=parts.redact,
     )
     lead = partial(_lead, parts, crew, apply)
-    ending = await serve(crew, Pursuit(crew, tools), lead, agents=workers, leads=leads)
+    with collected_seldom():
+        ending = await serve(crew, Pursuit(crew, tools), lead, agents=workers, leads=leads)
     if ending is not None:
         return ending
     await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
