@@ -72,7 +72,7 @@ MATCH (n:<label>) WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 
 // first-to-claim: The same of tasks that may be claimed: by the index that is for this, from the first time on, and never planned again.
-CYPHER replan=skip MATCH (n:Task) USING INDEX n:Task(_store, runId, claimState, priority, id)
+CYPHER replan=skip MATCH (n:Task) USING INDEX SEEK n:Task(_store, runId, claimState, priority, id)
 WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 

@@ -3,7 +3,7 @@
 Both run on a thread; the driver may run them again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from neo4j import ManagedTransaction, Record, Session, unit_of_work
@@ -25,18 +25,18 @@ OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
 
-class Writing(Generic[T]):
+class Writing:
     """A transaction that may write."""
 
-    value: T
-    """What the work returned; there once it was run."""
+    values: Sequence[object]
+    """What each work returned; there once all were run."""
     asked: float
     """Seconds until it had the lock; there once it was run."""
 
     def __init__(
         self,
         open_session: OpenSession,
-        work: Callable[[Ops], T],
+        works: Sequence[Callable[[Ops], object]],
         *,
         store: str,
         door: str,
@@ -49,7 +49,7 @@ class Writing(Generic[T]):
 
         Args:
             open_session: Makes a session.
-            work: What is done in it.
+            works: What is done in it, in this order.
             store: Which store of the database.
             door: This process's name.
             token: This transaction's name; no other one has it.
@@ -58,7 +58,7 @@ class Writing(Generic[T]):
             now: Its time; None: the server's.
         """
         self._open_session = open_session
-        self._work = work
+        self._works = works
         self._store = store
         self._door = door
         self._token = token
@@ -67,7 +67,7 @@ class Writing(Generic[T]):
         self._now = now
 
     def run(self) -> None:
-        """Do the work and commit it."""
+        """Do the works and commit them."""
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
@@ -88,7 +88,7 @@ class Writing(Generic[T]):
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
         try:
-            self.value = self._work(ops)
+            self.values = [work(ops) for work in self._works]
             ops.finish(self._door, self._token)
         except StopIteration as error:
             raise RuntimeError(error) from error  # no future can carry it
