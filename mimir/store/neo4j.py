@@ -1,7 +1,7 @@
 """The store for teams: a Neo4j 5 server, any number of processes on any number of machines.
 
 A writing transaction first takes the store's lock, so writers go one after another, as in the embedded store: no deadlocks, and what
-is compared stays so until it is changed. Whatever waits in a process is committed together; one that fails takes nobody with it. A reading one takes no lock. The server shows each statement what was committed when it
+is compared stays so until it is changed. A reading one takes no lock. The server shows each statement what was committed when it
 began; so a view of several statements counts the writers before and after, and is taken again if one came between.
 
 A server that is lost in mid-run is waited for. A commit that nobody answered is looked up, never guessed.
@@ -11,9 +11,8 @@ A server that is lost in mid-run is waited for. A commit that nobody answered is
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from neo4j import Driver, Session
@@ -30,8 +29,6 @@ from mimir.store.protocol import Ops, Reads
 T = TypeVar("T")
 
 _READERS = 4
-_LARGEST_BATCH = 16
-"""Writes that one transaction takes together: what the server holds in memory for it is bounded."""
 _VIEWS = 3
 """Times that a view is tried without the lock."""
 _PATIENCE_SECONDS = 300.0
@@ -40,26 +37,6 @@ _LOCK_SECONDS = 30.0
 """After this the server ends a writing transaction: its process may have been stopped, and others wait for the lock."""
 _TRIES_TOO_SLOW = 3
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """One call of `write`, until it is over."""
-
-    work: Callable[[Ops], object]
-    is_over: bool = False
-    value: object = None
-    error: BaseException | None = None
-
-    def end(self, value: object = None, error: BaseException | None = None) -> None:
-        """Take in how it ended."""
-        self.is_over, self.value, self.error = True, value, error
-
-    def outcome(self) -> object:
-        """Return what the work returned, or raise why it failed."""
-        if self.error is not None:
-            raise self.error
-        return self.value
 
 
 class Neo4jStore:
@@ -106,7 +83,6 @@ class Neo4jStore:
         self._lost_since: float | None = None
         self._written = 0
         self._turn = asyncio.Lock()
-        self._waiting: list[_Waiting] = []
         self._backoff = Backoff()
 
     @property
@@ -184,42 +160,20 @@ class Neo4jStore:
             job.exception()
 
     async def _write(self, writer: Executor, work: Callable[[Ops], T]) -> T:
-        waiting = _Waiting(work)
-        self._waiting.append(waiting)
         # One after another until each is known to have landed or not: the next one leaves its token at the same door.
         async with self._turn:
-            if not waiting.is_over:  # then it is the first that waits
-                batch, self._waiting = (
-                    self._waiting[:_LARGEST_BATCH],
-                    self._waiting[_LARGEST_BATCH:],
-                )
-                await self._commit(writer, batch)
-        return cast("T", waiting.outcome())
-
-    async def _commit(self, writer: Executor, batch: Sequence[_Waiting]) -> None:
-        """Commit writes together. If one of them fails nothing is kept, and each has a transaction to itself."""
-        try:
             if away := self._backoff.seconds(self._clock.monotonic()):
                 await self._sleep(away)
-            once = await self._once(writer, [one.work for one in batch])
-        except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
-            if len(batch) > 1 and not _ends_all(error):
-                for one in batch:
-                    await self._commit(writer, [one])
-                return
-            for one in batch:
-                one.end(error=error)
-            return
-        self._backoff.had(away=away, asked=once.asked, now=self._clock.monotonic())
-        for one, value in zip(batch, once.values, strict=True):
-            one.end(value)
+            once = await self._once(writer, work)
+            self._backoff.had(away=away, asked=once.asked, now=self._clock.monotonic())
+            return once.value
 
-    async def _once(self, writer: Executor, works: Sequence[Callable[[Ops], object]]) -> Writing:
+    async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> Writing[T]:
         while True:
             self._written += 1
             once = Writing(
                 self._session,
-                works,
+                work,
                 store=self._address.store,
                 door=self._door,
                 token=f"{self._door}#{self._written}",
@@ -322,10 +276,3 @@ class Neo4jStore:
         if self._driver is None:
             raise StoreError(f"The store {self.uri} is not open.")
         return self._driver
-
-
-def _ends_all(error: BaseException) -> bool:
-    """Tell whether others would fail as well: the server is lost, or this process is about to end."""
-    return not isinstance(error, Exception) or (
-        isinstance(error, Paused) and error.reason == "store"
-    )

@@ -1,6 +1,5 @@
 """What a Neo4j store is beside its contract: its schema, the picture it gives, what it shares a database with."""
 
-import asyncio
 import os
 
 import pytest
@@ -11,7 +10,6 @@ from mimir.errors import StoreError
 from mimir.store.cypher.library import STATUS_LABELS, names, query
 from mimir.store.cypher.pending import Pending
 from mimir.store.cypher.rows import Neo4jReads
-from mimir.store.cypher.transactions import Writing
 from mimir.store.schema import SCHEMA_VERSION, Edge, Label
 from tests.support.claiming import claim
 from tests.support.neo4j_servers import address_of, store_over
@@ -272,34 +270,3 @@ async def test_tasks_to_claim_are_found_by_the_index_that_is_for_this_and_planne
         found = operators(text, **bound)
         assert "NodeIndexSeek" in found
         assert not [name for name in found if "Scan" in name]
-
-
-async def test_writes_of_one_moment_are_committed_together(store, monkeypatch):
-    batches = []
-    run = Writing.run
-    monkeypatch.setattr(Writing, "run", lambda w: (batches.append(len(w._works)), run(w))[1])
-    await asyncio.gather(*(put(store, "Task", {"id": f"t{n}"}) for n in range(20)))
-    assert batches == [1, 16, 3], "the first one waits for nobody, and no batch is too large"
-    for n in range(20):
-        assert await store.read(lambda reads, n=n: reads.get("Task", f"t{n}"))
-
-
-async def test_a_write_that_fails_takes_nobody_with_it(store):
-    def broken(ops):
-        ops.upsert("Task", [{"id": "never"}])
-        raise ValueError("mine alone")
-
-    def unlinked(ops):
-        ops.link("HAS_TASK", [("nobody", "t1")])  # what the server refuses when all is sent
-
-    ends = await asyncio.gather(
-        *(put(store, "Task", {"id": f"t{n}"}) for n in range(3)),
-        store.write(broken),
-        store.write(unlinked),
-        *(put(store, "Task", {"id": f"t{n}"}) for n in range(3, 6)),
-        return_exceptions=True,
-    )
-    assert [type(end) for end in ends if end is not None] == [ValueError, StoreError]
-    there = [n for n in range(6) if await store.read(lambda reads, n=n: reads.get("Task", f"t{n}"))]
-    assert there == [0, 1, 2, 3, 4, 5]
-    assert await store.read(lambda reads: reads.get("Task", "never")) is None

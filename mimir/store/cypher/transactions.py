@@ -3,7 +3,7 @@
 Both run on a thread; the driver may run them again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from neo4j import ManagedTransaction, Record, Session, unit_of_work
@@ -25,18 +25,18 @@ OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
 
-class Writing:
+class Writing(Generic[T]):
     """A transaction that may write."""
 
-    values: Sequence[object]
-    """What each work returned; there once all were run."""
+    value: T
+    """What the work returned; there once it was run."""
     asked: float
     """Seconds until it had the lock; there once it was run."""
 
     def __init__(
         self,
         open_session: OpenSession,
-        works: Sequence[Callable[[Ops], object]],
+        work: Callable[[Ops], T],
         *,
         store: str,
         door: str,
@@ -49,7 +49,7 @@ class Writing:
 
         Args:
             open_session: Makes a session.
-            works: What is done in it, in this order.
+            work: What is done in it.
             store: Which store of the database.
             door: This process's name.
             token: This transaction's name; no other one has it.
@@ -58,7 +58,7 @@ class Writing:
             now: Its time; None: the server's.
         """
         self._open_session = open_session
-        self._works = works
+        self._work = work
         self._store = store
         self._door = door
         self._token = token
@@ -67,7 +67,7 @@ class Writing:
         self._now = now
 
     def run(self) -> None:
-        """Do the works and commit them."""
+        """Do the work and commit it."""
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
@@ -88,7 +88,7 @@ class Writing:
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
         try:
-            self.values = [work(ops) for work in self._works]
+            self.value = self._work(ops)
             ops.finish(self._door, self._token)
         except StopIteration as error:
             raise RuntimeError(error) from error  # no future can carry it
