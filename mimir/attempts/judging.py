@@ -1,6 +1,5 @@
 """The judge's node: QC looks at the deliverable in a throw-away checkout, the engine rules, the status moves."""
 
-import asyncio
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +23,7 @@ from mimir.llm.journaled import JournaledModel
 from mimir.qc import judge as qc
 from mimir.qc.bodies import verdict_body
 from mimir.store.schema import pack
+from mimir.workspace.threads import to_its_end
 
 MOST_FILES = 60
 """Changed files whose contents QC is given; it can read the others."""
@@ -131,7 +131,8 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
 
     async def close() -> None:
         await lane.flush()
-        await asyncio.to_thread(shutil.rmtree, where, ignore_errors=True)
+        if where.exists():
+            await to_its_end(shutil.rmtree, where, ignore_errors=True)
 
     lane.on_live = on_live
     name = lane_id(desk.facts.id, desk.task.id, desk.number, role)

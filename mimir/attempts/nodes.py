@@ -54,7 +54,7 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
     if desk.is_new:
         await _prepare(desk)
     try:
-        talk = await _at(desk, place)
+        talk = await _converse(desk, place)
     except AnswerError as error:
         rejection = Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
@@ -64,6 +64,8 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
         rejection = Rejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
     else:
         return await _answered(desk, course, place, talk, started)
+    finally:
+        await place.leave()
     kept = await _kept(desk, place)
     return _rejected(course, replace(rejection, tree=kept.tree), _spent(desk, place, started))
 
@@ -121,14 +123,6 @@ def _spent(desk: Desk, place: Place, started: float) -> Effort:
 
 def _rejected(course: Course, rejection: Rejection, effort: Effort) -> tuple[Status, Course]:
     return Status.WORKER_EXECUTING, replace(course, rejection=replace(rejection, effort=effort))
-
-
-async def _at(desk: Desk, place: Place) -> Conversation:
-    """Converse, and give back what was borrowed for it."""
-    try:
-        return await _converse(desk, place)
-    finally:
-        await place.leave()
 
 
 async def _converse(desk: Desk, place: Place) -> Conversation:

@@ -1,6 +1,5 @@
 """Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
 
-import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +32,7 @@ from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
 from mimir.workspace.git import History
 from mimir.workspace.lending import Lending
+from mimir.workspace.threads import to_its_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Pursuit:
         )
         await self._settle(held, desk, status, course)
         if desk.where.exists():
-            await asyncio.to_thread(shutil.rmtree, desk.where, ignore_errors=True)
+            await to_its_end(shutil.rmtree, desk.where, ignore_errors=True)
 
     async def _settle(self, held: Held, desk: Desk, status: Status, course: Course) -> None:
         match status:

@@ -1,6 +1,6 @@
 """Workspaces that nobody writes in: one for each tree, lent to every attempt that only looks at it.
 
-A checkout costs a git and a file system entry a file, and most attempts look before they change anything; many never change anything.
+A checkout costs a git and a file system entry a file, and an attempt often looks before it changes anything, or never changes anything.
 """
 
 import asyncio

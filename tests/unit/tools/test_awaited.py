@@ -25,12 +25,13 @@ class Place:
 
     async def prepare(self, effectful: bool) -> None:
         self.effects.append(effectful)
-        before = self.made
+        if self.made:
+            return
         await asyncio.sleep(0)
         if self.failures:
             self.failures -= 1
             raise WorkspaceError("No room.")
-        self.made = before or 1
+        self.made += 1
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         self.seen.append(self.made)
@@ -47,7 +48,7 @@ async def test_a_place_nobody_needs_is_never_made():
     assert place.made == 0
 
 
-async def test_calls_at_once_wait_until_the_place_is_made():
+async def test_calls_at_once_wait_until_the_place_is_made_once():
     place = Place()
     tools = Awaited([place], place.prepare)
     await asyncio.gather(*(tools.call(LOOK, CONTEXT) for _ in range(3)))
