@@ -237,6 +237,9 @@ class _Running:
             return ""
         while True:
             await asyncio.sleep(watch.INTERVAL_SECONDS)
+            # In the first version of control groups the system kills one process of several: the others would go on.
+            if self._group is not None and self._group.ran_out():
+                return "memory"
             now = watch.usage(first)
             if now.processes > self._limits.processes:
                 return "processes"

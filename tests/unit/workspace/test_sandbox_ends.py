@@ -107,6 +107,20 @@ time.sleep(60)
     assert (ran.stopped, ran.exit_code) == ("memory", None)
 
 
+async def test_command_of_which_one_process_ran_out_of_memory_is_ended(
+    make_sandbox: MakeSandbox, workspace: Path
+) -> None:
+    sandbox = make_sandbox(limits=Limits(memory_bytes=120_000_000))
+    program = """
+import os, time
+if os.fork() == 0:
+    hog = b"x" * 300_000_000
+time.sleep(60)
+"""
+    ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=30)
+    assert (ran.stopped, ran.exit_code) == ("memory", None)
+
+
 async def test_reserved_memory_is_not_used_memory(
     make_sandbox: MakeSandbox, workspace: Path
 ) -> None:
