@@ -5,6 +5,8 @@ What is recorded of a question is what is new in it since the one before, so a l
 
 import hashlib
 import json
+import operator
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -67,7 +69,7 @@ class JournaledModel:
         """
         kept = _common(self._before, request.messages)
         new = request.messages[kept:]
-        terms, before = _Terms.of(request, self._terms), self._terms
+        terms, before = _Terms.of(request), self._terms
         asked: dict[str, object] = {
             "kept": kept,
             "messages": [codec.said(message) for message in new],
@@ -104,7 +106,7 @@ class JournaledModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Terms:
-    """What a request holds besides its messages; the same in most requests of a lane, so it is looked through once."""
+    """What a request holds besides its messages; the same in most requests of all lanes, so it is looked through once."""
 
     bare: ModelRequest
     """Without messages."""
@@ -112,13 +114,34 @@ class _Terms:
     tool_tokens: int
 
     @classmethod
-    def of(cls, request: ModelRequest, before: "_Terms | None") -> "_Terms":
-        """Return a request's terms, as a rule those of the request before."""
-        bare = replace(request, messages=())
-        if before is not None and before.bare == bare:
-            return before
+    def of(cls, request: ModelRequest) -> "_Terms":
+        """Return a request's terms."""
+        for known in _KNOWN_TERMS:
+            if _is_on_terms(request, known.bare):
+                return known
         digest = _digest(settings_json(request))
-        return cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
+        bare = replace(request, messages=())
+        terms = cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
+        _KNOWN_TERMS.append(terms)
+        return terms
+
+
+_KNOWN_TERMS: deque[_Terms] = deque(maxlen=8)
+"""Of requests of this process; each follows from its request alone."""
+
+
+def _is_on_terms(request: ModelRequest, bare: ModelRequest) -> bool:
+    """Tell whether the terms are written alike: what is equal need not be (0 and 0.0), what is the same object is."""
+    return (
+        request.tool_choice == bare.tool_choice
+        and request.max_tokens == bare.max_tokens
+        and request.model == bare.model
+        and repr(request.temperature) == repr(bare.temperature)
+        and request.schema is bare.schema
+        and request.schema_name == bare.schema_name
+        and len(request.tools) == len(bare.tools)
+        and all(map(operator.is_, request.tools, bare.tools))
+    )
 
 
 def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:

@@ -4,11 +4,14 @@ Every adapter takes rows through `accept`, so that no store takes what another o
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import cast
+
+import orjson
 
 from mimir.errors import StoreError
 from mimir.store.protocol import Row, Value
@@ -121,18 +124,45 @@ def pack(value: object) -> str:
     Raises:
         StoreError: It is no JSON value (NaN and Infinity are none).
     """
+    quick = _quickly(value)
+    if quick is not None:
+        return quick
     try:
         text = _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"A value cannot be written as JSON: {error}") from error
-    if text.isascii():
-        return text
     return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 _WRITER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
+"""Decides what the one form is: hashes of stores and recordings are made over it."""
+_QUICK = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_ODD_NUMBER = re.compile(rb"e-?[0-9]+(?:[],}]|$)|0\.0000")
+"""Very small and very large ones have an exponent in one of the two forms."""
+
+
+def _quickly(value: object) -> str | None:
+    """Write a JSON value ten times as fast; None: it may hold what this writer writes in another way, or not at all."""
+    try:
+        data = orjson.dumps(value, option=_QUICK)
+    except orjson.JSONEncodeError:
+        return None
+    if _ODD_NUMBER.search(data) or (b"null" in data and not _is_finite(value)):
+        return None
+    return data.decode()
+
+
+def _is_finite(value: object) -> bool:
+    """Tell whether each number is one: the quick writer makes null of the others."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, cast("dict[str, object]", value).values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, cast("Sequence[object]", value)))
+    return True
 
 
 def unpack(text: str) -> object:

@@ -1,6 +1,7 @@
 """The `run` tool: one command in the sandbox, its exit code and its output."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -121,6 +122,7 @@ _STOPPED: Mapping[str, str] = {
 _NOT_THERE = "there is no program {program} here. Use one that is installed."
 
 
+@cache  # one object for all lanes: what is looked up by it is found
 def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
     properties: Mapping[str, Mapping[str, object]] = {
         "argv": {

@@ -1,11 +1,11 @@
 """An endpoint of OpenAI's protocol: its connections, one exchange, a model for each lane."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
 import httpx2
+import orjson
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
@@ -14,8 +14,6 @@ from mimir.llm.chat.exchange import Exchange
 from mimir.llm.chat.transport import LANE_HEADER, Connections
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel
-
-_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class OpenAIEndpoint:
@@ -54,7 +52,7 @@ class OpenAIEndpoint:
     async def _post(
         self, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> httpx2.Response:
-        return await self._connections.post(_WRITER.encode(body).encode(), headers)
+        return await self._connections.post(orjson.dumps(body), headers)
 
 
 class _Bound:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+import orjson
+
 from mimir.errors import DamagedNode
 from mimir.store.protocol import Row, Value
 from mimir.store.schema import LONG_TEXT, PROMOTED
@@ -121,7 +123,7 @@ def there(values: Mapping[str, Value]) -> Mapping[str, Value]:
 
 def packed(small: Mapping[str, Value]) -> str:
     """Write small properties as they are kept."""
-    return _WRITER.encode(small)
+    return orjson.dumps(small).decode()
 
 
 def _columns(found: Sequence[object]) -> dict[str, Value]:
@@ -148,12 +150,6 @@ def _small(found: Found) -> dict[str, Value]:
 def _unpacked(text: str) -> object:
     """Read JSON: the short way as it is written here, the long way as somebody else may have."""
     try:
-        value, end = _READER.raw_decode(text)
-    except (ValueError, TypeError):
-        end, value = -1, None
-    return value if end == len(text) else json.loads(text)
-
-
-_READER = json.JSONDecoder()
-_WRITER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-"""Made once: `json.dumps` makes one for each call that says how."""
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)

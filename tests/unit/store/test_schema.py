@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -27,6 +28,30 @@ def test_packed_json_comes_back_and_every_store_can_carry_it(value):
     assert unpack(packed) == value
     assert packed.encode()  # no half surrogate stands in it raw
     assert json.loads(packed) == value
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    st.one_of(
+        JSON, st.lists(st.sampled_from([0.00001, 1e16, 5e-324, 1.5e300, -0.0, 2**64, None])), FLOATS
+    )
+)
+def test_one_form_is_that_of_the_standard_library(value):
+    """Hashes of stores and recordings are made over it: no writer may ever write it in another way."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+    assert pack(value) == re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_no_number_that_is_none_becomes_null(value):
+    for holder in (value, [None, value], {"a": None, "b": {"c": (1.0, value)}}):
+        with pytest.raises(StoreError, match="JSON"):
+            pack(holder)
 
 
 @given(st.dictionaries(TEXT, st.integers(), max_size=6), st.randoms(use_true_random=False))
