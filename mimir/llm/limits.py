@@ -30,7 +30,7 @@ class Entry:
     at: float
     tokens: int
     counts: bool = True
-    """False: older than a minute."""
+    """False: older than a minute, or nothing is limited."""
 
 
 class Window:
@@ -58,9 +58,11 @@ class Window:
 
     def admit(self, now: float, tokens: int) -> Entry:
         """Let a call through; its entry is corrected with `settle`."""
-        entry = Entry(now, tokens)
-        self._entries.append(entry)
-        self._sum += tokens
+        is_limited = self._requests is not None or self._tokens is not None
+        entry = Entry(now, tokens, counts=is_limited)
+        if is_limited:
+            self._entries.append(entry)
+            self._sum += tokens
         return entry
 
     def settle(self, entry: Entry, tokens: int) -> None:

@@ -251,8 +251,7 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
         partial(estimates.keep, project=parts.project_id, run=run, samples=took)
     )
     await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
-    await looking.write_prose(parts, run, end.outcome)
-    path, _ = await looking.write_report(parts, run, outcome=end.outcome)
+    path = await looking.write_last_report(parts, run, end.outcome)
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: Ops) -> None:

@@ -57,22 +57,20 @@ async def status(parts: Parts, run: str) -> Mapping[str, object]:
     return await finding.status(parts.store, run, gone, parts.clock.now())
 
 
-async def write_report(
-    parts: Parts, run: str, *, outcome: RunStatus | None = None
-) -> tuple[str, str]:
-    """Write the report beside the plan, with the answers as files; its path and text.
+async def write_report(parts: Parts, run: str) -> tuple[str, str]:
+    """Write the report beside the plan, with the answers as files; its path and text."""
+    return await _write_report(parts, await _summary(parts, run, None))
 
-    Args:
-        parts: Services.
-        run: Whose.
-        outcome: Of a run whose last write is still to come; None: as stored.
+
+async def write_last_report(parts: Parts, run: str, outcome: RunStatus) -> str:
+    """Ask the reporters for prose, and write the report of a run whose last write is still to come; its path.
+
+    What the reporters do is not told of: the summary that they are asked about is the one of the report.
     """
     summary = await _summary(parts, run, outcome)
-    text = markdown(summary, await _prose(parts, run), parts.link)
-    folder = _folder(parts, summary)
-    put(parts.project, f"{folder}/{REPORT}", text)
-    await _write_answers(parts, summary, folder)
-    return f"{folder}/{REPORT}", text
+    await _write_prose(parts, summary)
+    path, _ = await _write_report(parts, summary)
+    return path
 
 
 async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
@@ -80,9 +78,17 @@ async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     return as_json(await _summary(parts, run, None), await _prose(parts, run))
 
 
-async def write_prose(parts: Parts, run: str, outcome: RunStatus) -> None:
+async def _write_report(parts: Parts, summary: Summary) -> tuple[str, str]:
+    text = markdown(summary, await _prose(parts, summary.run), parts.link)
+    folder = _folder(parts, summary)
+    put(parts.project, f"{folder}/{REPORT}", text)
+    await _write_answers(parts, summary, folder)
+    return f"{folder}/{REPORT}", text
+
+
+async def _write_prose(parts: Parts, summary: Summary) -> None:
     """Ask the reporters for prose and keep it; whatever goes wrong, there is none and nothing else changes."""
-    summary = await _summary(parts, run, outcome)
+    run = summary.run
 
     async def ask(role: str, number: int) -> ChatModel:
         lane = await Lane.open(

@@ -320,8 +320,7 @@ class Replay:
             crew, parts.history, Checks(parts.history, ServedExecution(self.served), Forgets())
         )
         await self.stage.write(partial(scheduling.put_measured, tape=self.tape))
-        await looking.write_prose(parts, run, end.outcome)
-        path, _ = await looking.write_report(parts, run, outcome=end.outcome)
+        path = await looking.write_last_report(parts, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
         def work(ops: Ops) -> None:

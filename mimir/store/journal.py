@@ -201,8 +201,9 @@ class Lane:
             if calls.is_cut(self._rows, asked):
                 cut = partial(calls.cut, place=self._place, asked=asked)
                 await self._store.write(cut)
-            if self.on_live is not None:
-                await self.on_live(calls.tree_before(self._rows, self._live_from))
+            on_live, self.on_live = self.on_live, None  # it holds who holds this lane
+            if on_live is not None:
+                await on_live(calls.tree_before(self._rows, self._live_from))
         except BaseException as error:
             _fail(self._live, error)
             raise

@@ -1,13 +1,13 @@
 """The `read_artifact` tool: answers of other tasks, only those that this attempt was told of."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from mimir.domain.message import CallContext, ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import Arguments
 from mimir.tools.calls.clip import MAX_CHARS
-from mimir.tools.calls.local import LocalTools, Tool, described
+from mimir.tools.calls.local import Handler, LocalTools, described
 from mimir.tools.calls.wording import listed, quoted
 
 MAX_OFFSET = 1_000_000_000
@@ -44,7 +44,10 @@ class ArtifactTools(LocalTools):
         self._granted = tuple(sorted(granted))
         self._redact = redact
         self._max_chars = max_chars
-        super().__init__([Tool(spec=_SPEC, handler=self._read)])
+        super().__init__((_SPEC,))
+
+    def _handlers(self) -> Sequence[Handler]:
+        return (self._read,)
 
     async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
         del context

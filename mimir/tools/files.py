@@ -13,7 +13,7 @@ from mimir.errors import ToolError
 from mimir.tools import file_specs as specs
 from mimir.tools.calls.arguments import Arguments
 from mimir.tools.calls.clip import MAX_CHARS, lines_of, page
-from mimir.tools.calls.local import LocalTools, Tool
+from mimir.tools.calls.local import Handler, LocalTools
 from mimir.tools.calls.wording import counted, quoted, shown
 from mimir.tools.editing import replaced
 from mimir.tools.scope import Scope, normal
@@ -106,15 +106,11 @@ class FileTools(LocalTools):
         self._one_search = asyncio.Semaphore(1)
         self._max_chars = max_chars
         super().__init__(
-            [
-                Tool(spec=specs.READ, handler=self._read),
-                Tool(spec=specs.LIST, handler=self._list),
-                Tool(spec=specs.GREP, handler=self._grep),
-                Tool(spec=specs.WRITE, handler=self._write),
-                Tool(spec=specs.EDIT, handler=self._edit),
-                Tool(spec=specs.DELETE, handler=self._delete),
-            ]
+            (specs.READ, specs.LIST, specs.GREP, specs.WRITE, specs.EDIT, specs.DELETE)
         )
+
+    def _handlers(self) -> Sequence[Handler]:
+        return self._read, self._list, self._grep, self._write, self._edit, self._delete
 
     async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
         del context

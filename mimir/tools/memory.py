@@ -11,7 +11,7 @@ from mimir.domain.message import CallContext, ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import Arguments
 from mimir.tools.calls.clip import MAX_CHARS
-from mimir.tools.calls.local import LocalTools, Tool, described
+from mimir.tools.calls.local import Handler, LocalTools, described
 from mimir.tools.calls.wording import quoted
 
 MAX_LIMIT = 50
@@ -59,8 +59,10 @@ class MemoryTools(LocalTools):
     def __init__(self, memory: Memory, *, max_chars: int = MAX_CHARS) -> None:
         self._memory = memory
         self._max_chars = max_chars
-        handlers = (self._search, self._query, self._node, self._neighbours, self._subgraph)
-        super().__init__([Tool(spec=s, handler=h) for s, h in zip(_SPECS, handlers, strict=True)])
+        super().__init__(_SPECS)
+
+    def _handlers(self) -> Sequence[Handler]:
+        return self._search, self._query, self._node, self._neighbours, self._subgraph
 
     async def _search(self, given: Arguments, context: CallContext) -> ToolResult:
         del context

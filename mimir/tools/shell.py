@@ -9,7 +9,7 @@ from mimir.domain.message import CallContext, ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
 from mimir.tools.calls.arguments import Arguments
 from mimir.tools.calls.clip import MAX_CHARS, ends
-from mimir.tools.calls.local import LocalTools, Tool, described
+from mimir.tools.calls.local import Handler, LocalTools, described
 from mimir.tools.calls.wording import counted, quoted
 
 DEFAULT_SECONDS = 60
@@ -80,7 +80,10 @@ class RunTool(LocalTools):
         self._redact = redact
         self._max_chars = max_chars
         self._default_seconds = min(DEFAULT_SECONDS, max_seconds)
-        super().__init__([Tool(spec=_spec(max_seconds, self._default_seconds), handler=self._run)])
+        super().__init__((_spec(max_seconds, self._default_seconds),))
+
+    def _handlers(self) -> Sequence[Handler]:
+        return (self._run,)
 
     async def _run(self, given: Arguments, context: CallContext) -> ToolResult:
         del context

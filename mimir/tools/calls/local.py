@@ -1,7 +1,7 @@
-"""Tools that run in this process: a description and a function each, behind the `Toolset` protocol."""
+"""Tools that run in this process: a description and a method each, behind the `Toolset` protocol."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import ToolError
@@ -13,34 +13,29 @@ Handler = Callable[[Arguments, CallContext], Awaitable[ToolResult]]
 """Does the work; raises `ToolError` for what the model can mend."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One tool: what the model is told, and what is done."""
+class LocalTools(ABC):
+    """A `Toolset` of methods."""
 
-    spec: ToolSpec
-    handler: Handler
-
-
-class LocalTools:
-    """A `Toolset` of functions."""
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.spec.name: tool for tool in tools}
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._specs = tuple(specs)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
         """What the model is told, in the order of construction."""
-        return tuple(tool.spec for tool in self._tools.values())
+        return self._specs
+
+    @abstractmethod
+    def _handlers(self) -> Sequence[Handler]:
+        """Return what does the work of each of the specs. Not kept: tools that hold their own methods are garbage that stays."""
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Read the arguments and run the function; a `ToolError` becomes a result."""
+        """Read the arguments and run the method; a `ToolError` becomes a result."""
         try:
-            tool = self._tools.get(call.name)
-            if tool is None:
-                raise ToolError(
-                    f"There is no tool {quoted(call.name)}.{nearest(call.name, self._tools)}"
-                )
-            return await tool.handler(read(call.arguments, tool.spec), context)
+            for spec, handler in zip(self._specs, self._handlers(), strict=True):
+                if spec.name == call.name:
+                    return await handler(read(call.arguments, spec), context)
+            known = [spec.name for spec in self._specs]
+            raise ToolError(f"There is no tool {quoted(call.name)}.{nearest(call.name, known)}")
         except ToolError as error:
             return failure(error)
 
