@@ -246,10 +246,7 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
     applied = await applying.finish(parts, run, end, apply)
     await parts.store.write(partial(memory.learn_from_run, run=run))
-    took = await parts.store.read(partial(estimates.of_run, run=run))
-    await parts.store.write(
-        partial(estimates.keep, project=parts.project_id, run=run, samples=took)
-    )
+    await _learn(parts, run)
     await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
     path = await looking.write_last_report(parts, run, end.outcome)
     data = {"seal": end.seal, "commit": end.commit, "report": path}
@@ -273,6 +270,13 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
         applied=applied.paths,
         conflicts=applied.conflicts,
         seal=end.seal,
+    )
+
+
+async def _learn(parts: Parts, run: str) -> None:
+    took = await parts.store.read(partial(estimates.of_run, run=run))
+    await parts.store.write(
+        partial(estimates.keep, project=parts.project_id, run=run, samples=took)
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 
 from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
@@ -19,7 +20,7 @@ from mimir.reporting.gather import Gathering
 from mimir.reporting.pieces.tasks import TaskLine
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
-from mimir.reporting.render import as_json, markdown
+from mimir.reporting.render import as_json, pieces
 from mimir.reporting.summary import Summary, Summing
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
@@ -59,7 +60,8 @@ async def status(parts: Parts, run: str) -> Mapping[str, object]:
 
 async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     """Write the report beside the plan, with the answers as files; its path and text."""
-    return await _write_report(parts, await _summary(parts, run, None))
+    path, data = await _write_report(parts, await _summary(parts, run, None))
+    return path, data.decode()
 
 
 async def write_last_report(parts: Parts, run: str, outcome: RunStatus) -> str:
@@ -78,12 +80,15 @@ async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     return as_json(await _summary(parts, run, None), await _prose(parts, run))
 
 
-async def _write_report(parts: Parts, summary: Summary) -> tuple[str, str]:
-    text = markdown(summary, await _prose(parts, summary.run), parts.link)
+async def _write_report(parts: Parts, summary: Summary) -> tuple[str, bytes]:
+    prose = await _prose(parts, summary.run)
+    text = BytesIO()
+    for piece in pieces(summary, prose, parts.link):
+        text.write(piece.encode())
     folder = _folder(parts, summary)
-    put(parts.project, f"{folder}/{REPORT}", text)
+    put(parts.project, f"{folder}/{REPORT}", text.getvalue())
     await _write_answers(parts, summary, folder)
-    return f"{folder}/{REPORT}", text
+    return f"{folder}/{REPORT}", text.getvalue()
 
 
 async def _write_prose(parts: Parts, summary: Summary) -> None:
@@ -121,6 +126,7 @@ async def _summary(parts: Parts, run: str, outcome: RunStatus | None) -> Summary
         summing = Summing(gathering.head)
         for part in gathering.parts():
             summing.take(part)
+            del part  # else it would stay until the next one has been read beside it
         return summing.done(gathering.done(), outcome)
 
     return await parts.store.read(look)
@@ -144,7 +150,7 @@ async def _write_answers(parts: Parts, summary: Summary, folder: str) -> None:
     completed = (task for task in summary.tasks if task.status == Status.COMPLETED.value)
     for batch in runs.in_batches(completed):
         for task, text in await parts.store.read(partial(read, tasks=batch)):
-            put(parts.project, f"{folder}/deliverables/{task}.md", text)
+            put(parts.project, f"{folder}/deliverables/{task}.md", text.encode())
 
 
 def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:

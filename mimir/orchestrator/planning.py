@@ -183,7 +183,7 @@ class _Planning:
         finally:
             shutil.rmtree(where.parent, ignore_errors=True)
         path = fields.text(self._row, "planPath")
-        put(parts.project, path, _text(proposal))
+        put(parts.project, path, _text(proposal).encode())
         await self._keep_made(_text(proposal))
         return Planned(
             run=self._run,

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from sys import intern
 from typing import TypeVar, cast
 
 from mimir.agents.receipt import Receipt
@@ -78,8 +79,7 @@ class Gathering:
 
     def parts(self) -> Iterator[Part]:
         """Yield its tasks, in the plan's order."""
-        for rows in runs.in_batches(runs.each_task(self._reads, self.head.id)):
-            yield self._part(rows)
+        yield from map(self._part, runs.in_batches(runs.each_task(self._reads, self.head.id)))
 
     def done(self) -> RunData:
         """Return the run without its tasks, when all parts were taken."""
@@ -211,12 +211,13 @@ def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
 
 
 def _receipt(receipt: Receipt) -> ReceiptLine:
-    """Add up a receipt."""
+    """Add up a receipt; its few words are those of all receipts."""
     withheld: dict[str, int] = {}
     for piece in receipt.withheld:
-        withheld[piece.why] = withheld.get(piece.why, 0) + piece.tokens
+        why = intern(piece.why)
+        withheld[why] = withheld.get(why, 0) + piece.tokens
     return ReceiptLine(
-        role=receipt.role,
+        role=intern(receipt.role),
         given=receipt.given_tokens,
         available=receipt.available_tokens,
         withheld=dict(sorted(withheld.items())),

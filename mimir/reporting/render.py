@@ -3,7 +3,7 @@
 Prose of models stands in sections of its own, whose headings say so; taking them out leaves the report that there is without them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import cast
@@ -23,28 +23,46 @@ _BY_A_MODEL = (
 
 def markdown(summary: Summary, prose: Prose, link: sections.Link | None = None) -> str:
     """Return `execution-report.md`; `link` makes links to the store's nodes, if they have any."""
-    told = [
-        sections.outcome(summary),
-        _prose("## In the words of the PM (model)", prose.run),
-        sections.tasks(summary),
-        sections.proof(summary),
-        sections.files(summary),
-        sections.failures(summary),
-    ]
+    return "".join(pieces(summary, prose, link))
+
+
+def pieces(summary: Summary, prose: Prose, link: sections.Link | None = None) -> Iterator[str]:
+    """Yield what `markdown` returns, a few lines at a time: the report of thousands of tasks is megabytes."""
+    begun = False
+    for section in _sections(summary, prose, link):
+        apart = "\n\n" if begun else ""
+        for line in section:
+            yield apart
+            yield line
+            apart, begun = "\n", True
+    yield "\n"
+
+
+def _sections(
+    summary: Summary, prose: Prose, link: sections.Link | None
+) -> Iterator[Iterable[str]]:
+    """Yield each section as its lines; one that has none is left out."""
+    yield _one(sections.outcome(summary))
+    yield _prose("## In the words of the PM (model)", prose.run)
+    yield sections.tasks(summary)
+    yield sections.proof(summary)
+    yield sections.files(summary)
+    yield _one(sections.failures(summary))
     for report in summary.failures:
-        told.append(sections.failure(report))
+        yield _one(sections.failure(report))
         heading = f"#### {code(report.task)} in the words of the reporter (model)"
-        told.append(_prose(heading, prose.tasks.get(report.task, "")))
-    told += [
-        sections.reasoning(summary),
-        sections.decided(summary),
-        sections.warned(summary),
-        figures.metrics(summary),
-        figures.receipts(summary),
-        sections.nodes(summary, link),
-        sections.next_steps(summary),
-    ]
-    return "\n\n".join(section for section in told if section) + "\n"
+        yield _prose(heading, prose.tasks.get(report.task, ""))
+    yield sections.reasoning(summary)
+    yield _one(sections.decided(summary))
+    yield _one(sections.warned(summary))
+    yield _one(figures.metrics(summary))
+    yield figures.receipts(summary)
+    yield sections.nodes(summary, link)
+    yield _one(sections.next_steps(summary))
+
+
+def _one(text: str) -> Iterable[str]:
+    return (text,) if text else ()
 
 
 def as_json(summary: Summary, prose: Prose) -> dict[str, object]:
@@ -53,8 +71,8 @@ def as_json(summary: Summary, prose: Prose) -> dict[str, object]:
     return {"schema": SCHEMA, **_members(summary), "prose": words}
 
 
-def _prose(heading: str, text: str) -> str:
-    return f"{heading}\n\n{_BY_A_MODEL}\n\n{fenced(text)}" if text.strip() else ""
+def _prose(heading: str, text: str) -> Iterable[str]:
+    return _one(f"{heading}\n\n{_BY_A_MODEL}\n\n{fenced(text)}" if text.strip() else "")
 
 
 def _members(value: object) -> dict[str, object]:

@@ -19,8 +19,10 @@ from mimir.store.schema import Edge, Label, pack, unpack
 T = TypeVar("T")
 RunKind = Literal["plan", "execute", "agent"]
 
-_AT_ONCE = 100
-"""Rows of a run that are read in one batch."""
+_AT_ONCE = 25
+"""Rows of a run that are read in one batch: an attempt with all that it holds takes some 30 kB as objects."""
+_EVENTS_AT_ONCE = 100
+"""The same of events, which are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,7 @@ def events(
 def each_event(reads: Reads, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
     """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
     after = 0
-    while found := events(reads, run, after=after, kinds=kinds, limit=_AT_ONCE):
+    while found := events(reads, run, after=after, kinds=kinds, limit=_EVENTS_AT_ONCE):
         yield from found
         after = found[-1].seq
 

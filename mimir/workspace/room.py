@@ -41,7 +41,7 @@ def prepare(project: Path, *, create: bool) -> Path:
     return room
 
 
-def put(project: Path, path: str, text: str) -> None:
+def put(project: Path, path: str, data: bytes) -> None:
     """Write a file of mimir's own below a project, following no link; a path that leads out was named by a flag, and is obeyed.
 
     Raises:
@@ -51,10 +51,10 @@ def put(project: Path, path: str, text: str) -> None:
     if place.is_absolute() or ".." in place.parts:
         target = project / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="")
+        target.write_bytes(data)
         return
     try:
-        Tree(project).write(path, text.encode("utf-8"))
+        Tree(project).write(path, data)
     except ToolError as error:
         raise PlanError(
             f"{path} cannot be written: {error}",

@@ -1,5 +1,8 @@
 """The sections of the report that are figures: the metrics of the run, and what each agent was given. Pure."""
 
+from collections.abc import Iterator
+
+from mimir.reporting.material import ReceiptLine
 from mimir.reporting.metrics import Metric, Number, Unit
 from mimir.reporting.summary import Summary
 from mimir.reporting.words.numbers import percent, seconds
@@ -15,20 +18,24 @@ def metrics(summary: Summary) -> str:
     return "\n".join(["## Metrics", "", head, *map(_metric, summary.metrics), "", note])
 
 
-def receipts(summary: Summary) -> str:
-    """Return what each agent was given and what was withheld from it, in tokens."""
-    rows = [
-        f"| {cell(attempt.node)} | {cell(one.role)} | {one.given:,} | {one.available:,} | "
-        f"{', '.join(f'{why} {tokens:,}' for why, tokens in one.withheld.items()) or '—'} |"
-        for task in summary.tasks
-        for attempt in task.history
-        for one in attempt.receipts
-    ]
-    if not rows:
-        return ""
+def receipts(summary: Summary) -> Iterator[str]:
+    """Yield what each agent was given and what was withheld from it, in tokens."""
+    if not any(attempt.receipts for task in summary.tasks for attempt in task.history):
+        return
     head = "| Attempt | Agent | Given | Available | Withheld, by reason |\n|---|---|---:|---:|---|"
-    note = "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
-    return "\n".join(["## Context receipts", "", head, *rows, "", *_context(summary), note])
+    yield from ("## Context receipts", "", head)
+    for task in summary.tasks:
+        for attempt in task.history:
+            yield from (_receipt(attempt.node, one) for one in attempt.receipts)
+    yield from ("", *_context(summary))
+    yield "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
+
+
+def _receipt(attempt: str, one: ReceiptLine) -> str:
+    withheld = ", ".join(f"{why} {tokens:,}" for why, tokens in one.withheld.items()) or "—"
+    return (
+        f"| {cell(attempt)} | {cell(one.role)} | {one.given:,} | {one.available:,} | {withheld} |"
+    )
 
 
 def _metric(one: Metric) -> str:

@@ -1,7 +1,7 @@
-"""The sections of the report in markdown, each from its part of the summary; an empty one is left out. Pure."""
+"""The sections of the report in markdown, each from its part of the summary; those that grow with the run by their lines. Pure."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
@@ -57,10 +57,10 @@ def _cost(totals: Totals) -> str:
     return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
 
 
-def tasks(summary: Summary) -> str:
-    """Return the table of tasks."""
+def tasks(summary: Summary) -> Iterator[str]:
+    """Yield the table of tasks."""
     if not summary.tasks:
-        return ""
+        return
     head = (
         "| Task | Title | Status | Score | Attempts | Calls of limit | Time | Executed | Judged | Unverified | Failed |\n"
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -69,44 +69,51 @@ def tasks(summary: Summary) -> str:
         "*Executed* and *judged* count criteria that passed: by checks that the engine ran, or by QC with words that the engine found "
         "in the record."
     )
-    return "\n".join(["## Tasks", "", head, *map(_task, summary.tasks), "", note])
+    yield from ("## Tasks", "", head)
+    yield from map(_task, summary.tasks)
+    yield from ("", note)
 
 
-def proof(summary: Summary) -> str:
-    """Return what proves the result: criteria, checks with their runs, the gate, how to verify."""
+def proof(summary: Summary) -> Iterator[str]:
+    """Yield what proves the result: criteria, checks with their runs, the gate, how to verify."""
     proven = summary.proof
     if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
-        return ""
+        return
     where = f" in the sandbox {code(proven.sandbox)}" if proven.sandbox else ""
-    lines = [
-        "## Proof",
-        "",
+    yield "## Proof"
+    yield ""
+    yield (
         f"The engine ran every check itself{where}, on clean checkouts, and sealed each run as a record "
-        f"({amount(proven.records, 'record')} in all).",
-    ]
-    of_task: dict[str, list[str]] = {}
-    for check in proven.checks:
-        of_task.setdefault(check.task, []).extend(_check(check))
-    for verdict in proven.verdicts:
-        of_task.setdefault(verdict.task, []).append(_verdict(verdict))
+        f"({amount(proven.records, 'record')} in all)."
+    )
+    of_task: dict[str, list[CheckLine | VerdictLine]] = {}
+    for one in (*proven.checks, *proven.verdicts):
+        of_task.setdefault(one.task, []).append(one)
     for task in summary.tasks:
-        shown = [*_criteria(task.criteria), *of_task.get(task.id, ())]
+        shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
         if shown:
-            lines += ["", f"### {code(task.id)}", "", fenced("\n".join(shown))]
-    return "\n".join([*lines, *_merged(summary), *_gate(summary)])
+            yield from ("", f"### {code(task.id)}", "", fenced("\n".join(shown)))
+    yield from _merged(summary)
+    yield from _gate(summary)
 
 
-def files(summary: Summary) -> str:
-    """Return which files were changed, by git."""
+def _proofs(of_task: Iterable[CheckLine | VerdictLine]) -> Iterator[str]:
+    for one in of_task:
+        if isinstance(one, CheckLine):
+            yield from _check(one)
+        else:
+            yield _verdict(one)
+
+
+def files(summary: Summary) -> Iterator[str]:
+    """Yield which files were changed, by git."""
     changed = [task for task in summary.tasks if task.files]
     if not changed:
-        return ""
-    lines = ["## Files changed", ""]
+        return
+    yield from ("## Files changed", "")
     for task in changed:
-        kept = _kept(task)
-        note = "" if task.in_result else f" (not in the result{kept})"
-        lines.append(f"- {code(task.id)}{note}: {_named(task.files)}")
-    return "\n".join(lines)
+        note = "" if task.in_result else f" (not in the result{_kept(task)})"
+        yield f"- {code(task.id)}{note}: {_named(task.files)}"
 
 
 def failures(summary: Summary) -> str:
@@ -143,19 +150,15 @@ def failure(report: QCFailureReport) -> str:
     return f"### Failure report of {code(report.task)}\n\n{fenced(chr(10).join(shown))}"
 
 
-def reasoning(summary: Summary) -> str:
-    """Return QC's words on each task."""
-    said = [(task.id, task.feedback) for task in summary.tasks if task.feedback.strip()]
+def reasoning(summary: Summary) -> Iterator[str]:
+    """Yield QC's words on each task."""
+    said = [task for task in summary.tasks if task.feedback.strip()]
     if not said:
-        return ""
-    lines = [
-        "## Reasoning",
-        "",
-        "QC's feedback, in the words of its model; what counts stands under Proof.",
-    ]
-    for id, feedback in said:
-        lines += ["", f"{code(id)}:", "", fenced(feedback, 4000)]
-    return "\n".join(lines)
+        return
+    yield from ("## Reasoning", "")
+    yield "QC's feedback, in the words of its model; what counts stands under Proof."
+    for task in said:
+        yield from ("", f"{code(task.id)}:", "", fenced(task.feedback, 4000))
 
 
 def decided(summary: Summary) -> str:
@@ -178,13 +181,13 @@ Link = Callable[[Literal["run", "task"], str], str]
 """Makes the address of a page that shows a node, by its id."""
 
 
-def nodes(summary: Summary, link: Link | None) -> str:
-    """Return the ids under which all of it stands in the store, with links where it has a page that shows them."""
+def nodes(summary: Summary, link: Link | None) -> Iterator[str]:
+    """Yield the ids under which all of it stands in the store, with links where it has a page that shows them."""
 
     def page(shown: Literal["run", "task"], id: str) -> str:
         return f" ([in Neo4j Browser](<{link(shown, id)}>))" if link else ""
 
-    lines = ["## Nodes", "", f"- Run: {code(summary.run)}{page('run', summary.run)}"]
+    yield from ("## Nodes", "", f"- Run: {code(summary.run)}{page('run', summary.run)}")
     for task in summary.tasks:
         parts = [f"- Task {code(task.node)}{page('task', task.node)}"]
         if task.history:
@@ -193,8 +196,7 @@ def nodes(summary: Summary, link: Link | None) -> str:
             parts.append(f"taken over from {code(task.taken_from)}")
         if task.answer:
             parts.append(f"answer {code(task.answer)}, SHA-256 {code(task.answer_hash[:SHORT])}")
-        lines.append("; ".join(parts))
-    return "\n".join(lines)
+        yield "; ".join(parts)
 
 
 def next_steps(summary: Summary) -> str:
