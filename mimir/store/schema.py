@@ -4,9 +4,8 @@ Every adapter takes rows through `accept`, so that no store takes what another o
 """
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import cast
@@ -139,29 +138,35 @@ _WRITER = json.JSONEncoder(
 )
 """Decides what the one form is: hashes of stores and recordings are made over it."""
 _QUICK = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-_ODD_NUMBER = re.compile(rb"e-?[0-9]+(?:[],}]|$)|0\.0000")
-"""Very small and very large ones have an exponent in one of the two forms."""
+_SMALL, _LARGE = 1e-4, 1e16
+"""From the one to below the other, and for 0, both writers write a float alike."""
 
 
 def _quickly(value: object) -> str | None:
-    """Write a JSON value ten times as fast; None: it may hold what this writer writes in another way, or not at all."""
+    """Write a JSON value several times as fast; None: it may hold what this writer writes in another way, or not at all."""
     try:
-        data = orjson.dumps(value, option=_QUICK)
+        text = orjson.dumps(value, option=_QUICK).decode()
     except orjson.JSONEncodeError:
         return None
-    if _ODD_NUMBER.search(data) or (b"null" in data and not _is_finite(value)):
-        return None
-    return data.decode()
+    return text if _are_plain((value,)) else None
 
 
-def _is_finite(value: object) -> bool:
-    """Tell whether each number is one: the quick writer makes null of the others."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, dict):
-        return all(map(_is_finite, cast("dict[str, object]", value).values()))
-    if isinstance(value, list | tuple):
-        return all(map(_is_finite, cast("Sequence[object]", value)))
+def _are_plain(values: Iterable[object]) -> bool:
+    """Tell whether no float in them is written with an exponent, or is none: NaN would become null."""
+    for value in values:
+        kind = type(value)
+        if kind is str or kind is int or kind is bool or value is None:
+            continue
+        if kind is dict:
+            plain = _are_plain(cast("dict[str, object]", value).values())
+        elif kind is list or kind is tuple:
+            plain = _are_plain(cast("Sequence[object]", value))
+        elif kind is float:
+            plain = value == 0 or _SMALL <= abs(cast("float", value)) < _LARGE
+        else:
+            plain = isinstance(value, str)
+        if not plain:
+            return False
     return True
 
 
