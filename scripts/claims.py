@@ -283,6 +283,10 @@ def main() -> int:
         "--stores", nargs="+", choices=("sqlite", "neo4j"), default=["sqlite", "neo4j"]
     )
     parser.add_argument("--neo4j", default="", help="URI of a server; default: one is started")
+    parser.add_argument(
+        "--warm-up", type=int, default=3, metavar="RACES",
+        help="races of 10 before, on a Neo4j server that was started for this: Java compiles what is run often; shown, not judged",
+    )  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="fail if a goal is missed")
     parser.add_argument("--claim", metavar="OWNER", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -293,14 +297,15 @@ def main() -> int:
     bad = False
     with stores(asked.stores, asked.neo4j) as found:
         for name, where in found.items():
-            for claimers in asked.claimers:
+            is_new = name == "neo4j" and not asked.neo4j
+            warming = [10] * asked.warm_up if is_new else []
+            for at, claimers in enumerate((*warming, *asked.claimers)):
                 new = secrets.token_hex(4)
                 uri = f"{where}?store=c-{new}" if name == "neo4j" else f"{where}-{new}.db"
                 result = race(name, uri, claimers, asked.tasks)
-                print(result.line(), flush=True)
-                bad |= (
-                    bool(result.missed) if asked.strict else bool(result.doubled or result.missing)
-                )
+                is_judged = asked.strict and at >= len(warming)
+                print(result.line() + (" (warm-up)" if at < len(warming) else ""), flush=True)
+                bad |= bool(result.missed if is_judged else result.doubled or result.missing)
     return int(bad)
 
 
