@@ -238,6 +238,7 @@ class Replay:
             wake=parts.wake,
             completions=Completions(facts.plan),
             integrating=cast("asyncio.Lock", _Open()),
+            answers_wait=False,
         )
         self.crew = crew
         self._pursuit = Pursuit(crew, self._tools(crew))

@@ -121,6 +121,8 @@ class Crew:
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
+    answers_wait: bool = True
+    """For the attempt's next write; False: each is committed as it comes, as in a replay, where time goes on with the events."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from mimir.scheduling import settle
 from mimir.scheduling.crew import Crew
 from mimir.store import claims, proof, runs, traces
 from mimir.store.claims import Claim
+from mimir.store.joining import JoiningStore
 from mimir.store.protocol import Ops
 from mimir.store.schema import PHASES
 
@@ -20,8 +21,11 @@ from mimir.store.schema import PHASES
 class Move:
     """The mover of one claim; the chain that it was made with grows as records are sealed."""
 
-    def __init__(self, crew: Crew, claim: Claim, records: list[Record]) -> None:
+    def __init__(
+        self, crew: Crew, store: JoiningStore, claim: Claim, records: list[Record]
+    ) -> None:
         self._crew = crew
+        self._store = store
         self._claim = claim
         self._records = records
 
@@ -86,7 +90,7 @@ class Move:
             )
             return True
 
-        moved = await self._crew.store.write(work)
+        moved = await self._store.write(work)
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt

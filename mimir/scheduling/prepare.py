@@ -94,12 +94,15 @@ class Preparer:
         self._choice = choice
         self._redact = redact
 
-    async def start(self, task: Task, claim: Claim, attempt_row: Row, known: Surroundings) -> Start:
-        """Return the attempt's start: as stored, or made now and stored.
-
-        Raises:
-            LeaseLost: Another holder has the task.
-        """
+    async def start(
+        self,
+        task: Task,
+        claim: Claim,
+        attempt_row: Row,
+        known: Surroundings,
+        later: Callable[[Callable[[Ops], object]], None],
+    ) -> Start:
+        """Return the attempt's start: as stored, or made now and given to `later`, to be stored with the first call."""
         stored = fields.text(attempt_row, "startJson")
         if stored:
             short = START.read(stored)
@@ -107,7 +110,7 @@ class Preparer:
                 partial(_whole, run=self._crew.facts.id, start=short)
             )
         start, context = await self._make(task, claim, known)
-        await self._keep(claim, start, context)
+        later(self._kept(claim, start, context))
         return start
 
     async def _make(self, task: Task, claim: Claim, known: Surroundings) -> tuple[Start, Context]:
@@ -191,7 +194,7 @@ class Preparer:
         except UnicodeDecodeError:
             return FileView(path=path, size=len(content), text=None, note="binary")
 
-    async def _keep(self, claim: Claim, start: Start, context: Context) -> None:
+    def _kept(self, claim: Claim, start: Start, context: Context) -> Callable[[Ops], None]:
         facts = self._crew.facts
         run, now = facts.id, stamp(self._crew.clock.now())
         short, named = _short(start)
@@ -221,7 +224,7 @@ class Preparer:
                 },
             )
 
-        await self._crew.store.write(work)
+        return work
 
 
 def _short(start: Start) -> tuple[Start, Mapping[str, str]]:

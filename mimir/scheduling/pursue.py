@@ -1,5 +1,7 @@
 """Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
 
+import asyncio
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +20,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.message import CallContext
 from mimir.domain.plan import Task
 from mimir.domain.speaker import SPEAKER, Speaker
+from mimir.errors import MimirError
 from mimir.qc.checks import Checks
 from mimir.scheduling import retry, settle
 from mimir.scheduling.crew import Crew
@@ -27,6 +30,7 @@ from mimir.scheduling.prepare import Preparer, Surroundings
 from mimir.scheduling.rows import tried
 from mimir.store import claims, fields, proof, runs
 from mimir.store.claims import Claim
+from mimir.store.joining import JoiningStore
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
@@ -57,6 +61,7 @@ class Held:
     row: Row
     attempt_row: Row
     around: Surroundings
+    store: JoiningStore
     records: list[Record] = field(default_factory=list[Record])
 
     @property
@@ -83,6 +88,16 @@ class Pursuit:
         """
         SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
         held = await self._hold(claim)
+        try:
+            await self._see_through(held)
+        except BaseException:
+            with contextlib.suppress(MimirError):  # what an answer has cost is kept, if it can be
+                await asyncio.shield(held.store.settle())
+            raise
+        await held.store.settle()
+
+    async def _see_through(self, held: Held) -> None:
+        claim = held.claim
         if claim.died:
             await self._died(held)
             return
@@ -116,6 +131,7 @@ class Pursuit:
                 row=claim.row,
                 attempt_row=reads.get("Attempt", name) or {},
                 around=Surroundings.look(reads, facts, task),
+                store=JoiningStore(self._crew.store),
                 records=proof.records(reads, name),
             )
 
@@ -123,7 +139,9 @@ class Pursuit:
 
     async def _desk(self, held: Held) -> Desk:
         crew, claim = self._crew, held.claim
-        start = await self._tools.preparer.start(held.task, claim, held.attempt_row, held.around)
+        start = await self._tools.preparer.start(
+            held.task, claim, held.attempt_row, held.around, held.store.later
+        )
         where = self._room / claim.task / f"{claim.attempt}.{claim.fence}"
         return Desk(
             facts=crew.facts,
@@ -161,13 +179,14 @@ class Pursuit:
     async def _lane(self, held: Held, role: str) -> Lane:
         claim = held.claim
         return await Lane.open(
-            self._crew.store,
+            held.store,
             run=self._crew.facts.id,
             task=claim.task,
             attempt=claim.attempt,
             role=role,
             fence=claim.fence,
             is_new=held.is_new,
+            later=held.store.later if self._crew.answers_wait else None,
         )
 
     async def _note(
@@ -186,10 +205,10 @@ class Pursuit:
             if kind:
                 runs.emit(ops, run, kind, task=claim.task, attempt=claim.attempt, data=data)
 
-        await self._crew.store.write(work)
+        await held.store.write(work)
 
     def _mover(self, held: Held) -> Move:
-        return Move(self._crew, held.claim, held.records)
+        return Move(self._crew, held.store, held.claim, held.records)
 
     async def _again(self, held: Held, end: settle.Ended) -> None:
         """Prepare a retry or fail the task, as `retry.decide` says."""

@@ -33,8 +33,10 @@ class Worker:
 
     async def serve(self) -> None:
         """See the task through, and give the lease back however that ends; a cancelled attempt goes on where it was."""
+        is_over = False
         try:
             await self._through()
+            is_over = True  # its last move ended the lease
         except Paused as paused:
             await self._halt.because(paused)
         except LeaseLost:
@@ -44,7 +46,8 @@ class Worker:
             self._halt.broken = True
             raise
         finally:
-            await asyncio.shield(self._give_back(self.claim))
+            if not is_over:
+                await asyncio.shield(self._give_back(self.claim))
 
     async def _through(self) -> None:
         self._work = work = asyncio.ensure_future(self._see_through(self.claim))

@@ -11,16 +11,30 @@ One writer a lane, by its fence: every write checks it.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from mimir.domain import ids
 from mimir.domain.lane import Outcome
 from mimir.domain.usage import Usage
 from mimir.store import calls
 from mimir.store.calls import Asked, Done, Place
-from mimir.store.protocol import GraphStore, Row
+from mimir.store.protocol import Ops, Reads, Row
 
 Work = Callable[[], Awaitable[Outcome]]
+Later = Callable[[Callable[[Ops], object]], None]
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """What a lane wants of a store: the two doors of a `GraphStore`."""
+
+    async def write(self, work: Callable[[Ops], T], /) -> T:
+        """Run `work` in one transaction and commit it durably."""
+        ...
+
+    async def read(self, work: Callable[[Reads], T], /) -> T:
+        """Run `work` on one consistent view."""
+        ...
 
 
 class Lane:
@@ -29,8 +43,11 @@ class Lane:
     on_live: Callable[[str], Awaitable[None]] | None = None
     """Awaited once before the first call that is made, not served, with the last recorded tree ("": none)."""
 
-    def __init__(self, store: GraphStore, place: Place, rows: Sequence[Row]) -> None:
+    def __init__(
+        self, store: "Store", place: Place, rows: Sequence[Row], later: "Later | None" = None
+    ) -> None:
         self._store = store
+        self._later = later
         self._place = place
         self._rows = {calls.seq_of(row): row for row in rows}
         self._live_from = calls.first_open(self._rows)
@@ -51,7 +68,7 @@ class Lane:
     @classmethod
     async def open(
         cls,
-        store: GraphStore,
+        store: "Store",
         *,
         run: str,
         task: str,
@@ -60,6 +77,7 @@ class Lane:
         fence: int | None,
         lane: str | None = None,
         is_new: bool = False,
+        later: "Later | None" = None,
     ) -> "Lane":
         """Open a lane with what is recorded of it.
 
@@ -72,11 +90,12 @@ class Lane:
             fence: Of the task's lease. None: no task, nothing to check.
             lane: Its name where it is not the role's first one.
             is_new: True: nothing can be recorded of it, and nothing is looked for.
+            later: Takes what may wait for the next write to `store`. None: nothing waits.
         """
         name = lane or ids.lane_id(run, task, attempt, role)
         place = Place(run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name)
         rows = [] if is_new else await store.read(partial(calls.rows, lane=name))
-        return cls(store, place, rows)
+        return cls(store, place, rows, later)
 
     @property
     def name(self) -> str:
@@ -124,11 +143,19 @@ class Lane:
         return await self._make(asked, work, ordered=effectful or kind == "model")
 
     async def flush(self) -> None:
-        """Commit the outcomes that wait; called when the agent is done.
+        """Commit the outcomes that wait, or have them committed with the next write; called when the agent is done.
 
         Raises:
             LeaseLost: Another holder has the task.
         """
+        done = self._done()
+        if done and self._later is not None:
+            self._later(partial(calls.write_outcomes, place=self._place, done=done))
+            self._committed(done)
+        else:
+            await self._commit()
+
+    async def _commit(self) -> None:
         done = self._done()
         if done:
             await self._store.write(partial(calls.write_outcomes, place=self._place, done=done))
@@ -154,7 +181,7 @@ class Lane:
         self._tools_recorded = calls.tools_before(self._rows, seq)
 
     async def _make(self, asked: Asked, work: Work, *, ordered: bool) -> Outcome:
-        """Make a call. An ordered one waits for those before it, and is committed before and after."""
+        """Make a call. An ordered one waits for those before it, and is committed before and after; an answer may wait for what follows it."""
         flight = asyncio.get_running_loop().create_future()
         flight.add_done_callback(_seen)
         self._in_flight[asked.seq] = flight
@@ -167,7 +194,7 @@ class Lane:
             self._outcomes[asked.seq] = asked, outcome
             self._pass(asked, outcome)
             if ordered:
-                await self.flush()
+                await (self.flush() if asked.kind == "model" else self._commit())
         except BaseException as error:
             self._failed.add(asked.seq)
             _fail(flight, error)
