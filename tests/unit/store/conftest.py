@@ -8,7 +8,7 @@ from tests.support.running import start, task
 from tests.support.stores import EACH_KIND
 
 IN_BOTH = (
-    "test_budgets", "test_claims", "test_journal", "test_proof", "test_runs", "test_texts", "test_traces"
+    "test_budgets", "test_claims", "test_joining", "test_journal", "test_proof", "test_runs", "test_texts", "test_traces"
 )  # fmt: skip
 """Suites of the verbs that are tried in both stores; the others would show nothing more in the second."""
 
