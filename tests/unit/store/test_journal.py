@@ -66,6 +66,23 @@ async def test_outcome_that_is_no_json_is_an_error_and_is_made_again(store, run,
     assert (await ask(await opened(store), world, "m0")).value == {"said": "m0"}
 
 
+async def test_who_is_told_that_a_lane_goes_live_is_told_once_and_forgotten(store, run, world):
+    told = []
+
+    async def on_live(tree):
+        told.append(tree)
+
+    lane = await opened(store)
+    lane.on_live = on_live
+    await ask(lane, world, "m0")
+    await ask(lane, world, "m1")
+
+    assert told == [""]
+    assert (
+        lane.on_live is None
+    )  # it holds who holds the lane: kept, both would stay for the garbage collector
+
+
 async def test_intent_stands_before_the_call_and_its_outcome_after(store, run, world):
     lane = await opened(store)
     during = []
