@@ -30,6 +30,7 @@ from mimir.scheduling.takeover import take_over
 from mimir.store import budget, claims, estimates, fields, memory, runs
 from mimir.store.protocol import Ops, Row
 from mimir.workspace.sweeping import sweep
+from mimir.workspace.threads import to_its_end
 
 
 async def drive(
@@ -199,10 +200,13 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
     lead = partial(_lead, parts, crew, apply)
     with collected_seldom():
         ending = await serve(crew, Pursuit(crew, tools), lead, agents=workers, leads=leads)
-    if ending is not None:
-        return ending
-    await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
-    return ended(await parts.store.read(partial(runs.node, run=run)))
+    if ending is None:
+        await parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+        ending = ended(await parts.store.read(partial(runs.node, run=run)))
+    if ending.outcome in RUN_ENDED:
+        # Not before every agent of this process has stopped: one that clears its own workspace away would be in the way.
+        await to_its_end(shutil.rmtree, parts.work_room / run, ignore_errors=True)
+    return ending
 
 
 async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
@@ -257,7 +261,6 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
         lifecycle.end(ops, run, parts.owner, end.outcome, data)
 
     await parts.store.write(work)
-    shutil.rmtree(parts.work_room / run, ignore_errors=True)
     row = await parts.store.read(partial(runs.node, run=run))
     return Ending(
         run=run,
