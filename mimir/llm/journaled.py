@@ -116,11 +116,11 @@ class _Terms:
     @classmethod
     def of(cls, request: ModelRequest) -> "_Terms":
         """Return a request's terms."""
+        bare = replace(request, messages=())
         for known in _KNOWN_TERMS:
-            if _is_on_terms(request, known.bare):
+            if _are_written_alike(bare, known.bare):
                 return known
         digest = _digest(settings_json(request))
-        bare = replace(request, messages=())
         terms = cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
         _KNOWN_TERMS.append(terms)
         return terms
@@ -130,17 +130,13 @@ _KNOWN_TERMS: deque[_Terms] = deque(maxlen=8)
 """Of requests of this process; each follows from its request alone."""
 
 
-def _is_on_terms(request: ModelRequest, bare: ModelRequest) -> bool:
-    """Tell whether the terms are written alike: what is equal need not be (0 and 0.0), what is the same object is."""
+def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
+    """Tell whether requests have the same terms to the letter: what is equal need not be (0 and 0.0), what is the same object is."""
     return (
-        request.tool_choice == bare.tool_choice
-        and request.max_tokens == bare.max_tokens
-        and request.model == bare.model
-        and repr(request.temperature) == repr(bare.temperature)
-        and request.schema is bare.schema
-        and request.schema_name == bare.schema_name
-        and len(request.tools) == len(bare.tools)
-        and all(map(operator.is_, request.tools, bare.tools))
+        bare == other
+        and repr(bare.temperature) == repr(other.temperature)
+        and bare.schema is other.schema
+        and all(map(operator.is_, bare.tools, other.tools))
     )
 
 

@@ -30,6 +30,7 @@ from mimir.scheduling.crew import Crew
 from mimir.scheduling.rows import tried
 from mimir.store import claims, fields, runs, texts, traces
 from mimir.store.claims import Claim
+from mimir.store.joining import Later
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import pack
 from mimir.workspace.git import History, Merge
@@ -100,7 +101,7 @@ class Preparer:
         claim: Claim,
         attempt_row: Row,
         known: Surroundings,
-        later: Callable[[Callable[[Ops], object]], None],
+        later: Later,
     ) -> Start:
         """Return the attempt's start: as stored, or made now and given to `later`, to be stored with the first call."""
         stored = fields.text(attempt_row, "startJson")

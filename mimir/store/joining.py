@@ -9,24 +9,20 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from mimir.store.protocol import GraphStore, Ops, Reads
+from mimir.store.protocol import Doors, Ops, Reads
 
 T = TypeVar("T")
 Work = Callable[[Ops], object]
+Later = Callable[[Work], None]
 
 
 class JoiningStore:
-    """A `GraphStore` around another one; closed by whoever made that."""
+    """Doors of a store for one attempt."""
 
-    def __init__(self, store: GraphStore) -> None:
+    def __init__(self, store: Doors) -> None:
         self._store = store
         self._waiting: list[Work] = []
         self._turn = asyncio.Lock()
-
-    @property
-    def uri(self) -> str:
-        """Where it is."""
-        return self._store.uri
 
     def later(self, work: Work) -> None:
         """Have something committed with the next write, before it; done twice it must be as if done once."""

@@ -11,30 +11,17 @@ One writer a lane, by its fence: every write checks it.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from mimir.domain import ids
 from mimir.domain.lane import Outcome
 from mimir.domain.usage import Usage
 from mimir.store import calls
 from mimir.store.calls import Asked, Done, Place
-from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.joining import Later
+from mimir.store.protocol import Doors, Row
 
 Work = Callable[[], Awaitable[Outcome]]
-Later = Callable[[Callable[[Ops], object]], None]
-T = TypeVar("T")
-
-
-class Store(Protocol):
-    """What a lane wants of a store: the two doors of a `GraphStore`."""
-
-    async def write(self, work: Callable[[Ops], T], /) -> T:
-        """Run `work` in one transaction and commit it durably."""
-        ...
-
-    async def read(self, work: Callable[[Reads], T], /) -> T:
-        """Run `work` on one consistent view."""
-        ...
 
 
 class Lane:
@@ -44,7 +31,7 @@ class Lane:
     """Awaited once before the first call that is made, not served, with the last recorded tree ("": none)."""
 
     def __init__(
-        self, store: "Store", place: Place, rows: Sequence[Row], later: "Later | None" = None
+        self, store: Doors, place: Place, rows: Sequence[Row], later: Later | None = None
     ) -> None:
         self._store = store
         self._later = later
@@ -68,7 +55,7 @@ class Lane:
     @classmethod
     async def open(
         cls,
-        store: "Store",
+        store: Doors,
         *,
         run: str,
         task: str,
@@ -77,7 +64,7 @@ class Lane:
         fence: int | None,
         lane: str | None = None,
         is_new: bool = False,
-        later: "Later | None" = None,
+        later: Later | None = None,
     ) -> "Lane":
         """Open a lane with what is recorded of it.
 
@@ -148,18 +135,19 @@ class Lane:
         Raises:
             LeaseLost: Another holder has the task.
         """
-        done = self._done()
-        if done and self._later is not None:
-            self._later(partial(calls.write_outcomes, place=self._place, done=done))
-            self._committed(done)
-        else:
-            await self._commit()
+        await self._keep(self._later)
 
-    async def _commit(self) -> None:
+    async def _keep(self, later: Later | None) -> None:
+        """Commit the outcomes that wait; by `later`, if there is one, with the next write."""
         done = self._done()
-        if done:
-            await self._store.write(partial(calls.write_outcomes, place=self._place, done=done))
-            self._committed(done)
+        if not done:
+            return
+        write = partial(calls.write_outcomes, place=self._place, done=done)
+        if later is None:
+            await self._store.write(write)
+        else:
+            later(write)
+        self._committed(done)
 
     def _served(self, asked: Asked, outcome: Outcome) -> Outcome:
         self.replayed += 1
@@ -194,7 +182,7 @@ class Lane:
             self._outcomes[asked.seq] = asked, outcome
             self._pass(asked, outcome)
             if ordered:
-                await (self.flush() if asked.kind == "model" else self._commit())
+                await self._keep(self._later if asked.kind == "model" else None)
         except BaseException as error:
             self._failed.add(asked.seq)
             _fail(flight, error)

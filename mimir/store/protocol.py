@@ -115,21 +115,8 @@ class Ops(Reads, Protocol):
         ...
 
 
-class GraphStore(Protocol):
-    """A store of nodes and edges that survives a kill at any point."""
-
-    @property
-    def uri(self) -> str:
-        """Where it is, without secrets."""
-        ...
-
-    async def init(self) -> None:
-        """Make or check the schema; idempotent.
-
-        Raises:
-            StoreError: The store is not mimir's, or of a newer schema; it is left untouched.
-        """
-        ...
+class Doors(Protocol):
+    """The two ways into a store."""
 
     async def write(self, work: Callable[[Ops], T], /) -> T:
         """Run `work` in one transaction and commit it durably.
@@ -144,6 +131,23 @@ class GraphStore(Protocol):
 
         `work` may be run more than once (a writer came between, lost connection), so it must have no effect but through what it
         returns.
+        """
+        ...
+
+
+class GraphStore(Doors, Protocol):
+    """A store of nodes and edges that survives a kill at any point."""
+
+    @property
+    def uri(self) -> str:
+        """Where it is, without secrets."""
+        ...
+
+    async def init(self) -> None:
+        """Make or check the schema; idempotent.
+
+        Raises:
+            StoreError: The store is not mimir's, or of a newer schema; it is left untouched.
         """
         ...
 

@@ -1,5 +1,6 @@
 """An endpoint of OpenAI's protocol: its connections, one exchange, a model for each lane."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import quote
@@ -14,6 +15,8 @@ from mimir.llm.chat.exchange import Exchange
 from mimir.llm.chat.transport import LANE_HEADER, Connections
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel
+
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class OpenAIEndpoint:
@@ -52,7 +55,13 @@ class OpenAIEndpoint:
     async def _post(
         self, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> httpx2.Response:
-        return await self._connections.post(orjson.dumps(body), headers)
+        try:
+            data = orjson.dumps(body)
+        except (
+            orjson.JSONEncodeError
+        ):  # a number of the person's own settings may be larger than it writes
+            data = _WRITER.encode(body).encode()
+        return await self._connections.post(data, headers)
 
 
 class _Bound:
