@@ -218,6 +218,13 @@ async def test_a_parameter_of_the_persons_own_is_not_taken_away():
     assert "top_k" in str(error)
 
 
+async def test_a_number_of_the_persons_own_may_have_any_size():
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url, extra_body={"seed": 2**70}) as model:
+            await model.ask(question())
+    assert server.requests[0].body["seed"] == 2**70
+
+
 # What is said of trouble.
 
 
