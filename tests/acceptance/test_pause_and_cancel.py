@@ -73,6 +73,20 @@ async def test_a_run_goes_on_from_where_its_budget_ended(budget: int, tmp_path: 
     assert invariants.broken(second.facts) == []
 
 
+async def test_every_answer_that_was_paid_for_is_kept_when_a_run_pauses(tmp_path: Path):
+    """Also one that nothing with an effect has followed yet: it waits for the next write, which is refused."""
+    reads = {"calls": [calls("read_file", path="README.md")]}
+    parts = [worker("a", reads, reads, reads, writes("a.txt", "a\n"), "Done.")]
+    limits = Limits(max_calls=4)
+
+    journey = await travel(start(tmp_path), plan(step("a")), parts, limits=limits, workers=1)
+
+    assert journey.ending.outcome == "paused"
+    told = journey.facts.told(EventKind.MODEL_CALLED)
+    assert len(told) == 4
+    assert told[-1].data["role"] == "worker"
+
+
 async def test_a_run_whose_time_is_over_pauses(tmp_path: Path):
     journey = await travel(start(tmp_path), TASKS, PARTS, limits=Limits(seconds=0.001))
 
