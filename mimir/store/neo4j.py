@@ -82,6 +82,8 @@ class Neo4jStore:
         self._jobs: set[asyncio.Future[object]] = set()
         self._lost_since: float | None = None
         self._written = 0
+        self._run = ""
+        """Whose row the last transaction asked for; the next one is given it with the lock."""
         self._turn = asyncio.Lock()
         self._backoff = Backoff()
 
@@ -165,7 +167,8 @@ class Neo4jStore:
             if away := self._backoff.seconds(self._clock.monotonic()):
                 await self._sleep(away)
             once = await self._once(writer, work)
-            self._backoff.had(away=away, asked=once.asked, now=self._clock.monotonic())
+            self._backoff.had(once.turn, self._clock.monotonic())
+            self._run = once.run_asked
             return once.value
 
     async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> Writing[T]:
@@ -180,6 +183,7 @@ class Neo4jStore:
                 seconds=self._lock_seconds,
                 clock=self._clock,
                 now=self._now,
+                ahead=self._run,
             )
             try:
                 await self._patiently(writer, once.run, once_only=True)
@@ -258,14 +262,14 @@ class Neo4jStore:
     def _begin(self) -> None:
         """Log in and prepare, on a thread."""
         try:
-            server.prepare(self._session, self._address)
+            server.prepare(self._session, self._address, self._door)
         except (DriverError, Neo4jError, OSError) as error:
             raise server.problem(error, self.uri) from error
 
     def _leave(self, driver: Driver) -> None:
         """Take this process's traces away, unless the server is lost."""
         with contextlib.suppress(DriverError, Neo4jError):
-            if self._written and self._lost_since is None:
+            if self._lost_since is None:
                 server.leave(self._session, self._address, self._door)
         driver.close()
 

@@ -1,6 +1,7 @@
 """What a Neo4j store is beside its contract: its schema, the picture it gives, what it shares a database with."""
 
 import os
+import threading
 
 import pytest
 from neo4j import GraphDatabase
@@ -187,26 +188,58 @@ async def test_time_is_the_servers(store, ask):
     assert now[:4] == there[:4] != "2030"
 
 
-async def test_closed_store_leaves_no_door_behind(tmp_path, frozen_clock, ask):
-    async with opened(store_over(tmp_path, frozen_clock)) as store:
-        await put(store, "Task", {"id": "t"})
+async def test_open_store_has_a_door_and_leaves_none_behind(tmp_path, frozen_clock, ask):
+    async with opened(store_over(tmp_path, frozen_clock)):
         assert len(ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
 
     assert ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
 
 
-async def test_claim_asks_four_times_however_much_it_takes(store, monkeypatch):
-    """The run, what is free, what is held; and all that is written goes out at once."""
+async def test_claim_asks_three_times_after_the_first_however_much_it_takes(store, monkeypatch):
+    """What is free, what is held; and all that is written goes out at once. The run's row came with the lock."""
     await start(store, *(task(id) for id in "abcde"))
+    await claim(store, limit=1)
     asked = []
     run = Neo4jReads._run
     monkeypatch.setattr(Neo4jReads, "_run", lambda *a, **b: (asked.append(a[1]), run(*a, **b))[1])
 
     one = await claim(store, limit=1)
-    assert (len(one), len(asked)) == (1, 4)
+    assert (len(one), len(asked)) == (1, 3)
     asked.clear()
-    more = await claim(store, limit=4)
-    assert (len(more), len(asked)) == (4, 4)
+    more = await claim(store, limit=3)
+    assert (len(more), len(asked)) == (3, 3)
+
+
+async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(store, ask):
+    """Two processes: the second waits for the lock while the first changes the run that it will be given."""
+    await put(store, "Run", {"id": "r", "number": 0})
+    text = str(query("open"))
+    address_run = {"run": "r", "lately": 2, "store": store._address.store}
+    seen: list[int] = []
+    for number in range(1, 4):
+        with store._session() as session, session.begin_transaction() as first:
+            first.run(text, address_run).consume()  # pyright: ignore[reportArgumentType]
+            second = threading.Thread(target=lambda: seen.append(ask(text, **address_run)[0][2]["number"]))  # fmt: skip
+            second.start()
+            while not ask("SHOW TRANSACTIONS YIELD status WHERE status STARTS WITH 'Blocked' RETURN status"):  # fmt: skip
+                pass
+            first.run("MATCH (n:Run {_store: $store, id: 'r'}) SET n.number = $number", number=number, store=store._address.store).consume()  # fmt: skip
+            first.commit()
+        second.join()
+        assert seen[-1] == number
+
+
+async def test_who_has_written_lately_is_counted_with_the_lock(tmp_path, frozen_clock, ask):
+    def over():
+        return store_over(tmp_path, frozen_clock)
+
+    async with opened(over()) as one, opened(over()) as two:
+        await put(one, "Task", {"id": "a"})
+        await put(two, "Task", {"id": "b"})
+        assert (one._backoff._others, two._backoff._others) == (1, 1)
+        ask("MATCH (d:MimirDoor {_store: $store, id: $id}) SET d.at = '2020-01-01T00:00:00.000Z'", id=one._door)  # fmt: skip
+        await put(two, "Task", {"id": "c"})
+        assert two._backoff._others == 0
 
 
 async def test_password_is_in_nothing_that_is_shown(store, tmp_path):

@@ -9,9 +9,12 @@
 
 
 // open: Take the store's lock, which every writing transaction takes first: writers go one after another, nobody can deadlock, and
-// what a transaction reads stays so until it is over. Setting and removing locks, and leaves nothing to write.
+// what a transaction reads stays so until it is over. Setting and removing locks, and leaves nothing to write. A run's row comes along,
+// and how many processes have written lately.
 CYPHER replan=skip MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
-RETURN s.schemaVersion AS schema, s.turn AS turn, datetime.realtime() AS now
+WITH s, datetime.realtime() AS now OPTIONAL MATCH (n:Run {_store: $store, id: $run})
+RETURN s.schemaVersion AS schema, now, properties(n) AS row,
+  COUNT { (d:MimirDoor {_store: $store}) WHERE d.id IS NOT NULL AND d.at > toString(now - duration({seconds: $lately})) } AS writers
 
 // landed: Tell whether a transaction whose commit was not answered is there; waits for it, for it has the store's lock.
 MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
@@ -28,10 +31,11 @@ RETURN s.turn AS turn, datetime.realtime() AS now
 // stores: List the stores of this database with their schema.
 MATCH (s:MimirStore) RETURN s._store AS store, s.schemaVersion AS schema
 
-// begin: Make the store's node; always a write, so that a database that may only be read is found at once.
+// begin: Make the store's node and this process's door; always a write, so that a database that may only be read is found at once.
 MERGE (s:MimirStore {_store: $store})
 ON CREATE SET s.name = 'mimir', s.schemaVersion = $schema, s.turn = 0, s.createdAt = datetime.realtime()
 SET s.openedAt = datetime.realtime(), s.schemaVersion = CASE WHEN s.schemaVersion < $schema THEN $schema ELSE s.schemaVersion END
+MERGE (own:MimirDoor {_store: $store, id: $door}) SET own.at = toString(datetime.realtime())
 WITH s MATCH (d:MimirDoor {_store: $store}) WHERE d.at < toString(datetime.realtime() - duration('P30D')) DELETE d
 
 

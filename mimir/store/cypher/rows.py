@@ -191,6 +191,11 @@ def _row(record: "Record") -> Row:
     return row
 
 
+def row_of(found: "Record") -> Row | None:
+    """Return the row of a record, without what is the store's own; None if there is none."""
+    return None if found["row"] is None else _row(found)
+
+
 def _text(value: Value) -> str:
     """Return a value as counting names it."""
     match value:

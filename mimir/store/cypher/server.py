@@ -195,8 +195,8 @@ def connect(address: Address, *, connections: int, retry_seconds: float) -> Driv
         ) from error
 
 
-def prepare(open_session: Callable[[], Session], address: Address) -> None:
-    """Log in, make or check the schema and the store's node; idempotent, and safe in several processes at once.
+def prepare(open_session: Callable[[], Session], address: Address, door: str) -> None:
+    """Log in, make or check the schema, the store's node and a process's door; idempotent, and safe in several processes at once.
 
     Raises:
         UnavailableError: The server is too old.
@@ -205,7 +205,7 @@ def prepare(open_session: Callable[[], Session], address: Address) -> None:
     """
     for left in reversed(range(_PREPARING)):
         try:
-            _prepare(open_session, address)
+            _prepare(open_session, address, door)
         except Neo4jError as error:
             if not left or not _in_the_way(error):
                 raise
@@ -219,7 +219,7 @@ def _in_the_way(error: Neo4jError) -> bool:
     return made or isinstance(error, TransientError)
 
 
-def _prepare(open_session: Callable[[], Session], address: Address) -> None:
+def _prepare(open_session: Callable[[], Session], address: Address, door: str) -> None:
     with open_session() as session:
         agent, stores = session.execute_read(_look)
     _must_be_new_enough(agent, address)
@@ -234,9 +234,8 @@ def _prepare(open_session: Callable[[], Session], address: Address) -> None:
             for statement in _schema():
                 session.execute_write(_run, statement)
             session.execute_read(_run, query("wait-for-indexes"))
-        session.execute_write(
-            _run, query("begin"), store=address.store, schema=schema.SCHEMA_VERSION
-        )
+        begin = {"store": address.store, "schema": schema.SCHEMA_VERSION, "door": door}
+        session.execute_write(_run, query("begin"), **begin)
 
 
 def leave(open_session: Callable[[], Session], address: Address, door: str) -> None:

@@ -11,16 +11,19 @@ from neo4j.exceptions import DriverError, Neo4jError
 
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import StoreError
+from mimir.store.cypher.backoff import Turn
 from mimir.store.cypher.library import Cypher, query
 from mimir.store.cypher.rows import Neo4jReads
 from mimir.store.cypher.writes import Neo4jOps
 from mimir.store.protocol import Ops, Reads
-from mimir.store.schema import SCHEMA_VERSION
+from mimir.store.schema import SCHEMA_VERSION, Label
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
+_LATELY_SECONDS = 2
+"""A process that has opened the store or written since then counts as one that writes."""
 OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
@@ -30,8 +33,10 @@ class Writing(Generic[T]):
 
     value: T
     """What the work returned; there once it was run."""
-    asked: float
-    """Seconds until it had the lock; there once it was run."""
+    turn: Turn
+    """How it had the lock; there once it was run."""
+    run_asked: str
+    """The last run whose row it asked for, `ahead` if it asked for none; there once it was run."""
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class Writing(Generic[T]):
         seconds: float,
         clock: Clock,
         now: Now | None = None,
+        ahead: str = "",
     ) -> None:
         """Prepare it.
 
@@ -56,10 +62,12 @@ class Writing(Generic[T]):
             seconds: After this the server ends it.
             clock: For durations.
             now: Its time; None: the server's.
+            ahead: Id of the run whose row comes with the lock: nearly every transaction wants it, and it saves a way to the server.
         """
         self._open_session = open_session
         self._work = work
         self._store = store
+        self._ahead = ahead
         self._door = door
         self._token = token
         self._seconds = seconds
@@ -71,6 +79,7 @@ class Writing(Generic[T]):
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
+        self.turn.held = self._clock.monotonic() - self._locked_at
 
     def landed(self) -> bool:
         """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
@@ -79,17 +88,21 @@ class Writing(Generic[T]):
 
     def _under_lock(self, transaction: ManagedTransaction) -> None:
         since = self._clock.monotonic()
-        begun = _single(transaction, query("open"), store=self._store)
-        self.asked = self._clock.monotonic() - since
+        bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
+        begun = _single(transaction, query("open"), **bound)
+        self._locked_at = self._clock.monotonic()
+        self.turn = Turn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
                 f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
                 next_step="Use that newer mimir.",
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
+        ops.know(Label.RUN, self._ahead, begun)
         try:
             self.value = self._work(ops)
             ops.finish(self._door, self._token)
+            self.run_asked = ops.run_asked or self._ahead
         except StopIteration as error:
             raise RuntimeError(error) from error  # no future can carry it
         finally:

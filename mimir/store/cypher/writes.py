@@ -13,13 +13,13 @@ from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.cypher.library import Cypher, query
 from mimir.store.cypher.pending import Changes, Pending
-from mimir.store.cypher.rows import ROWS_AT_ONCE, Neo4jReads, known_ids
+from mimir.store.cypher.rows import ROWS_AT_ONCE, Neo4jReads, known_ids, row_of
 from mimir.store.cypher.statuses import status
 from mimir.store.cypher.where import matches
 from mimir.store.protocol import Direction, Row, Where
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction, Result
+    from neo4j import ManagedTransaction, Record, Result
 
 
 class Neo4jOps(Neo4jReads):
@@ -32,6 +32,13 @@ class Neo4jOps(Neo4jReads):
         self._known: dict[tuple[str, str], Row | None] = {}
         """Rows as they are in this transaction; None: it is not there."""
         self._changed = False
+        self.run_asked = ""
+        """Id of the last run whose row was asked for."""
+
+    def know(self, label: str, id: str, found: "Record") -> None:
+        """Take in a row that was read with the lock."""
+        if schema.is_id(id):
+            self._known[label, id] = row_of(found)
 
     def finish(self, door: str, token: str) -> None:
         """Send what waits, count the transaction, and leave its token at this process's door; nothing if nothing was changed."""
@@ -41,6 +48,8 @@ class Neo4jOps(Neo4jReads):
     def get(self, label: str, id: str, /) -> Row | None:
         """Return one node, or None."""
         key = schema.label_name(label), id
+        if label == schema.Label.RUN:
+            self.run_asked = id
         if key not in self._known:
             self._settle(self._waiting.has(label, id))
             self._known[key] = super().get(label, id)
