@@ -125,8 +125,11 @@ class Mover(Protocol):
         records: Sequence[Record] = (),
         artifacts: Mapping[str, str] | None = None,
         judgement: Judgement | None = None,
+        waits: bool = False,
     ) -> bool:
         """Write status, phase values, sealed records, artifacts (id suffix → text), a verdict and their event, or nothing.
+
+        With `waits` it is committed with the attempt's next write: for a move that nothing but thinking lies between it and the next.
 
         Returns:
             True: nothing but an exception keeps a phase of an attempt from being written.

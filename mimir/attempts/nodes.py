@@ -109,6 +109,7 @@ async def _answered(
             "tripped": made.tripped,
         },
         artifacts={"answer": made.answer},
+        waits=not desk.task.checks,  # what checks cost is not spent before it is known on what
     )
     return Status.WORKER_COMPLETED, replace(course, work=made)
 
@@ -277,5 +278,6 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
         attempt={"checksJson": OUTCOMES.write(outcomes)},
         data={"checks": {o.check: o.state for o in outcomes}},
         records=records,
+        waits=True,  # for QC's first question
     )
     return Status.QC_EXECUTING, replace(course, outcomes=outcomes)

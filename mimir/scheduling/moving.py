@@ -42,8 +42,9 @@ class Move:
         judgement: Judgement | None = None,
         mover: Mover | None = None,
         publish: "Publish | None" = None,
+        waits: bool = False,
     ) -> bool:
-        """Write it all, or nothing.
+        """Write it all, or nothing; with `waits` together with the attempt's next write.
 
         Returns:
             False only if `publish` refused: the run's head has moved meanwhile.
@@ -90,6 +91,10 @@ class Move:
             )
             return True
 
+        if waits and self._crew.answers_wait:
+            self._store.later(work)
+            self._records.extend(records)
+            return True
         moved = await self._store.write(work)
         if moved:
             self._records.extend(records)

@@ -213,6 +213,7 @@ class Pursuit:
     async def _again(self, held: Held, end: settle.Ended) -> None:
         """Prepare a retry or fail the task, as `retry.decide` says."""
         crew, claim = self._crew, held.claim
+        await held.store.settle()
         attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
         standing = settle.standing(
             held.task, held.row, settle.judged_before(attempts, claim.attempt), end
@@ -246,6 +247,7 @@ class Pursuit:
         self, held: Held, work: Work, cause: Cause, why: str
     ) -> tuple[Props, Props]:
         crew, claim = self._crew, held.claim
+        await held.store.settle()
         attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
         end = settle.ended(Course(work=work, failure=cause), work.base_tree)
         end = replace(end, issues=(why,))
