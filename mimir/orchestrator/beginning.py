@@ -27,6 +27,7 @@ from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
 from mimir.store.schema import Edge, Label, pack, unpack
+from mimir.workspace.git import Base
 
 
 async def create(
@@ -46,10 +47,8 @@ async def create(
     if limits.max_cost is not None:
         budget.must_have_prices(parts.prices, asked(parts, plan))
     await _not_running(parts, plan_path)
-    await require_sandbox(parts)
     run = parts.ids.new("run")
-    base = await parts.history.base(run, hidden=HIDDEN)
-    rules = await parts.history.rules()
+    base, rules = await _base(parts, run)
     new = NewRun(
         id=run,
         kind="execute",
@@ -97,6 +96,18 @@ async def create(
 
     await parts.store.write(work)
     return run
+
+
+async def _base(parts: Parts, run: str) -> tuple[Base, str]:
+    """Record the project and what is passed over in it, while the sandbox is tried."""
+    found: list[tuple[Base, str]] = []
+
+    async def record() -> None:
+        base = await parts.history.base(run, hidden=HIDDEN)
+        found.append((base, await parts.history.rules()))
+
+    await together([require_sandbox(parts), record()])
+    return found[0]
 
 
 def asked(parts: Parts, plan: Plan) -> frozenset[str]:

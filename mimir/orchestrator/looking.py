@@ -22,6 +22,7 @@ from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import as_json, pieces
 from mimir.reporting.summary import Summary, Summing
+from mimir.scheduling.gate import together
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
@@ -60,7 +61,9 @@ async def status(parts: Parts, run: str) -> Mapping[str, object]:
 
 async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     """Write the report beside the plan, with the answers as files; its path and text."""
-    path, data = await _write_report(parts, await _summary(parts, run, None))
+    summary = await _summary(parts, run, None)
+    path, data = await _write_text(parts, summary)
+    await _write_answers(parts, summary)
     return path, data.decode()
 
 
@@ -70,8 +73,9 @@ async def write_last_report(parts: Parts, run: str, outcome: RunStatus) -> str:
     What the reporters do is not told of: the summary that they are asked about is the one of the report.
     """
     summary = await _summary(parts, run, outcome)
-    await _write_prose(parts, summary)
-    path, _ = await _write_report(parts, summary)
+    # The answers are written while a reporter thinks.
+    await together([_write_prose(parts, summary), _write_answers(parts, summary)])
+    path, _ = await _write_text(parts, summary)
     return path
 
 
@@ -80,15 +84,14 @@ async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     return as_json(await _summary(parts, run, None), await _prose(parts, run))
 
 
-async def _write_report(parts: Parts, summary: Summary) -> tuple[str, bytes]:
+async def _write_text(parts: Parts, summary: Summary) -> tuple[str, bytes]:
     prose = await _prose(parts, summary.run)
     text = BytesIO()
     for piece in pieces(summary, prose, parts.link):
         text.write(piece.encode())
-    folder = _folder(parts, summary)
-    put(parts.project, f"{folder}/{REPORT}", text.getvalue())
-    await _write_answers(parts, summary, folder)
-    return f"{folder}/{REPORT}", text.getvalue()
+    path = f"{_folder(summary)}/{REPORT}"
+    put(parts.project, path, text.getvalue())
+    return path, text.getvalue()
 
 
 async def _write_prose(parts: Parts, summary: Summary) -> None:
@@ -132,7 +135,7 @@ async def _summary(parts: Parts, run: str, outcome: RunStatus | None) -> Summary
     return await parts.store.read(look)
 
 
-def _folder(parts: Parts, summary: Summary) -> str:
+def _folder(summary: Summary) -> str:
     """Return the plan's folder below `chains/`, or one of the run's own for a plan that lies elsewhere."""
     plan = summary.plan_path
     if plan.startswith("chains/") and plan.count("/") >= 2:
@@ -140,13 +143,14 @@ def _folder(parts: Parts, summary: Summary) -> str:
     return f"chains/{summary.run}"
 
 
-async def _write_answers(parts: Parts, summary: Summary, folder: str) -> None:
+async def _write_answers(parts: Parts, summary: Summary) -> None:
     """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
 
     def read(reads: Reads, tasks: Sequence[TaskLine]) -> list[tuple[str, str]]:
         rows = [(task.id, reads.get(Label.TASK, task.node)) for task in tasks]
         return [(task, whole_answer(reads, row)) for task, row in rows if row]
 
+    folder = _folder(summary)
     completed = (task for task in summary.tasks if task.status == Status.COMPLETED.value)
     for batch in runs.in_batches(completed):
         for task, text in await parts.store.read(partial(read, tasks=batch)):

@@ -119,6 +119,8 @@ class Crew:
     """Looked at by whoever holds `integrating`."""
     integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
+    thinking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the attempt whose turn it is (`turns`)."""
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
     answers_wait: bool = True

@@ -13,6 +13,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.plan import Check, Task
 from mimir.domain.speaker import on_behalf
+from mimir.domain.turn import give_way
 from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body, verdict_body
@@ -66,6 +67,7 @@ class Merging:
             lease=self._take_lease,
             release=self._leave_lease,
         )
+        give_way()
         async with self._crew.integrating:
             return await integrate(self._desk.task, work, mine, use)
 

@@ -20,6 +20,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.message import CallContext
 from mimir.domain.plan import Task
 from mimir.domain.speaker import SPEAKER, Speaker
+from mimir.domain.turn import TURN
 from mimir.errors import MimirError
 from mimir.qc.checks import Checks
 from mimir.scheduling import retry, settle
@@ -28,6 +29,7 @@ from mimir.scheduling.merging import Merging
 from mimir.scheduling.moving import Move
 from mimir.scheduling.prepare import Preparer, Surroundings
 from mimir.scheduling.rows import tried
+from mimir.scheduling.turns import TakingTurns, Turn
 from mimir.store import claims, fields, proof, runs
 from mimir.store.claims import Claim
 from mimir.store.joining import JoiningStore
@@ -62,6 +64,7 @@ class Held:
     attempt_row: Row
     around: Surroundings
     store: JoiningStore
+    models: Models
     records: list[Record] = field(default_factory=list[Record])
 
     @property
@@ -87,7 +90,16 @@ class Pursuit:
             LeaseLost: Another holder has the task.
         """
         SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
-        held = await self._hold(claim)
+        turn = Turn(self._crew.thinking)
+        TURN.set(turn.give)
+        await turn.take()
+        try:
+            await self._pursue(claim, turn)
+        finally:
+            turn.give()
+
+    async def _pursue(self, claim: Claim, turn: Turn) -> None:
+        held = await self._hold(claim, turn)
         try:
             await self._see_through(held)
         except BaseException:
@@ -120,7 +132,7 @@ class Pursuit:
             case _:
                 return  # the machine ended the task itself
 
-    async def _hold(self, claim: Claim) -> Held:
+    async def _hold(self, claim: Claim, turn: Turn) -> Held:
         facts = self._crew.facts
         task, name = facts.tasks[claim.task], attempt_id(facts.id, claim.task, claim.attempt)
 
@@ -132,6 +144,7 @@ class Pursuit:
                 attempt_row=reads.get("Attempt", name) or {},
                 around=Surroundings.look(reads, facts, task),
                 store=JoiningStore(self._crew.store),
+                models=TakingTurns(self._tools.models, turn),
                 records=proof.records(reads, name),
             )
 
@@ -160,7 +173,7 @@ class Pursuit:
             ),
             history=self._tools.history,
             checks=self._tools.checks,
-            models=self._tools.models,
+            models=held.models,
             tools=self._tools.tools,
             clock=crew.clock,
             open_lane=partial(self._lane, held),

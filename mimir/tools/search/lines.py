@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from mimir.domain.turn import give_way
 from mimir.errors import ToolError
 from mimir.tools.calls.wording import counted, quoted
 
@@ -99,6 +100,7 @@ async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: 
 
 async def _answer(asked: bytes, seconds: int) -> bytes | None:
     """Ask a new matcher; None if it was ended before it answered."""
+    give_way()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", "-X", "utf8", str(_MATCHER)),
         stdin=asyncio.subprocess.PIPE,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mimir.domain.turn import give_way
 from mimir.workspace.confinement import groups, watch
 from mimir.workspace.confinement.descriptors import Descriptors
 from mimir.workspace.confinement.output import Output
@@ -140,6 +141,7 @@ async def _start(
     words = [command.interpreter, "-I", "-S", launcher, *map(str, numbers)]
     if command.sandbox is not None:
         words = [*_sandbox(command, descriptors, waits=waits), "--", *words]
+    give_way()
     # No environment: what bubblewrap is started with can be read inside, at /proc/1/environ.
     process = await asyncio.create_subprocess_exec(
         *words,

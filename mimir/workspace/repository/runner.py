@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mimir.domain.turn import give_way
 from mimir.errors import Paused, WorkspaceError
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/opt/local/bin"
@@ -248,6 +249,7 @@ class Git:
         stdin: int,
         stdout: int,
     ) -> asyncio.subprocess.Process:
+        give_way()
         try:
             return await asyncio.create_subprocess_exec(
                 self.program,

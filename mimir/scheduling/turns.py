@@ -1,0 +1,63 @@
+"""Attempts of one process think one after another, from an answer to the next question.
+
+All of them share one thread. If each went a small step in turn, those whose answers came at the same moment would all ask their next
+question late, and together, and so on in step. One that goes on to its question first lets its model think while the others go on.
+
+A turn is given away at the next question, by whatever waits for a program, and at the latest after a while: it makes nobody wait for long.
+"""
+
+import asyncio
+
+from mimir.attempts.desk import Models
+from mimir.domain.message import Answer, ModelRequest
+from mimir.llm.protocol import ChatModel
+
+MOST_SECONDS = 0.05
+
+
+class Turn:
+    """One attempt's turns; the lock is that of its process."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock = lock
+        self._until: asyncio.TimerHandle | None = None
+
+    async def take(self) -> None:
+        """Wait for a turn, first come first served; nothing if it is this attempt's already."""
+        if self._until is None:
+            await self._lock.acquire()
+            self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.give)
+
+    def give(self) -> None:
+        """Let the next one think; nothing if it is not this attempt's turn."""
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
+            self._lock.release()
+
+
+class TakingTurns:
+    """Models of an attempt that thinks in turns."""
+
+    def __init__(self, models: Models, turn: Turn) -> None:
+        self._models = models
+        self._turn = turn
+
+    def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
+        """Return the model of a role, bound to a lane."""
+        return _Model(self._models.for_lane(role, lane, model), self._turn)
+
+
+class _Model:
+    """A model that others think beside while it does."""
+
+    def __init__(self, inner: ChatModel, turn: Turn) -> None:
+        self._inner = inner
+        self._turn = turn
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Ask; the answer is had when there is a turn for what it leads to."""
+        self._turn.give()
+        answer = await self._inner.ask(request)
+        await self._turn.take()
+        return answer
