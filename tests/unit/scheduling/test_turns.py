@@ -1,0 +1,138 @@
+"""Attempts think one after another: who has its answer goes on to its next question before the next one begins."""
+
+import asyncio
+
+import pytest
+
+from mimir.domain.message import Answer, Message, ModelRequest
+from mimir.domain.turn import TURN, give_way
+from mimir.errors import ModelError
+from mimir.scheduling.turns import TakingTurns, Turn
+
+REQUEST = ModelRequest(model="m", messages=(Message(role="user", text="?"),), max_tokens=1)
+ANSWER = Answer(message=Message(role="assistant", text="!"))
+
+
+class Asked:
+    """Models that answer when they are told to."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    def for_lane(self, role: str, lane: str, model: str = ""):
+        assert (role, lane, model) == ("worker", "a/b", "m")
+        return self
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        self.asked.set()
+        await self.may_answer.wait()
+        if self.fails:
+            raise ModelError("no", scope="attempt")
+        return ANSWER
+
+
+async def settled() -> None:
+    """Let everything that can go on go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
+    lock, order = asyncio.Lock(), []
+    turns = [Turn(lock) for _ in range(3)]
+    await turns[0].take()
+
+    async def think(number: int) -> None:
+        await turns[number].take()
+        order.append(number)
+
+    others = [asyncio.ensure_future(think(number)) for number in (1, 2)]
+    await settled()
+    assert order == []
+    turns[0].give()
+    await settled()
+    assert order == [1]
+    turns[1].give()
+    await asyncio.gather(*others)
+    assert order == [1, 2]
+    turns[2].give()
+    assert not lock.locked()
+
+
+async def test_turn_is_taken_and_given_as_often_as_one_likes():
+    lock = asyncio.Lock()
+    turn = Turn(lock)
+    turn.give()
+    await turn.take()
+    await turn.take()
+    turn.give()
+    assert not lock.locked()
+    turn.give()
+    await Turn(lock).take()
+    turn.give()
+    assert lock.locked()
+
+
+async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them():
+    lock, models = asyncio.Lock(), Asked()
+    mine, other = Turn(lock), Turn(lock)
+    await mine.take()
+    asking = asyncio.ensure_future(
+        TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    )
+    await models.asked.wait()
+    await other.take()
+    models.may_answer.set()
+    await settled()
+    assert not asking.done()
+    other.give()
+    assert await asking == ANSWER
+    assert lock.locked()
+    mine.give()
+
+
+async def test_model_that_fails_leaves_no_turn_behind():
+    lock, models = asyncio.Lock(), Asked(fails=True)
+    mine = Turn(lock)
+    await mine.take()
+    models.may_answer.set()
+    with pytest.raises(ModelError):
+        await TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    assert not lock.locked()
+
+
+async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
+    lock = asyncio.Lock()
+    first, gone, last = Turn(lock), Turn(lock), Turn(lock)
+    await first.take()
+    waiting = asyncio.ensure_future(gone.take())
+    await settled()
+    waiting.cancel()
+    await asyncio.wait((waiting,))
+    first.give()
+    await last.take()
+    last.give()
+    assert not lock.locked()
+
+
+async def test_turn_that_is_not_given_away_ends_by_itself():
+    lock = asyncio.Lock()
+    await Turn(lock).take()
+    await Turn(lock).take()  # would wait for ever otherwise
+
+
+async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
+    lock = asyncio.Lock()
+    mine = Turn(lock)
+    give_way()  # nobody's
+    await mine.take()
+    TURN.set(mine.give)
+
+    async def deep_inside() -> None:
+        give_way()
+        give_way()
+
+    await asyncio.gather(deep_inside(), deep_inside())
+    assert not lock.locked()
