@@ -11,6 +11,7 @@ from mimir.attempts.desk import RunFacts
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
 from mimir.scheduling.rows import Completions
+from mimir.scheduling.turns import Turns
 from mimir.store import workers
 from mimir.store.protocol import GraphStore, Row
 
@@ -119,8 +120,8 @@ class Crew:
     """Looked at by whoever holds `integrating`."""
     integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
-    thinking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the attempt whose turn it is (`turns`)."""
+    turns: Turns = field(default_factory=Turns)
+    """In which its attempts think."""
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
     answers_wait: bool = True

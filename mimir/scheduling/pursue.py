@@ -90,7 +90,7 @@ class Pursuit:
             LeaseLost: Another holder has the task.
         """
         SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
-        turn = Turn(self._crew.thinking)
+        turn = Turn(self._crew.turns)
         TURN.set(turn.give)
         await turn.take()
         try:

@@ -7,25 +7,41 @@ A turn is given away at the next question, by whatever waits for a program, and 
 """
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from mimir.attempts.desk import Models
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.protocol import ChatModel
 
+T = TypeVar("T")
+
 MOST_SECONDS = 0.05
+AT_ONCE_SECONDS = 0.02
+"""Where models answer sooner nothing is gained by asking sooner, and without turns more is committed together."""
+
+
+class Turns:
+    """The turns of one process."""
+
+    def __init__(self) -> None:
+        """Begin without turns: how long models think is not known yet."""
+        self.lock = asyncio.Lock()
+        self.pay = False
+        """Whether the last answer was waited for."""
 
 
 class Turn:
-    """One attempt's turns; the lock is that of its process."""
+    """One attempt's turns."""
 
-    def __init__(self, lock: asyncio.Lock) -> None:
-        self._lock = lock
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
         self._until: asyncio.TimerHandle | None = None
 
     async def take(self) -> None:
-        """Wait for a turn, first come first served; nothing if it is this attempt's already."""
-        if self._until is None:
-            await self._lock.acquire()
+        """Wait for a turn, first come first served; nothing if it is this attempt's already, or turns do not pay."""
+        if self._until is None and self._turns.pay:
+            await self._turns.lock.acquire()
             self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.give)
 
     def give(self) -> None:
@@ -33,7 +49,17 @@ class Turn:
         if self._until is not None:
             self._until.cancel()
             self._until = None
-            self._lock.release()
+            self._turns.lock.release()
+
+    async def away(self, thinking: Awaitable[T]) -> T:
+        """Give the turn away while somebody else thinks; what came of that, once there is a turn for what it leads to."""
+        self.give()
+        time = asyncio.get_running_loop().time
+        since = time()
+        thought = await thinking
+        self._turns.pay = time() - since > AT_ONCE_SECONDS
+        await self.take()
+        return thought
 
 
 class TakingTurns:
@@ -57,7 +83,4 @@ class _Model:
 
     async def ask(self, request: ModelRequest) -> Answer:
         """Ask; the answer is had when there is a turn for what it leads to."""
-        self._turn.give()
-        answer = await self._inner.ask(request)
-        await self._turn.take()
-        return answer
+        return await self._turn.away(self._inner.ask(request))

@@ -7,7 +7,7 @@ import pytest
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.turn import TURN, give_way
 from mimir.errors import ModelError
-from mimir.scheduling.turns import TakingTurns, Turn
+from mimir.scheduling.turns import TakingTurns, Turn, Turns
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", text="?"),), max_tokens=1)
 ANSWER = Answer(message=Message(role="assistant", text="!"))
@@ -33,6 +33,12 @@ class Asked:
         return ANSWER
 
 
+def that_pay() -> Turns:
+    turns = Turns()
+    turns.pay = True
+    return turns
+
+
 async def settled() -> None:
     """Let everything that can go on go on."""
     for _ in range(20):
@@ -40,8 +46,8 @@ async def settled() -> None:
 
 
 async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
-    lock, order = asyncio.Lock(), []
-    turns = [Turn(lock) for _ in range(3)]
+    all_of_them, order = that_pay(), []
+    turns = [Turn(all_of_them) for _ in range(3)]
     await turns[0].take()
 
     async def think(number: int) -> None:
@@ -58,26 +64,27 @@ async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
     await asyncio.gather(*others)
     assert order == [1, 2]
     turns[2].give()
-    assert not lock.locked()
+    assert not all_of_them.lock.locked()
 
 
 async def test_turn_is_taken_and_given_as_often_as_one_likes():
-    lock = asyncio.Lock()
-    turn = Turn(lock)
+    turns = that_pay()
+    turn = Turn(turns)
     turn.give()
     await turn.take()
     await turn.take()
     turn.give()
-    assert not lock.locked()
+    assert not turns.lock.locked()
     turn.give()
-    await Turn(lock).take()
+    await Turn(turns).take()
     turn.give()
-    assert lock.locked()
+    assert turns.lock.locked()
 
 
-async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them():
-    lock, models = asyncio.Lock(), Asked()
-    mine, other = Turn(lock), Turn(lock)
+async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them(monkeypatch):
+    monkeypatch.setattr("mimir.scheduling.turns.AT_ONCE_SECONDS", 0.0)
+    turns, models = that_pay(), Asked()
+    mine, other = Turn(turns), Turn(turns)
     await mine.take()
     asking = asyncio.ensure_future(
         TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
@@ -89,23 +96,23 @@ async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them
     assert not asking.done()
     other.give()
     assert await asking == ANSWER
-    assert lock.locked()
+    assert turns.lock.locked()
     mine.give()
 
 
 async def test_model_that_fails_leaves_no_turn_behind():
-    lock, models = asyncio.Lock(), Asked(fails=True)
-    mine = Turn(lock)
+    turns, models = that_pay(), Asked(fails=True)
+    mine = Turn(turns)
     await mine.take()
     models.may_answer.set()
     with pytest.raises(ModelError):
         await TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
-    assert not lock.locked()
+    assert not turns.lock.locked()
 
 
 async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
-    lock = asyncio.Lock()
-    first, gone, last = Turn(lock), Turn(lock), Turn(lock)
+    turns = that_pay()
+    first, gone, last = Turn(turns), Turn(turns), Turn(turns)
     await first.take()
     waiting = asyncio.ensure_future(gone.take())
     await settled()
@@ -114,18 +121,18 @@ async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
     first.give()
     await last.take()
     last.give()
-    assert not lock.locked()
+    assert not turns.lock.locked()
 
 
 async def test_turn_that_is_not_given_away_ends_by_itself():
-    lock = asyncio.Lock()
-    await Turn(lock).take()
-    await Turn(lock).take()  # would wait for ever otherwise
+    turns = that_pay()
+    await Turn(turns).take()
+    await Turn(turns).take()  # would wait for ever otherwise
 
 
 async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
-    lock = asyncio.Lock()
-    mine = Turn(lock)
+    turns = that_pay()
+    mine = Turn(turns)
     give_way()  # nobody's
     await mine.take()
     TURN.set(mine.give)
@@ -135,4 +142,17 @@ async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away()
         give_way()
 
     await asyncio.gather(deep_inside(), deep_inside())
-    assert not lock.locked()
+    assert not turns.lock.locked()
+
+
+async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
+    monkeypatch.setattr("mimir.scheduling.turns.AT_ONCE_SECONDS", 3600.0)
+    turns, models = that_pay(), Asked()
+    mine, other = Turn(turns), Turn(turns)
+    await other.take()
+    models.may_answer.set()
+    asked = TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    assert await asked == ANSWER
+    other.give()
+    await mine.take()
+    assert not turns.lock.locked()
