@@ -55,14 +55,8 @@ def _first(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row
     ]
     if dead:
         kinds.append({**held, "lockedBy": ("in", sorted(dead))})
-    found = {
-        str(row["id"]): row
-        for kind in kinds
-        for row in reads.find(Label.TASK, kind, order=_ORDER, limit=limit)
-    }
-    return sorted(found.values(), key=lambda r: (-fields.number(r, "priority"), str(r["id"])))[
-        :limit
-    ]
+    found = reads.first_of(Label.TASK, kinds, order=_ORDER, limit=limit)
+    return sorted(found, key=lambda r: (-fields.number(r, "priority"), str(r["id"])))[:limit]
 
 
 def death(row: Row) -> Row:

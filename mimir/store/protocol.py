@@ -43,6 +43,12 @@ class Reads(Protocol):
         """
         ...
 
+    def first_of(
+        self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
+    ) -> list[Row]:
+        """Return of each condition the nodes that `find` would return, each once, in no order; one question where the store can."""
+        ...
+
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by the value of one property (as text); "" where it is not there."""
         ...

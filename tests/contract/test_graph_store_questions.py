@@ -95,6 +95,51 @@ async def test_order_puts_missing_first_and_ties_by_id(store, order, limit, expe
     assert "".join(await ids(store, "Task", {}, order=order, limit=limit)) == expected
 
 
+FREE = {"runId": "r", "claimState": "free", "priority": (">=", -1e300)}
+LATE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "expiresAt": ("<=", "2030")}
+GONE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "lockedBy": ("in", ["x"])}
+
+
+@pytest.mark.parametrize(
+    ("any_of", "limit", "expected"),
+    [
+        ([FREE], 9, "abc"),
+        ([FREE], 2, "ac"),
+        ([FREE, LATE], 9, "abcde"),
+        ([FREE, LATE], 1, "ad"),
+        ([FREE, LATE, GONE], 9, "abcdef"),
+        ([LATE, GONE], 9, "def"),
+        ([GONE, GONE], 1, "f"),
+        ([FREE, {"runId": "other"}], 9, "abch"),
+        ([FREE, {**LATE, "expiresAt": ("<=", "ü")}], 9, "abcdefg"),
+        ([FREE, LATE], 0, ""),
+        ([], 9, ""),
+    ],
+)
+async def test_first_of_several_conditions_are_each_once(store, any_of, limit, expected):
+    def task(id, state, priority, **more):
+        return {"id": id, "runId": "r", "claimState": state, "priority": priority, **more}
+
+    await put(
+        store,
+        "Task",
+        task("a", "free", 3.0),
+        task("b", "free", 1.0),
+        task("c", "free", 2),
+        task("d", "held", 5.0, expiresAt="2029", lockedBy="y"),
+        task("e", "held", 4.0, expiresAt="2029-12", lockedBy="x"),
+        task("f", "held", 9.0, expiresAt="2031", lockedBy="x"),
+        task("g", "held", 9.0, expiresAt="2031", lockedBy="y"),
+        task("h", "free", 9.0) | {"runId": "other"},
+    )
+
+    def ask(reads):
+        return reads.first_of("Task", any_of, order=("-priority", "id"), limit=limit)
+
+    for door in (store.read, store.write):
+        assert "".join(sorted(row["id"] for row in await door(ask))) == expected
+
+
 @pytest.mark.parametrize(
     "where",
     [

@@ -1,7 +1,7 @@
 """The queries of `queries.cypher` by name. What stands in their text is out of closed sets; a value is always a parameter."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -12,6 +12,8 @@ from mimir.store.schema import PROMOTED, SEARCHED, Edge, Label
 _BEGINNING = re.compile(r"^// ([a-z-]+): .*$", re.MULTILINE)
 _COMMENT = re.compile(r"^//.*$\n?", re.MULTILINE)
 _HOLE = re.compile(r"<([a-z]+)>")
+_OWN = re.compile(r"\$(is_\w+|others)\b")
+_PLANNED_ONCE = "CYPHER replan=skip "
 _PLACE = re.compile(r"w\d{1,4}")
 
 
@@ -61,6 +63,14 @@ def joined(pieces: Iterable[Cypher], between: str) -> Cypher:
     if between not in ("", ", ", "|", ":", "\n"):
         raise StoreError(f"{between!r} cannot stand in a query.")
     return Cypher(between.join(pieces))
+
+
+def united(questions: Sequence[Cypher]) -> Cypher:
+    """Ask several questions in one statement that is never planned again; what the n-th compares with is in parameters `q<n>_…`."""
+    asked = (
+        _OWN.sub(rf"$q{n}_\1", one.removeprefix(_PLANNED_ONCE)) for n, one in enumerate(questions)
+    )
+    return Cypher(_PLANNED_ONCE + "\nUNION ALL ".join(asked))
 
 
 def names(of: Iterable[str], *, between: str = "|") -> Cypher:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from mimir.errors import StoreError
 from mimir.store import schema
-from mimir.store.cypher.library import Cypher, query, types
+from mimir.store.cypher.library import Cypher, query, types, united
 from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
 from mimir.store.protocol import Direction, Row, Value, Where
 from mimir.store.reaching import reached
@@ -73,6 +73,23 @@ class Neo4jReads:
         found = self._run(_asking("find", label, wanted), **wanted.bound)
         rows = ranked((row for row in _rows(found) if wanted.holds(row)), order)
         return rows if limit is None else rows[:limit]
+
+    def first_of(
+        self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
+    ) -> list[Row]:
+        """Return of each condition the first nodes, in no order; those to claim by one statement."""
+        names_of(order)
+        wanted, by = [conditions(where) for where in any_of], order_by(order)
+        to_claim = wanted and all(_is_to_claim(label, one) for one in wanted)
+        if by is None or limit <= 0 or not to_claim:
+            rows = [
+                row for where in any_of for row in self.find(label, where, order=order, limit=limit)
+            ]
+        else:
+            texts = [_asking("first-to-claim", label, one, order=by) for one in wanted]
+            bound = {f"q{n}_{k}": v for n, one in enumerate(wanted) for k, v in one.bound.items()}
+            rows = _rows(self._run(united(texts), limit=limit, **bound))
+        return list({row["id"]: row for row in rows}.values())
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
@@ -146,8 +163,7 @@ class Neo4jReads:
         """Read the first nodes; the server cannot sort texts, so their ids are sorted here and only then their rows read."""
         by = order_by(order)
         if by is not None:
-            to_claim = label == schema.Label.TASK and wanted.bound.keys() >= _TO_CLAIM
-            name = "first-to-claim" if to_claim else "first"
+            name = "first-to-claim" if _is_to_claim(label, wanted) else "first"
             text = _asking(name, label, wanted, order=by)
             return _rows(self._run(text, limit=limit, **wanted.bound))
         keys = names_of(order)
@@ -163,6 +179,11 @@ class Neo4jReads:
     def _step(self, ids: Sequence[str], wanted: Sequence[str], direction: Direction) -> set[str]:
         text = query(_STEPS[direction], types=types(schema.edge_name(t) for t in wanted))
         return {str(r["id"]) for r in self._run(text, ids=ids)}
+
+
+def _is_to_claim(label: str, wanted: Conditions) -> bool:
+    """Tell whether the index for claims answers a question."""
+    return label == schema.Label.TASK and not wanted.left and wanted.bound.keys() >= _TO_CLAIM
 
 
 def _asking(name: str, label: str, wanted: Conditions, **pieces: Cypher) -> Cypher:

@@ -65,6 +65,15 @@ class Neo4jOps(Neo4jReads):
         self._known.update({(label, str(row["id"])): row for row in rows})
         return rows
 
+    def first_of(
+        self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
+    ) -> list[Row]:
+        """Return of each condition the first nodes."""
+        self._settle(self._waiting.has_label(label))
+        rows = super().first_of(label, any_of, order=order, limit=limit)
+        self._known.update({(label, str(row["id"])): row for row in rows})
+        return rows
+
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
         self._settle(self._waiting.has_label(label))

@@ -62,6 +62,15 @@ class SqliteReads:
         end = order_by(order) + (f" LIMIT {int(limit)}" if limit is not None else "")
         return self._nodes(label, Sql(condition.text + end, condition.bound), by_id="id" in where)
 
+    def first_of(
+        self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
+    ) -> list[Row]:
+        """Return of each condition the first nodes, in no order."""
+        found = (
+            row for where in any_of for row in self.find(label, where, order=order, limit=limit)
+        )
+        return list({row["id"]: row for row in found}.values())
+
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
         condition = conditions(where)
