@@ -13,7 +13,7 @@ from mimir.demo.moments import counted, moments
 from mimir.demo.teller import Screen, Teller
 from mimir.domain.attempt import RunStatus
 from mimir.domain.run import Ending, Limits
-from mimir.errors import PlanError
+from mimir.errors import Paused, PlanError
 from mimir.orchestrator.verbs import Mimir
 
 REQUEST = (
@@ -40,6 +40,9 @@ async def perform(screen: Screen, *, crash: bool, directory: Path | None, store:
             ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
         except asyncio.CancelledError:
             screen.say("Interrupted; the run is paused, and no finished work is lost.")
+            _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
+            raise
+        except Paused:  # it could not be written down that it is paused: the store is lost
             _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
             raise
         await _look_back(screen, mimir, run, killed_at)

@@ -1,11 +1,13 @@
 """Tells a run as it happens: reads its events from the store, and says each one that matters."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeVar
 
 from mimir.demo.story import needs_data, seconds, tell
 from mimir.domain.event import Event
+from mimir.errors import MimirError
 from mimir.orchestrator.verbs import Mimir
 from mimir.reporting.material import RunData
 
@@ -37,7 +39,9 @@ class Teller:
         try:
             while not doing.done():
                 await asyncio.wait({doing}, timeout=POLL_SECONDS)
-                await self.catch_up(run)
+                # The work needs the store, too: it says what is wrong with it.
+                with contextlib.suppress(MimirError):
+                    await self.catch_up(run)
         finally:
             if not doing.done():
                 doing.cancel()
