@@ -69,6 +69,10 @@ def _run(root: Path, count: int) -> int:
         kills = _serve(processes, project, there, count)
         seconds = time.monotonic() - begun
         shape = _status(processes, project)
+    # The clone may have ended the run, after the coordinator's death: what it made is had from the remote.
+    history = f"--git-dir={project}/.mimir/work/history.git"
+    everything = ("fetch", "--quiet", str(remote), "+refs/*:refs/fleet/*")
+    subprocess.run(["git", history, *everything], check=True)
     facts = load(project, str(shape["run"]))
     return _tell(facts, shape, seconds, kills, repeated(log))
 

@@ -105,6 +105,33 @@ def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
     assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
 
 
+def test_a_run_that_a_clone_has_ended_is_verified_and_applied_where_it_was_begun(
+    tmp_path: Path, project: Path, remote: Path
+):
+    there, gate = cloned(project, tmp_path / "there"), Gate()
+    store = str(project / ".mimir" / "mimir.db")
+    given = {"MIMIR_STORE": store, "MIMIR_HISTORY_REMOTE": remote.as_uri()}
+    with serving(gate) as server, fleet(tmp_path, server.url, **given) as processes:
+        coordinator = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
+        gate.wait_for(1)
+        away = processes.start(there, "worker", "--concurrency", "1")
+        gate.wait_for(1)
+        coordinator.kill()
+        gate.open()
+        assert away.wait(PATIENCE) == 0, processes.said(away)
+        assert not list(project.glob("?.txt"))
+        run = str(newest_run(project, processes.env)["run"])
+        for words in (("verify", run), ("apply", run)):
+            here = processes.start(project, *words)
+            assert here.wait(PATIENCE) == 0, processes.said(here)
+
+    facts = load(project, run)
+    assert set(facts.statuses.values()) == {"completed"}
+    assert invariants.broken(facts) == []
+    assert not list(there.glob("?.txt"))
+    assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
+
+
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_a_process_in_another_project_is_refused(
     tmp_path: Path, project: Path, remote: Path, exchanges: bool
