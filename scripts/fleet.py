@@ -8,6 +8,7 @@ agents were idle, and whether anything was done twice. The model is a server of 
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def _run(root: Path, count: int) -> int:
     # The clone may have ended the run, after the coordinator's death: what it made is had from the remote.
     history = f"--git-dir={project}/.mimir/work/history.git"
     everything = ("fetch", "--quiet", str(remote), "+refs/*:refs/fleet/*")
-    subprocess.run(["git", history, *everything], check=True)
+    objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(project / ".git" / "objects")}
+    subprocess.run(["git", history, *everything], check=True, env={**os.environ, **objects})
     facts = load(project, str(shape["run"]))
     return _tell(facts, shape, seconds, kills, repeated(log))
 

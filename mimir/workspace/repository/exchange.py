@@ -153,7 +153,9 @@ class Exchange:
 
     def _environment(self) -> dict[str, str]:
         """Return what differs from other calls of git: it may speak with one place, as the person would."""
-        given = self._hidden.git.with_settings({f"remote.{_NAME}.url": self._remote.url})
+        # What is fetched appears at once, as a pack: another process of this directory must not see a commit before its tree.
+        settings = {f"remote.{_NAME}.url": self._remote.url, "fetch.unpackLimit": "1"}
+        given = self._hidden.git.with_settings(settings)
         return {**given, "GIT_ALLOW_PROTOCOL": _PROTOCOLS, **self._remote.environment}
 
 
