@@ -129,7 +129,7 @@ class Mover(Protocol):
     ) -> bool:
         """Write status, phase values, sealed records, artifacts (id suffix → text), a verdict and their event, or nothing.
 
-        With `waits` it is committed with the attempt's next write: for a move that nothing but thinking lies between it and the next.
+        With `waits` it is committed with the attempt's next write: for a move after which nothing but thinking comes before that.
 
         Returns:
             True: nothing but an exception keeps a phase of an attempt from being written.

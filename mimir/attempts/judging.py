@@ -62,8 +62,8 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
         },
         judgement=judgement,
         records=sealed(desk, [("verdict", verdict_body(judgement, work.tree, work.answer))]),
-        waits=judgement.passed
-        and not work.commit,  # it is completed at once: nothing has to be merged
+        # Where nothing has to be merged it is completed at once.
+        waits=judgement.passed and not work.commit,
     )
     return to, replace(course, judgement=judgement)
 

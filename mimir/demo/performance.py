@@ -38,11 +38,11 @@ async def perform(screen: Screen, *, crash: bool, directory: Path | None, store:
         killed_at = await work_until_killed(project, run, teller, store) if crash else 0
         try:
             ending = await teller.watch(run, stage.drive(mimir, run, resumed=crash))
-        except asyncio.CancelledError:
-            screen.say("Interrupted; the run is paused, and no finished work is lost.")
-            _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
-            raise
-        except Paused:  # it could not be written down that it is paused: the store is lost
+        except (asyncio.CancelledError, Paused) as ended:
+            if not isinstance(
+                ended, Paused
+            ):  # else its store is lost, which is told with the error
+                screen.say("Interrupted; the run is paused, and no finished work is lost.")
             _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
             raise
         await _look_back(screen, mimir, run, killed_at)

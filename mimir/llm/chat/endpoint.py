@@ -57,9 +57,8 @@ class OpenAIEndpoint:
     ) -> httpx2.Response:
         try:
             data = orjson.dumps(body)
-        except (
-            orjson.JSONEncodeError
-        ):  # a number of the person's own settings may be larger than it writes
+        except orjson.JSONEncodeError:
+            # A number of the person's own settings may be larger than it writes.
             data = _WRITER.encode(body).encode()
         return await self._connections.post(data, headers)
 

@@ -58,9 +58,8 @@ class Backoff:
         self._fastest = min(self._fastest, turn.asked)
         is_wanted = turn.asked - self._fastest >= _NOTICED_SECONDS
         usual = self._turn or turn.held
-        self._turn = usual + _WEIGHT * (
-            min(turn.held, 2 * usual) - usual
-        )  # a rare pause is no rule
+        # A rare pause is no rule.
+        self._turn = usual + _WEIGHT * (min(turn.held, 2 * usual) - usual)
         self._others = max(0, turn.writers - 1)
         change = _WANTED if is_wanted else _FREE
         self._wanted = max(_LEAST, min(_MOST, self._wanted * change)) if self._others else 1.0

@@ -78,9 +78,8 @@ async def test_who_is_told_that_a_lane_goes_live_is_told_once_and_forgotten(stor
     await ask(lane, world, "m1")
 
     assert told == [""]
-    assert (
-        lane.on_live is None
-    )  # it holds who holds the lane: kept, both would stay for the garbage collector
+    # It holds who holds the lane: kept, both would stay for the garbage collector.
+    assert lane.on_live is None
 
 
 async def test_intent_stands_before_the_call_and_its_outcome_after(store, run, world):
