@@ -1,7 +1,9 @@
 """Several processes serve one run: each claims, one coordinates, any other takes its place; nothing is done twice."""
 
+import contextlib
 import signal
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from mimir.domain.event import EventKind
 from mimir.planning.render import render
 from tests.support import invariants
 from tests.support.facts import load
-from tests.support.fleet import Gate, doubled, fleet, holders, newest_run
+from tests.support.fleet import Fleet, Gate, doubled, fleet, holders, newest_run
 from tests.support.journey import REST, Part, plan, start, step, worker, writes
 from tests.support.kills import repeated
 from tests.support.play_server import PlayServer
@@ -78,17 +80,26 @@ def remote(tmp_path: Path) -> Path:
     return tmp_path / "remote.git"
 
 
-def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
+@contextlib.contextmanager
+def one_each_side(
     tmp_path: Path, project: Path, remote: Path
-):
+) -> Generator[tuple[Fleet, Gate, "subprocess.Popen[str]", "subprocess.Popen[str]"]]:
+    """A coordinator in the project and a worker in a clone, each with a task in hand; the model answers when the gate opens."""
     there, gate = cloned(project, tmp_path / "there"), Gate()
     store = str(project / ".mimir" / "mimir.db")
     given = {"MIMIR_STORE": store, "MIMIR_HISTORY_REMOTE": remote.as_uri()}
     with serving(gate) as server, fleet(tmp_path, server.url, **given) as processes:
-        first = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
+        coordinator = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
         gate.wait_for(1)
-        second = processes.start(there, "worker", "--concurrency", "1")
+        away = processes.start(there, "worker", "--concurrency", "1")
         gate.wait_for(1)
+        yield processes, gate, coordinator, away
+
+
+def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
+    tmp_path: Path, project: Path, remote: Path
+):
+    with one_each_side(tmp_path, project, remote) as (processes, gate, first, second):
         gate.open()
         assert first.wait(PATIENCE) == 0, processes.said(first) + processes.said(second)
         assert second.wait(PATIENCE) == 0, processes.said(second)
@@ -101,21 +112,14 @@ def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
     assert len(holders(facts.events)) == 2
     assert invariants.broken(facts) == []
     assert {f"{task}.txt" for task in TASKS} <= facts.files.keys()
-    assert not list(there.glob("?.txt"))
+    assert not list((tmp_path / "there").glob("?.txt"))
     assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
 
 
 def test_a_run_that_a_clone_has_ended_is_verified_and_applied_where_it_was_begun(
     tmp_path: Path, project: Path, remote: Path
 ):
-    there, gate = cloned(project, tmp_path / "there"), Gate()
-    store = str(project / ".mimir" / "mimir.db")
-    given = {"MIMIR_STORE": store, "MIMIR_HISTORY_REMOTE": remote.as_uri()}
-    with serving(gate) as server, fleet(tmp_path, server.url, **given) as processes:
-        coordinator = processes.start(project, "execute", "plan.md", "--yes", *ONE_EACH)
-        gate.wait_for(1)
-        away = processes.start(there, "worker", "--concurrency", "1")
-        gate.wait_for(1)
+    with one_each_side(tmp_path, project, remote) as (processes, gate, coordinator, away):
         coordinator.kill()
         gate.open()
         assert away.wait(PATIENCE) == 0, processes.said(away)
@@ -128,7 +132,7 @@ def test_a_run_that_a_clone_has_ended_is_verified_and_applied_where_it_was_begun
     facts = load(project, run)
     assert set(facts.statuses.values()) == {"completed"}
     assert invariants.broken(facts) == []
-    assert not list(there.glob("?.txt"))
+    assert not list((tmp_path / "there").glob("?.txt"))
     assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
 
 

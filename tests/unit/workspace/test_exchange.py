@@ -82,6 +82,24 @@ async def test_tree_that_no_commit_holds_is_shared_too(project: Path, remote: Pa
     assert [await there.file(tree, "c.txt") for tree in trees] == [b"first\n", b"second\n"]
 
 
+async def test_fetched_objects_appear_together_so_that_no_commit_is_seen_before_its_tree(
+    project: Path, remote: Path
+):
+    (project / "a.txt").write_text("changed\n")
+    here = await history_of(project, remote, "one")
+    base = await here.base(RUN)
+    await here.share()
+    clone = cloned(project, "there")
+
+    there = await joined(clone, remote, base.commit)
+
+    # Git shows the objects of a pack all at once, others one after another: to a process that looks meanwhile, and after a kill.
+    objects = clone / ".mimir/work/history.git/objects"
+    alone = {path.parent.name + path.name for path in objects.glob("??/*")}
+    assert {base.commit, await there.tree(base.commit)}.isdisjoint(alone)
+    assert await there.file(base.commit, "a.txt") == b"changed\n"
+
+
 async def test_result_of_a_run_touches_no_branch_where_it_was_not_begun(
     project: Path, remote: Path
 ):
