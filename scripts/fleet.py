@@ -1,7 +1,7 @@
 """One run, several processes, some of which are killed: `python -m scripts.fleet --tasks 100`. What `make fleet` runs.
 
 A process executes a plan and coordinates; two more serve the run in its directory, a third one in a clone, through a git remote. The
-clone's neighbour is killed twice, the coordinator once. Printed: how long it took beside what it would take without waiting, how long
+clone's neighbour is killed twice, the coordinator once. Printed: how long it took, how long
 agents were idle, and whether anything was done twice. The model is a server of this process that takes its time for each answer.
 """
 
