@@ -5,6 +5,7 @@ there it hands to the loop. What must come after some seconds comes, whatever ha
 """
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -54,6 +55,7 @@ class Stop:
         # Who was started by nohup stays: a signal that was ignored from the start is not for us.
         heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._signalled) for number in heard}
+        logging.getLogger("asyncio").addFilter(_is_news)
         try:
             return asyncio.run(self._cancellable(job))
         finally:
@@ -87,3 +89,8 @@ class Stop:
     def _end(self) -> None:
         self._tidy()
         self._leave(INTERRUPTED)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Keep back that a child which ended by itself while it was being killed is gone already: nobody misses its exit code."""
+    return not str(record.msg).startswith("Unknown child process")

@@ -22,6 +22,8 @@ class CheckRun:
     timed_out: bool = False
     missing: bool = False
     """True: the program, or the module that it names, is not on the machine."""
+    cut_short: bool = False
+    """True: it ended with 0, but the test runner that it starts never came to its end: no test has spoken."""
     seconds: float = 0.0
     output_hash: str = ""
     """SHA-256 of the whole output."""
@@ -34,8 +36,26 @@ class CheckRun:
 
     @property
     def green(self) -> bool:
-        """True if the command ended with 0."""
-        return self.exit_code == 0 and not self.timed_out and not self.missing
+        """True if the command came to its end, and that was 0."""
+        return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in words."""
+        return how_it_ended(
+            self.exit_code, timed_out=self.timed_out, missing=self.missing, cut_short=self.cut_short
+        )
+
+
+def how_it_ended(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
+    """Say how a command ended: `exit 1`, `timed out`, `program missing`, `killed`, `cut short (exit 0)`."""
+    if missing:
+        return "program missing"
+    if timed_out:
+        return "timed out"
+    if code is None:
+        return "killed"
+    return f"cut short (exit {code})" if cut_short else f"exit {code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

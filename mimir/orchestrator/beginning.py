@@ -1,5 +1,6 @@
 """How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -100,14 +101,16 @@ async def create(
 
 async def _base(parts: Parts, run: str) -> tuple[Base, str]:
     """Record the project and what is passed over in it, while the sandbox is tried."""
-    found: list[tuple[Base, str]] = []
 
-    async def record() -> None:
-        base = await parts.history.base(run, hidden=HIDDEN)
-        found.append((base, await parts.history.rules()))
+    async def record() -> tuple[Base, str]:
+        return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    await together([require_sandbox(parts), record()])
-    return found[0]
+    # Each goes to its end: nothing is gained by killing a git that is done in a moment.
+    recorded, tried = await asyncio.gather(record(), require_sandbox(parts), return_exceptions=True)
+    for ended in (tried, recorded):
+        if isinstance(ended, BaseException):
+            raise ended
+    return cast("tuple[Base, str]", recorded)
 
 
 def asked(parts: Parts, plan: Plan) -> frozenset[str]:

@@ -62,6 +62,8 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
         "outputTail": run.output_tail,
         "sandbox": run.sandbox,
     }
+    if run.cut_short:
+        body["cutShort"] = True
     return {**body, "task": task} if task else body
 
 

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
+from mimir.qc.ending import is_cut_short
 from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
 from mimir.workspace.threads import to_its_end
@@ -157,6 +158,7 @@ class Execution:
                     reason="disk",
                     next_step="Make room, then: mimir resume",
                 ) from error
+        cut_short = ran.exit_code == 0 and is_cut_short(check.argv, ran.output)
         output = ran.output.replace(str(room / _PLACE), WORKSPACE).replace(str(room), "/mimir")
         return CheckRun(
             check=check.id,
@@ -166,6 +168,7 @@ class Execution:
             exit_code=ran.exit_code,
             timed_out=ran.timed_out,
             missing=ran.missing,
+            cut_short=cut_short,
             seconds=round(ran.seconds, 3),
             output_hash=ran.output_hash,
             output_tail=_tail(self._redact(output)),

@@ -8,7 +8,7 @@
 | hold | exit 0 | exit 0 | passed |
 | hold | not 0 | exit 0 | passed |
 | hold | not 0 | not 0 | `unverified`: was red before the work |
-| any | | not 0, timeout, or program missing only now | failed |
+| any | | not 0, timeout, cut short, or program missing only now | failed |
 | none given | | | inferred from the run before (fails: flip, passes: hold) |
 
 The first row that fits decides. Where the table is silent: "not 0" before the work is any run that is not green; a timeout after the
@@ -112,7 +112,11 @@ def _flip(before: CheckRun, after: CheckRun) -> Row | None:
 def _hold(before: CheckRun, after: CheckRun) -> Row | None:
     if after.green:
         return "", "passed"
-    got_worse = after.missing or (after.timed_out and not before.timed_out)
+    got_worse = (
+        after.missing
+        or (after.timed_out and not before.timed_out)
+        or (after.cut_short and not before.cut_short)
+    )
     return None if before.green or got_worse else (_WAS_RED, "unverified")
 
 
@@ -121,6 +125,8 @@ def _failure(after: CheckRun) -> str:
         return "The program of this check was there before the work and is missing now."
     if after.timed_out:
         return "The check did not end within its time limit."
+    if after.cut_short:
+        return "The check ended with 0 before its test runner came to its end: something in it ends the process."
     return ""
 
 

@@ -198,7 +198,7 @@ def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str
     for outcome in _failed_checks(case):
         command = " ".join(outcome.after.argv)
         yield (
-            f"Check {outcome.check!r} failed ({_end(outcome)}): {command}",
+            f"Check {outcome.check!r} failed ({outcome.after.ended}): {command}",
             f"Make check {outcome.check!r} pass: {command}",
         )
     for path in case.protected:
@@ -214,15 +214,6 @@ def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str
 
 def _failed_checks(case: Case) -> Iterator[CheckOutcome]:
     return (o for o in case.outcomes if o.required and o.state == "failed")
-
-
-def _end(outcome: CheckOutcome) -> str:
-    after = outcome.after
-    if after.timed_out:
-        return "timed out"
-    if after.missing:
-        return "program missing"
-    return "killed" if after.exit_code is None else f"exit {after.exit_code}"
 
 
 def _once(texts: Sequence[str]) -> tuple[str, ...]:

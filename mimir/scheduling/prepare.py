@@ -17,7 +17,7 @@ from mimir.agents.views.inputs import (
     Related,
     WorkerInput,
 )
-from mimir.agents.views.qc import MOST_RELATED
+from mimir.agents.views.qc import MOST_RELATED, how_it_ended
 from mimir.attempts.desk import RoleChoice, RunFacts, Start
 from mimir.attempts.record import OUTCOMES
 from mimir.attempts.stored import Stored
@@ -321,7 +321,7 @@ def _earlier(row: Row) -> Earlier:
             FailedCheck(
                 id=o.check,
                 command=" ".join(o.after.argv),
-                outcome="timed out" if o.after.timed_out else f"exit code {o.after.exit_code}",
+                outcome=how_it_ended(o.after),
                 output=o.after.output_tail,
             )
             for o in outcomes

@@ -212,7 +212,7 @@ def _tell(ops: Ops, run: str, task: str, attempt: int, fresh: Sequence[Record]) 
 
 def _said(record: Record) -> dict[str, object]:
     body = _members(record.body)
-    names = ("check", "phase", "state", "exitCode", "required", "again", "flaky")
+    names = ("check", "phase", "state", "exitCode", "cutShort", "required", "again", "flaky")
     return {"record": record.seq, "seal": record.hash, **{n: body[n] for n in names if n in body}}
 
 

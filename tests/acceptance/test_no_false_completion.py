@@ -13,6 +13,7 @@ from tests.support.journey import (
     Journey,
     Part,
     calls,
+    check,
     holds,
     plan,
     qc,
@@ -94,6 +95,45 @@ async def test_what_a_worker_says_is_no_quote(words: str, tmp_path: Path):
     not_completed(journey, "unverifiable")
     assert len(journey.facts.attempts("a")) == 1
     assert len([c for c in journey.facts.calls("a", role="qc") if c["kind"] == "model"]) == 2
+
+
+ASKED = "import unittest\n\nfrom a import double\n\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(double(2), 4)\n"
+UNITTEST = check("python3", "-m", "unittest", "-q", "test_a")
+
+
+async def test_work_that_ends_its_tests_before_they_speak_is_not_completed(tmp_path: Path):
+    """A script that calls `sys.exit` where it is imported: unittest ends with 0, and has run nothing."""
+    project = {"test_a.py": ASKED}
+    task = step("a", files=("a.py",), checks=(UNITTEST,))
+    parts = [worker("a", writes("a.py", "import sys\n\nsys.exit()\n"), "All tests pass.")]
+
+    journey = await travel(start(tmp_path, project), plan(task), parts)
+
+    assert journey.statuses == {"a": "failed"}
+    outcome = journey.facts.outcomes("a")["unit"]
+    assert (outcome.after.exit_code, outcome.after.ended) == (0, "cut short (exit 0)")
+    assert "cut short (exit 0)" in journey.said
+    assert "ended with 0 before its test runner came to its end" in journey.said
+    assert invariants.broken(journey.facts) == []
+
+
+async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(tmp_path: Path):
+    """The check of the first still ends with 0 on the final tree; but its tests do not speak any more."""
+    project = {"test_a.py": ASKED, "b.py": ""}
+    first = step("a", files=("a.py",), checks=(UNITTEST,))
+    second = step("b", "a", files=("b.py",), checks=(holds("b.py", "exit"),))
+    parts = [
+        worker("a", writes("a.py", "import b\n\n\ndef double(x):\n    return x * 2\n"), "Done."),
+        worker("b", writes("b.py", "import sys\n\nsys.exit()\n"), "Done."),
+    ]
+
+    journey = await travel(start(tmp_path, project), plan(first, second), parts)
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}
+    assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
+    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
+    assert invariants.broken(journey.facts) == []
 
 
 async def test_a_judge_of_95_points_does_not_turn_a_red_check_green(tmp_path: Path):

@@ -151,7 +151,7 @@ def _is_red(
         if r.get("phase") == record["phase"]
         and (r.get("task"), r.get("check"), r.get("tree")) == (owner, check.id, record["tree"])
     ]
-    return check.required and counts and same[-1]["exitCode"] != 0
+    return check.required and counts and (same[-1]["exitCode"] != 0 or "cutShort" in same[-1])
 
 
 def i13(facts: Facts, _: Outside) -> Iterator[str]:

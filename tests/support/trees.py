@@ -63,10 +63,12 @@ class FakeRan:
         return hashlib.sha256(self.output.encode()).hexdigest()
 
 
-GREEN = FakeRan()
+GREEN = FakeRan(output="1 passed in 0.01s\n")
 RED = FakeRan(exit_code=1, output="1 failed\n")
 TIMEOUT = FakeRan(exit_code=None, timed_out=True)
 MISSING = FakeRan(exit_code=None, missing=True)
+CUT_SHORT = FakeRan()
+"""As a test runner whose process the work ends with 0."""
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,8 @@ def check_text(outcome: CheckOutcome, task: Task) -> str:
 
 
 def how_it_ended(run: CheckRun) -> str:
-    """Say how a command ended: `exit code 1`, `timed out`, `program missing`."""
-    if run.missing:
-        return "program missing"
-    if run.timed_out:
-        return "timed out"
-    return "killed" if run.exit_code is None else f"exit code {run.exit_code}"
+    """Say it as models are told: `exit code 1`, `timed out`, `program missing`."""
+    return run.ended.replace("exit ", "exit code ")
 
 
 def _decides(check: Check | None) -> str:

@@ -73,9 +73,10 @@ def _model(data: Data) -> str:
 def _check(data: Data) -> str:
     code = data.get("exitCode")
     end = "did not end" if code is None else f"exit {code}"
+    cut = "cut short" if data.get("cutShort") is True else ""
     again = "run again" if data.get("again") is True else ""
     flaky = "flaky" if data.get("flaky") is True else ""
-    parts = [part for part in (end, text(data.get("state")), again, flaky) if part]
+    parts = [part for part in (end, cut, text(data.get("state")), again, flaky) if part]
     return f"{text(data.get('check'))} {text(data.get('phase'))}: {', '.join(parts)}"
 
 

@@ -43,8 +43,8 @@ class Sealed:
 
     @property
     def green(self) -> bool:
-        """True if the run of a check ended with 0."""
-        stopped = self.body.get("timedOut") is True or self.body.get("missing") is True
+        """True if the run of a check came to its end, and that was 0."""
+        stopped = any(self.body.get(name) is True for name in ("timedOut", "missing", "cutShort"))
         return self.body.get("exitCode") == 0 and not stopped
 
 

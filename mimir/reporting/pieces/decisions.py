@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.evidence import CheckOutcome
 from mimir.reporting.material import AttemptData, Part, TaskData
 from mimir.reporting.pieces.places import without_places
 from mimir.reporting.pieces.proofs import CheckLine, Proof
@@ -131,15 +130,8 @@ def _claims(attempt: AttemptData) -> Iterator[tuple[str, tuple[str, ...]]]:
     failed = [o for o in attempt.outcomes if o.required and o.state == "failed"]
     claim = claim_of(work.answer) if work and failed else ""
     if claim:
-        said = tuple(f"check {o.check}: {_ended(o)}" for o in failed)
+        said = tuple(f"check {o.check}: {(o.again or o.after).ended}" for o in failed)
         yield "The worker claimed success; what the engine ran says otherwise.", (claim, *said)
-
-
-def _ended(outcome: CheckOutcome) -> str:
-    after = outcome.again or outcome.after
-    if after.timed_out:
-        return "timed out"
-    return "program missing" if after.missing else f"exit {after.exit_code}"
 
 
 def _retries(events: Iterable[Event]) -> Mapping[tuple[str, int], list[Decision]]:

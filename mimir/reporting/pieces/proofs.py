@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import Record, how_it_ended
 from mimir.reporting.material import Part, RunData
 from mimir.reporting.pieces.tasks import ruling
 
@@ -249,12 +249,13 @@ def _run(chain: str, record: Record, sealed: Body) -> RunLine:
 
 
 def _ended(sealed: Body) -> str:
-    if sealed.get("timedOut") is True:
-        return "timed out"
-    if sealed.get("missing") is True:
-        return "program missing"
     code = sealed.get("exitCode")
-    return f"exit {code}" if isinstance(code, int) else "killed"
+    return how_it_ended(
+        code if isinstance(code, int) else None,
+        timed_out=sealed.get("timedOut") is True,
+        missing=sealed.get("missing") is True,
+        cut_short=sealed.get("cutShort") is True,
+    )
 
 
 def _text(sealed: Body, name: str) -> str:

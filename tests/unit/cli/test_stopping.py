@@ -1,6 +1,7 @@
 """Signals in this very process, with an end that is only noted."""
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -121,3 +122,16 @@ def test_who_was_started_to_outlive_its_terminal_does():
         assert Stop(lambda: None).run(work()) == "done"
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_child_that_ended_while_it_was_killed_is_not_told_of(caplog: pytest.LogCaptureFixture):
+    noted = Noted()
+
+    async def work() -> None:
+        said = logging.getLogger("asyncio")
+        said.warning("Unknown child process pid %d, will report returncode 255", 4711)
+        said.warning("Executing took %d seconds", 3)
+
+    Stop(noted.tidy, noted.leave).run(work())
+
+    assert caplog.messages == ["Executing took 3 seconds"]

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.checks_bench import BASE, GOOD, TEST, check
 from tests.support.trees import (
+    CUT_SHORT,
     GREEN,
     MISSING,
     RED,
@@ -34,6 +35,11 @@ ROWS = [
     ("hold", GREEN, TIMEOUT, "failed"),
     ("hold", RED, MISSING, "failed"),
     ("flip", RED, MISSING, "failed"),
+    ("flip", RED, CUT_SHORT, "failed"),
+    ("hold", GREEN, CUT_SHORT, "failed"),
+    ("hold", RED, CUT_SHORT, "failed"),
+    ("hold", CUT_SHORT, CUT_SHORT, "unverified"),
+    (None, RED, CUT_SHORT, "failed"),
     (None, RED, GREEN, "passed"),
     (None, GREEN, GREEN, "passed"),
     (None, GREEN, RED, "failed"),

@@ -116,7 +116,28 @@ async def test_planted_hook_does_not_make_a_flip_pass(bench: Bench):
         {"tests/test_mul.py": TEST_MUL, "conftest.py": hook},
     )
 
-    assert outcome.state == "unverified"
+    assert (outcome.state, outcome.before.cut_short) == ("failed", True)
+
+
+@pytest.mark.parametrize("runner", ["pytest -q", "pytest", "pytest -qq", "unittest", "unittest -q"])
+@pytest.mark.parametrize("kind", ["flip", "hold", None])
+async def test_work_that_ends_the_process_of_its_tests_passes_none(
+    bench: Bench, runner: str, kind: str | None
+):
+    """Exit code 0 is left behind, and no test has spoken: `sys.exit()` in a module is enough for unittest."""
+    test = f"import unittest\n{TEST_MUL}\n\nclass T(unittest.TestCase):\n    test = staticmethod(test_multiplies)\n"
+    leaves = "import os\nos._exit(0)\n" if "pytest" in runner else "import sys\nsys.exit()\n"
+    what = "tests/test_mul.py" if "pytest" in runner else "tests.test_mul"
+    run = ("python", "-m", *runner.split(), what)
+
+    wrong = await bench.outcome(
+        check(kind, run), {"calc.py": leaves + MUL, "tests/test_mul.py": test}
+    )
+    right = await bench.outcome(check(kind, run), {"calc.py": MUL, "tests/test_mul.py": test})
+
+    assert (wrong.state, wrong.after.exit_code, wrong.after.cut_short) == ("failed", 0, True)
+    assert any("came to its end" in finding for finding in wrong.findings)
+    assert (right.state, right.after.cut_short) == ("passed", False)
 
 
 async def test_protected_test_is_run_as_it_was(bench: Bench):
