@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
+_FORM = "2030-01-02T03:04:05.000006Z"
+_WIDTH = len(_FORM)
+
 
 class Clock(Protocol):
     """What time it is."""
@@ -26,7 +29,7 @@ class IdFactory(Protocol):
 
 def stamp(moment: datetime) -> str:
     """Write a time as ISO-8601 UTC text of fixed width, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def moment(text: str) -> datetime:
@@ -35,4 +38,6 @@ def moment(text: str) -> datetime:
     Raises:
         ValueError: `text` is not of that form.
     """
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    if len(text) != _WIDTH or text[10] != "T" or text[-1] != "Z":  # ISO has more forms than ours
+        raise ValueError(f"{text!r} is no time in the form {_FORM}.")
+    return datetime.fromisoformat(text)

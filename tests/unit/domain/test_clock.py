@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.clock import moment, stamp
 
-UTC_MOMENTS = st.datetimes(min_value=datetime(1000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+UTC_MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001
 
 
 @given(UTC_MOMENTS)
@@ -32,8 +32,18 @@ def test_a_moment_that_was_read_is_aware():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2030-01-02", "2030-01-02T01:04:05Z", "2030-01-02T01:04:05.1"]
+    "text",
+    [
+        "",
+        "2030-01-02",
+        "2030-01-02T01:04:05Z",
+        "2030-01-02T01:04:05.1",
+        "2030-01-02 01:04:05.000060Z",
+        "2030-01-02T01:04:05.000+02Z",
+        "2030-01-02T01:04:05.000+01:00",
+        "2030-13-02T01:04:05.000060Z",
+    ],
 )
 def test_other_texts_are_refused(text: str):
-    with pytest.raises(ValueError, match="does not match format"):
+    with pytest.raises(ValueError):  # noqa: PT011  Python words it itself
         moment(text)
