@@ -93,7 +93,6 @@ async def tree_of_project(
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
     tracked = await _tracked(person, skip) if person else _Tracked()
     with hidden.index() as index:
-        await hidden.git.run("read-tree", "--empty", index=index)
         await put_entries(hidden, index, {one.path: one for one in tracked.entries})
         exclude = hidden.scratch("exclude")
         outside = lowered(rules, prefix.rstrip("/"))
@@ -105,7 +104,8 @@ async def tree_of_project(
             await asyncio.to_thread(exclude.unlink)
         filtered = await _filtered(person, tracked) if person else ()
         kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
-        await put_entries(hidden, index, {one.path: one for one in kept})
+        if kept:
+            await put_entries(hidden, index, {one.path: one for one in kept})
         tree = await _written(hidden, index, prefix)
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
 

@@ -121,6 +121,8 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
         program: The git to ask.
     """
     for configuration in (home / ".gitconfig", home / ".config/git/config"):
+        if not _is_there(configuration):
+            continue
         asked = await Git(directory=None, program=program).run(
             *("config", "--type=path", "--get", "core.excludesFile"),
             ok=None,
@@ -133,6 +135,10 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
         if asked.code == 0 and asked.word:
             return rules.lines(_text_of(Path(asked.word)))
     return rules.lines(_text_of(home / ".config/git/ignore"))
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110  false also where one may not look
 
 
 def _text_of(path: Path) -> str:

@@ -145,8 +145,10 @@ def _notes(hidden: Hidden) -> Mapping[str, _Origin]:
 
 async def send(hidden: Hidden, person: Repository, id: str) -> None:
     """Bring a commit and all it reaches into the person's repository."""
-    known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
     head = await person.head()
+    if id == head:
+        return
+    known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
     not_again = {*known.word.split(), *([head] if head else [])}
     if id in not_again:
         return

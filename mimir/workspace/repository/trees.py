@@ -201,7 +201,7 @@ async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -
 
 
 async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | None]) -> None:
-    """Write entries into an index; removals go first, so that a file may take a directory's place."""
+    """Write entries into an index, which is made if it is not there; removals go first, so that a file may take a directory's place."""
     await hidden.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
         index=index,
@@ -223,7 +223,6 @@ def index_lines(edits: Mapping[str, Entry | None], id_length: int) -> bytes:
 async def written(hidden: Hidden, files: Iterable[Entry]) -> str:
     """Write a tree that holds exactly these files."""
     with hidden.index() as index:
-        await hidden.git.run("read-tree", "--empty", index=index)
         await put_entries(hidden, index, {one.path: one for one in files})
         return hidden.wrote(await hidden.git.word("write-tree", index=index))
 
