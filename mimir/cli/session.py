@@ -96,7 +96,7 @@ class Session:
         from mimir.cli.facade import app
 
         if not create:
-            self._require_room()
+            self._require_room(loaded)
         tapes = {"record": self.record, "replay": self.replay}
         given = {name: self.project / path for name, path in tapes.items() if path is not None}
         async with AsyncExitStack() as stack:
@@ -118,16 +118,19 @@ class Session:
         """
         from mimir.cli.facade import glance
 
-        self._require_room()
+        self._require_room(loaded)
         return await glance().status(self.project, loaded, run, self.console.note)
 
-    def _require_room(self) -> None:
+    def _require_room(self, loaded: "Loaded") -> None:
         from mimir.errors import UsageError
 
         if not (self.project / ROOM).is_dir():
+            begun = "Go to the directory of the project; a clone of it joins with: mimir worker"
             raise UsageError(
                 f"mimir was not used in this directory yet: there is no {ROOM} here.",
-                next_step='Start with: mimir chain "what you want"',
+                next_step=begun
+                if loaded.settings.store
+                else 'Start with: mimir chain "what you want"',
             )
 
     def waiting(self, what: str, loaded: "Loaded") -> AbstractContextManager[None]:

@@ -126,9 +126,10 @@ def test_where_mimir_was_never_used_nothing_is_opened_and_nothing_made(
 ):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    said = mimir(name)
-    assert said.code == 2
+    said, with_store = mimir(name), mimir(name, "--store", "bolt://elsewhere")
+    assert (said.code, with_store.code) == (2, 2)
     assert "mimir chain" in said.err
+    assert "mimir worker" in with_store.err
     assert fake.opened == []
     assert list((tmp_path / "empty").iterdir()) == []
 
