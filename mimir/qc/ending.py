@@ -6,7 +6,7 @@ that the check starts itself, whose output nothing takes away.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.qc.commandline import commands, shell_line
@@ -19,20 +19,51 @@ _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
 class _Runner:
     """A test runner."""
 
-    end: re.Pattern[str]
-    """What it says when all is done."""
+    ended: Callable[[str], bool]
+    """Whether it said in its output what it says when all is done."""
     other: str = ""
     """Options with which it does something else, or says nothing."""
+    verb: str = ""
+    """What it is told to run tests; empty: it does nothing else."""
+
+    def is_meant(self, arguments: Sequence[str]) -> bool:
+        """True if it is to run tests, and to tell of them."""
+        return (not self.verb or self.verb in arguments) and set(self.other.split()).isdisjoint(
+            arguments
+        )
 
 
-_ENDS_OF_PYTEST = (
-    r"(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|ran)\S* in \d+\.\d+s",
-    r"\[100%\]|\[(\d+)/\1\]",  # -qq
-    r"^[.sxX]+\n\Z|^(?:PASSED|SKIPPED|XFAIL|XPASS) .*\n\Z",  # -qq without progress, or with -r
-    r"^Results \(\d+\.\d+s\):",  # a plugin's own words
+_ENDS_OF_PYTEST = re.compile(
+    "|".join(
+        (
+            r"(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|ran)\S{0,40} in \d+\.\d+s",
+            r"\[100%\]|\[(\d+)/\1\]",  # -qq
+            r"^[.sxX]+\n\Z|^(?:PASSED|SKIPPED|XFAIL|XPASS) .*\n\Z",  # -qq without progress, or with -r
+            r"^Results \(\d+\.\d+s\):",  # a plugin's own words
+        )
+    ),
+    re.MULTILINE,
 )
+_END_OF_UNITTEST = re.compile(r"^Ran \d+ tests? in ", re.MULTILINE)
+_BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
+_END_IN_RUST = re.compile(r"^test result: ", re.MULTILINE)
+
+
+def _in_pytest(output: str) -> bool:
+    return _ENDS_OF_PYTEST.search(output) is not None
+
+
+def _in_unittest(output: str) -> bool:
+    return _END_OF_UNITTEST.search(output) is not None
+
+
+def _in_rust(output: str) -> bool:
+    """Compare how many of its programs began, and how many came to their end."""
+    return len(_END_IN_RUST.findall(output)) >= len(_BEGINNING_IN_RUST.findall(output))
+
+
 _PYTEST = _Runner(
-    end=re.compile("|".join(_ENDS_OF_PYTEST), re.MULTILINE),
+    ended=_in_pytest,
     other=(
         "-h --help -V --version --co --collect-only --fixtures --funcargs --fixtures-per-test "
         "--markers --cache-show no:terminal -pno:terminal"
@@ -41,7 +72,8 @@ _PYTEST = _Runner(
 _RUNNERS: Mapping[str, _Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _Runner(end=re.compile(r"^Ran \d+ tests? in ", re.MULTILINE), other="-h --help"),
+    "unittest": _Runner(ended=_in_unittest, other="-h --help"),
+    "cargo": _Runner(ended=_in_rust, verb="test"),
 }
 
 
@@ -55,7 +87,7 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
     if _REDIRECTS.search(shell_line(argv) or ""):
         return False
     return any(
-        not runner.end.search(output) and set(runner.other.split()).isdisjoint(one.arguments)
+        runner.is_meant(one.arguments) and not runner.ended(output)
         for one in commands(argv)
         if (runner := _RUNNERS.get(one.program)) is not None
     )

@@ -47,6 +47,27 @@ def test_unittest_counts_at_its_end(count: str):
     assert not is_cut_short(UNITTEST, f"...\n-----\nRan {count} in 0.000s\n\nOK\n")
 
 
+RUST = "     Running unittests src/lib.rs (target/debug/deps/c-1)\n\nrunning 1 test\n"
+RESULT = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; finished in 0.00s\n\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cut"),
+    [
+        (f"{RUST}test works ... ok\n\n{RESULT}", False),
+        (f"{RUST}.\n{RESULT}   Doc-tests c\n\nrunning 0 tests\n\n{RESULT}", False),
+        (f"{RUST}   Doc-tests c\n\nrunning 0 tests\n\n{RESULT}", True),
+        ("\nrunning 1 test\n", True),
+        ("  Executable unittests src/lib.rs (target/debug/deps/c-1)\n", False),
+        ("tests::works: test\n", False),
+    ],
+    ids=["whole", "two programs", "one of two", "quiet", "not run", "listed"],
+)
+def test_each_test_program_of_cargo_tells_its_result(said: str, cut: bool):
+    assert is_cut_short(("cargo", "test", "--quiet"), said) is cut
+    assert not is_cut_short(("cargo", "run"), said)
+
+
 @pytest.mark.parametrize(
     "line",
     [
