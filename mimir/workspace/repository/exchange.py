@@ -19,6 +19,8 @@ from mimir.workspace.repository.sharing import ref_part
 SECONDS = 120.0
 """Longest time for one push or fetch."""
 TRIES = 4
+UNINDEXED_PACKS = 50
+"""Each fetch brings a pack, and git looks through all of them for every object, unless they have an index together."""
 _FIRST_DELAY_SECONDS = 0.5
 _PROTOCOLS = "file:git:http:https:ssh"
 """No `ext::` or other transport that runs a command of its own."""
@@ -50,6 +52,7 @@ class Exchange:
         self._shared: set[str] = set()
         self._here: set[str] = set()
         self._tip = ""
+        self._indexed_packs = 0
         self._lock = asyncio.Lock()
 
     def serve(self, run: str) -> None:
@@ -109,6 +112,16 @@ class Exchange:
         await self._talk(
             *("fetch", "-q", "--no-tags", "--no-write-fetch-head", _NAME, f"+{room}/*:{seen}/*")
         )
+        await self._index_packs()
+
+    async def _index_packs(self) -> None:
+        """Keep it quick to look for an object. They are never packed anew: `git repack` loses objects that are fetched meanwhile."""
+        packs = await asyncio.to_thread(self._hidden.packs)
+        if packs - self._indexed_packs < UNINDEXED_PACKS:
+            return
+        self._indexed_packs = packs
+        # It may fail: another process does the same just now, or was killed while it did. Then it is as slow as before.
+        await self._hidden.git.alone().run("multi-pack-index", "write", "--no-progress", ok=None)
 
     async def _held_together(self, trees: Sequence[str], commits: Sequence[str]) -> str:
         """Return a commit from which all of these and all earlier ones can be reached."""

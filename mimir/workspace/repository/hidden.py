@@ -95,6 +95,10 @@ class Hidden:
             return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
         return "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
+    def packs(self) -> int:
+        """Return how many packs its objects are in."""
+        return sum(1 for _ in (self.directory / "objects/pack").glob("*.pack"))
+
     def scratch(self, kind: str) -> Path:
         """Return a path that nobody uses, in the same file system as the repository."""
         return self.room / "scratch" / f"{kind}-{os.getpid()}-{next(_numbers)}"

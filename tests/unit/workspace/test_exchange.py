@@ -100,6 +100,31 @@ async def test_fetched_objects_appear_together_so_that_no_commit_is_seen_before_
     assert await there.file(base.commit, "a.txt") == b"changed\n"
 
 
+async def test_packs_of_many_fetches_get_an_index_together(
+    project: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(exchange, "UNINDEXED_PACKS", 3)
+    here = await history_of(project, remote, "one")
+    base = await here.base(RUN)
+    there = await joined(cloned(project, "there"), remote, base.commit)
+    where, index = project.parent / "workspace", project.parent / "index"
+    await here.fill(base.commit, where, index)
+    packs = project.parent / "there/.mimir/work/history.git/objects/pack"
+    indexed: list[bool] = []
+    trees: list[str] = []
+    for number in range(5):
+        (where / "c.txt").write_text(f"{number}\n")
+        trees.append((await here.snapshot(where, index)).tree)
+        await here.share()
+        assert await there.file(trees[-1], "c.txt") == f"{number}\n".encode()
+        indexed.append((packs / "multi-pack-index").exists())
+
+    assert indexed == [False, False, True, True, True]
+    again = await history_of(project.parent / "there", remote, "three")
+    texts = [await again.file(tree, "c.txt") for tree in trees]
+    assert texts == [b"%d\n" % number for number in range(5)]
+
+
 async def test_result_of_a_run_touches_no_branch_where_it_was_not_begun(
     project: Path, remote: Path
 ):
