@@ -72,7 +72,7 @@ def _run(root: Path, count: int) -> int:
         shape = _status(processes, project)
     # The clone may have ended the run, after the coordinator's death: what it made is had from the remote.
     history = f"--git-dir={project}/.mimir/work/history.git"
-    everything = ("fetch", "--quiet", str(remote), "+refs/*:refs/fleet/*")
+    everything = ("fetch", "--quiet", "--no-auto-gc", str(remote), "+refs/*:refs/fleet/*")
     objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(project / ".git" / "objects")}
     subprocess.run(["git", history, *everything], check=True, env={**os.environ, **objects})
     facts = load(project, str(shape["run"]))
