@@ -54,7 +54,10 @@ _HOOKS: Mapping[str, tuple[str, ...]] = {
     "unittest": ("unittest.py", "unittest/**"),
 }
 """Files that steer a runner, also where they are new: hooks, and modules that stand in the runner's own place."""
-_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
+_PYTEST_SETTINGS = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    *("tox.ini", "setup.cfg", "pyproject.toml"),
+)
 _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pytest": _PYTEST_SETTINGS,
     "py.test": _PYTEST_SETTINGS,
@@ -124,6 +127,20 @@ def steering(
         if (matches(path, found.hooks) or (path not in added and matches(path, found.settings)))
         and not matches(path, found.tests)
         and not _declared(path, task.files)
+    )
+
+
+def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ...]:
+    """Return the new files that may set a check's runner, wherever they lie, and are not declared work.
+
+    Args:
+        found: Of the check.
+        task: As in `steering`.
+        added: Paths that were not there before.
+    """
+    anywhere = [f"**/{name}" for name in found.settings]
+    return tuple(
+        path for path in added if matches(path, anywhere) and not _declared(path, task.files)
     )
 
 

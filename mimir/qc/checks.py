@@ -6,7 +6,8 @@ check of the task protects as they were (a pattern that names nothing in the bas
 
 One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
 the work, too, and so must a check that is to flip and was red as it was, unless the task's `files` name the test. Otherwise the test
-that stands in the way of a wrong change could be weakened or removed.
+that stands in the way of a wrong change could be weakened or removed; or left out, by settings and hooks: where there were tests, they
+must pass with what steered their runner before.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from typing import Protocol, TypeVar
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.apparatus import Apparatus, apparatus, is_work, steering
+from mimir.qc.apparatus import Apparatus, apparatus, is_work, planted, steering
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.rule import kind_of, needs_again, rule
@@ -81,6 +82,8 @@ class _Parts:
     protected: tuple[str, ...]
     tests: tuple[str, ...]
     steering: tuple[str, ...]
+    planted: tuple[str, ...]
+    """New settings of its runner: the work, or a way round tests that were there."""
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -194,6 +197,11 @@ class Checks:
             if kept is not None and not kept.green:
                 after = kept
                 notes.append(_WEAKENED)
+        if after.green and (kind_of(check, before) == "hold" or not before.green):
+            bare = await self._unsteered(check, found, parts, work, after_tree)
+            if bare is not None and not bare.green:
+                after = bare
+                notes.append(_STEERED)
         again = None
         if needs_again(check, before, after):
             again = await self._execution.run(
@@ -218,6 +226,7 @@ class Checks:
             protected=tuple(protected),
             tests=tuple(path for path in free if matches(path, found.tests)),
             steering=steering(found, work.task, free, added),
+            planted=planted(found, work.task, [path for path in free if path in added]),
         )
 
     def _protected(self, work: _Deliverable) -> list[str]:
@@ -266,6 +275,24 @@ class Checks:
         tree = await self._with(after_tree, work.own_base, old)
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
+    async def _unsteered(
+        self, check: Check, found: Apparatus, parts: _Parts, work: _Deliverable, after_tree: str
+    ) -> CheckRun | None:
+        """Run a check on the deliverable with its tests, and what steers their runner, as they were before the work.
+
+        Returns:
+            None: the attempt changed nothing that steers it, or there was no test: what it has written itself may need its settings.
+        """
+        steering = (*parts.steering, *parts.planted)
+        old = [path for path in parts.tests if path not in work.task.files]
+        new = [path for path in old if work.status[path] == "added"]
+        if not steering or any(path in found.tests for path in new):
+            return None
+        if not await self._history.paths(work.own_base, found.tests):
+            return None
+        tree = await self._with(after_tree, work.own_base, [*steering, *old])
+        return await self._execution.run(check, tree, "after", answer=work.answer)
+
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""
         key = json.dumps([check.argv, check.timeout_seconds, tree])
@@ -287,6 +314,11 @@ _WEAKENED = (
 )
 
 
+_STEERED = (
+    "With its tests, and what steers their runner, as they were before the work, this check fails on "
+    "the deliverable. Settings that are the work must be named in the task's files."
+)
+
 _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails before the work."
 
 
@@ -298,8 +330,8 @@ def _named_right(run: CheckRun, task: Task) -> CheckRun:
 def _notes(parts: _Parts) -> Iterable[str]:
     if parts.protected:
         yield f"Protected and restored before the run: {_named(parts.protected)}."
-    if parts.steering:
-        yield f"The attempt changed what steers this check: {_named(parts.steering)}."
+    if changed := (*parts.steering, *parts.planted):
+        yield f"The attempt changed what steers this check: {_named(changed)}."
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -117,6 +117,27 @@ async def test_work_that_ends_its_tests_before_they_speak_is_not_completed(tmp_p
     assert invariants.broken(journey.facts) == []
 
 
+async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_passed(tmp_path: Path):
+    """The worker cannot make both tests pass, and tells pytest not to run the second one."""
+    asked = "from a import double\n\n\ndef test_two():\n    assert double(2) == 4\n\n\ndef test_three():\n    assert double(3) == 6\n"
+    task = step("a", checks=(check("python", "-m", "pytest", "-q", "test_a.py"),))
+    parts = [
+        worker(
+            "a",
+            writes("a.py", "def double(x):\n    return 4\n"),
+            writes("pytest.ini", "[pytest]\naddopts = --deselect test_a.py::test_three\n"),
+            "All tests pass.",
+        )
+    ]
+
+    journey = await travel(start(tmp_path, {"test_a.py": asked}), plan(task), parts)
+
+    assert journey.statuses == {"a": "failed"}
+    assert "what steers their runner" in journey.said
+    assert "pytest.ini" in journey.said
+    assert invariants.broken(journey.facts) == []
+
+
 async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(tmp_path: Path):
     """The check of the first still ends with 0 on the final tree; but its tests do not speak any more."""
     project = {"test_a.py": ASKED, "b.py": ""}

@@ -140,6 +140,61 @@ async def test_work_that_ends_the_process_of_its_tests_passes_none(
     assert (right.state, right.after.cut_short) == ("passed", False)
 
 
+ONE_OF_TWO = "--deselect=tests/test_calc.py::test_adds_two_numbers"
+MORE = "\n\ndef test_adds_nothing():\n    assert add(1, 0) == 1\n"
+WAYS_ROUND = {
+    "pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    ".pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    "tests/pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO.replace('tests/', '')}\n",
+    "tox.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    "setup.cfg": f"[tool:pytest]\naddopts = {ONE_OF_TWO}\n",
+    "pyproject.toml": f"[tool.pytest.ini_options]\naddopts = {ONE_OF_TWO!r}\n",
+    "conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n",
+}
+
+
+@pytest.mark.parametrize("name", WAYS_ROUND)
+@pytest.mark.parametrize("kind", ["flip", "hold", None])
+async def test_tests_that_were_there_are_not_left_out_by_new_settings(
+    bench: Bench, name: str, kind: str | None
+):
+    """Of two tests the one that fails is left out: what is left flips, or holds."""
+    test = bench.project / "tests/test_calc.py"
+    right, asked = "def add(a, b):\n    return a + b\n", test.read_text() + MORE
+    before = right if kind == "hold" else "def plus(a, b):\n    return a + b\n"
+    write_files(bench.project, {"calc.py": before, "tests/test_calc.py": asked})
+    if name in ("tox.ini", "setup.cfg"):  # pytest reads them only where there is no other
+        (bench.project / "pyproject.toml").unlink()
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    run = check(kind, (*PYTEST, "tests"))
+    wrong = "def add(a, b):\n    return a\n"
+
+    hidden = await bench.outcome(run, {"calc.py": wrong, name: WAYS_ROUND[name]})
+    good = await bench.outcome(run, {"calc.py": right + "# done\n", name: WAYS_ROUND[name]})
+
+    assert hidden.state == "failed"
+    assert any("steers their runner" in text or "own files" in text for text in hidden.findings)
+    assert good.state == "passed"
+
+
+async def test_settings_and_fixtures_that_new_tests_need_are_the_work(bench: Bench):
+    """There are tests already; the new one needs a fixture and a marker that came with it."""
+    work = {
+        "calc.py": MUL,
+        "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n",
+        "pytest.ini": "[pytest]\naddopts = --strict-markers\nmarkers =\n    quick: soon done\n",
+        "tests/test_mul.py": (
+            "import pytest\nfrom calc import mul\n\n\n@pytest.mark.quick\n"
+            "def test_multiplies(three):\n    assert mul(2, three) == 6\n"
+        ),
+    }
+
+    for run in (PYTEST, (*PYTEST, "tests"), (*PYTEST, "tests/test_mul.py")):
+        outcome = await bench.outcome(check("flip", run), work)
+
+        assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
 async def test_protected_test_is_run_as_it_was(bench: Bench):
     outcome = await bench.outcome(
         check("hold", (*PYTEST, "tests/test_calc.py"), protect=("tests/test_calc.py",)),
