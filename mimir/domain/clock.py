@@ -1,10 +1,10 @@
 """Time and ids as values that are handed in; only `app` makes real ones, so that a run can be replayed."""
 
+import re
 from datetime import UTC, datetime
 from typing import Protocol
 
-_FORM = "2030-01-02T03:04:05.000006Z"
-_WIDTH = len(_FORM)
+_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 
 class Clock(Protocol):
@@ -38,6 +38,6 @@ def moment(text: str) -> datetime:
     Raises:
         ValueError: `text` is not of that form.
     """
-    if len(text) != _WIDTH or text[10] != "T" or text[-1] != "Z":  # ISO has more forms than ours
-        raise ValueError(f"{text!r} is no time in the form {_FORM}.")
+    if not _FORM.fullmatch(text):  # ISO has more forms than ours
+        raise ValueError(f"time data {text!r} does not match format {_FORM.pattern!r}")
     return datetime.fromisoformat(text)

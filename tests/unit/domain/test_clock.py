@@ -41,9 +41,15 @@ def test_a_moment_that_was_read_is_aware():
         "2030-01-02 01:04:05.000060Z",
         "2030-01-02T01:04:05.000+02Z",
         "2030-01-02T01:04:05.000+01:00",
-        "2030-13-02T01:04:05.000060Z",
+        "2030-01-02T01:04:05,000060Z",
+        "2030-W01-3T01:04:05.000060Z",
     ],
 )
 def test_other_texts_are_refused(text: str):
-    with pytest.raises(ValueError):  # noqa: PT011  Python words it itself
+    with pytest.raises(ValueError, match="does not match format"):
         moment(text)
+
+
+def test_a_month_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="month must be in"):
+        moment("2030-13-02T01:04:05.000060Z")
