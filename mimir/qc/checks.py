@@ -192,13 +192,14 @@ class Checks:
         if disarmed:
             check = replace(check, kind="flip")
             notes.append(_DISARMED)
+        kept: CheckRun | None = None
         if after.green and before.green == (kind_of(check, before) == "hold"):
             kept = await self._as_it_was(check, parts, work, after_tree, before)
             if kept is not None and not kept.green:
                 after = kept
                 notes.append(_WEAKENED)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
-            bare = await self._unsteered(check, found, parts, work, after_tree)
+            bare = await self._unsteered(check, found, parts, work, after_tree, kept)
             if bare is not None and not bare.green:
                 after = bare
                 notes.append(_STEERED)
@@ -276,12 +277,18 @@ class Checks:
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
     async def _unsteered(
-        self, check: Check, found: Apparatus, parts: _Parts, work: _Deliverable, after_tree: str
+        self,
+        check: Check,
+        found: Apparatus,
+        parts: _Parts,
+        work: _Deliverable,
+        after_tree: str,
+        kept: CheckRun | None,
     ) -> CheckRun | None:
         """Run a check on the deliverable with its tests, and what steers their runner, as they were before the work.
 
         Returns:
-            None: the attempt changed nothing that steers it, or there was no test: what it has written itself may need its settings.
+            `kept`, the run as the check was, if that was on the same tree. None: the attempt changed nothing that steers it, or there was no test: what it has written itself may need its settings.
         """
         steering = (*parts.steering, *parts.planted)
         old = [path for path in parts.tests if path not in work.task.files]
@@ -291,6 +298,8 @@ class Checks:
         if not await self._history.paths(work.own_base, found.tests):
             return None
         tree = await self._with(after_tree, work.own_base, [*steering, *old])
+        if kept is not None and kept.tree == tree:
+            return kept
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
     async def _before(self, check: Check, tree: str) -> CheckRun:

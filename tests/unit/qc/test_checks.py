@@ -247,3 +247,19 @@ async def test_planted_hook_that_makes_every_test_pass_is_found(bench, kind):
 
 
 # Protected files.
+
+
+async def test_changed_hook_is_taken_back_in_one_run_not_in_two(bench):
+    here = bench()
+    base, after = {**GOOD, "conftest.py": "old"}, {**GOOD, "a.py": "good too", "conftest.py": "new"}
+
+    outcome = await here.outcome(check("hold", run="pytest"), base=base, after=after)
+
+    assert outcome.state == "passed"
+    seen = [(one.files["a.py"], one.files["conftest.py"]) for one in here.sandbox.seen]
+    assert sorted(seen) == [
+        ("good", "new"),
+        ("good", "old"),
+        ("good too", "new"),
+        ("good too", "old"),
+    ]
