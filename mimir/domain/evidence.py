@@ -33,6 +33,8 @@ class CheckRun:
     """Back-end: "bubblewrap", or "none" when the person said so by name."""
     again: bool = False
     """True: the second run on the same tree, made because the first one was red."""
+    stands_for: str = ""
+    """Tree that it says something of, where the check's own files were put back in `tree`; empty: `tree` itself."""
 
     @property
     def green(self) -> bool:

@@ -99,6 +99,15 @@ class Apparatus:
     """What steers its runner; part of the check when an attempt changes it."""
     settings: tuple[str, ...] = ()
     """The same, but only where the file was there before the work."""
+    collected: tuple[str, ...] = ()
+    """What its runner takes for a test below a directory; empty: it is no such runner."""
+
+    def are_tests(self, paths: Iterable[str]) -> bool:
+        """True if there is anything to run among paths that `tests` name: not only data, or an `__init__.py`."""
+        return any(
+            not self.collected or path in self.tests or matches(path, self.collected)
+            for path in paths
+        )
 
 
 def apparatus(check: Check) -> Apparatus:
@@ -107,13 +116,18 @@ def apparatus(check: Check) -> Apparatus:
     tests = check.tests
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
-    return Apparatus(tests=tests, hooks=_of(started, _HOOKS), settings=_of(started, _SETTINGS))
+    return Apparatus(
+        tests=tests,
+        hooks=_of(started, _HOOKS),
+        settings=_of(started, _SETTINGS),
+        collected=_of(started, _COLLECTED),
+    )
 
 
 def steering(
     found: Apparatus, task: Task, changed: Iterable[str], added: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the changed paths that steer the check's runner and are not declared work.
+    """Return the changed paths that steer the check's runner and are not declared work, also among its tests.
 
     Args:
         found: Of the check.
@@ -125,8 +139,7 @@ def steering(
         path
         for path in changed
         if (matches(path, found.hooks) or (path not in added and matches(path, found.settings)))
-        and not matches(path, found.tests)
-        and not _declared(path, task.files)
+        and not declared(path, task.files)
     )
 
 
@@ -138,10 +151,21 @@ def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ..
         task: As in `steering`.
         added: Paths that were not there before.
     """
-    anywhere = [f"**/{name}" for name in found.settings]
     return tuple(
-        path for path in added if matches(path, anywhere) and not _declared(path, task.files)
+        path for path in added if matches(path, _anywhere(found)) and not declared(path, task.files)
     )
+
+
+def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
+    """True if a changed path may steer the check's runner: a hook, settings, or new settings wherever they lie."""
+    settings = _anywhere(found) if is_new else found.settings
+    return matches(path, found.hooks) or matches(path, settings)
+
+
+def declared(path: str, globs: Iterable[str]) -> bool:
+    """True if a task's `files` name a file by its own name (`conftest.py`, not `src/**`)."""
+    name = posixpath.basename(path)
+    return matches(path, (glob for glob in globs if posixpath.basename(glob) == name))
 
 
 def is_work(argv: Sequence[str], task: Task) -> bool:
@@ -159,9 +183,8 @@ def _module_paths(name: str) -> Iterator[str]:
         yield from (f"{below}{name}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
-def _declared(path: str, globs: Iterable[str]) -> bool:
-    name = posixpath.basename(path)
-    return matches(path, (glob for glob in globs if posixpath.basename(glob) == name))
+def _anywhere(found: Apparatus) -> list[str]:
+    return [f"**/{name}" for name in found.settings]
 
 
 def _of(started: Sequence[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

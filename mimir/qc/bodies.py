@@ -64,6 +64,8 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
     }
     if run.cut_short:
         body["cutShort"] = True
+    if run.stands_for:
+        body["standsFor"] = run.stands_for
     return {**body, "task": task} if task else body
 
 

@@ -24,41 +24,20 @@ from mimir.qc.apparatus import Apparatus, apparatus, is_work, planted, steering
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.rule import kind_of, needs_again, rule
+from mimir.qc.standing import Accepted, Trees, on_tree
 
 T = TypeVar("T")
 
 
-class Change(Protocol):
-    """One file that differs between two trees."""
-
-    @property
-    def path(self) -> str:
-        """Relative, as git writes it."""
-        ...
-
-    @property
-    def status(self) -> str:
-        """`added`, `modified` or `deleted`."""
-        ...
-
-
-class History(Protocol):
+class History(Trees, Protocol):
     """Trees, by their git ids."""
 
     async def checkout(self, tree: str, where: Path, /) -> None:
         """Make the new directory `where` exactly `tree`."""
         ...
 
-    async def changed(self, a: str, b: str, /) -> Sequence[Change]:
-        """Return the files that differ from `a` to `b`."""
-        ...
-
     async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
         """Return the paths of `tree` that `globs` name."""
-        ...
-
-    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
-        """Return `tree` with all paths that `globs` name as they are in `from_tree`, missing ones removed."""
         ...
 
 
@@ -167,17 +146,16 @@ class Checks:
         return tuple(await _all(self._outcome(check, work) for check in task.checks))
 
     async def on_tree(
-        self, task: Task, check: Check, tree: str, answer: str, *, phase: Phase
+        self,
+        accepted: Accepted,
+        check: Check,
+        tree: str,
+        others: Iterable[Accepted],
+        *,
+        phase: Phase,
     ) -> tuple[CheckRun, ...]:
-        """Run a check of an accepted task on a merged or final tree; a required one that is red runs twice.
-
-        Nothing is taken from an earlier run: red means that it fails now, twice. See `rule.red`.
-        """
-        del task  # the same doorway as for outcomes: a check is always one of a task
-        first = await self._execution.run(check, tree, phase, answer=answer)
-        if first.green or not check.required:
-            return (first,)
-        return first, await self._execution.run(check, tree, phase, answer=answer, again=True)
+        """Run a check of an accepted task on a merged or final tree; the last run decides. See `standing`."""
+        return await on_tree(self._execution, self._history, accepted, check, tree, others, phase)
 
     async def _outcome(self, check: Check, work: _Deliverable) -> CheckOutcome:
         found = apparatus(check)
@@ -223,10 +201,12 @@ class Checks:
         protected = self._protected(work)
         free = [path for path in work.status if path not in protected]
         added = frozenset(path for path, status in work.status.items() if status == "added")
+        steers = steering(found, work.task, free, added)
+        tests = (path for path in free if matches(path, found.tests) and path not in steers)
         return _Parts(
             protected=tuple(protected),
-            tests=tuple(path for path in free if matches(path, found.tests)),
-            steering=steering(found, work.task, free, added),
+            tests=tuple(tests),
+            steering=steers,
             planted=planted(found, work.task, [path for path in free if path in added]),
         )
 
@@ -295,12 +275,15 @@ class Checks:
         new = [path for path in old if work.status[path] == "added"]
         if not steering or any(path in found.tests for path in new):
             return None
-        if not await self._history.paths(work.own_base, found.tests):
+        if not found.are_tests(await self._history.paths(work.own_base, found.tests)):
             return None
-        tree = await self._with(after_tree, work.own_base, [*steering, *old])
-        if kept is not None and kept.tree == tree:
-            return kept
-        return await self._execution.run(check, tree, "after", answer=work.answer)
+        for put_back in (old, new) if old != new else (old,):
+            tree = await self._with(after_tree, work.own_base, [*steering, *put_back])
+            if kept is None or kept.tree != tree:
+                kept = await self._execution.run(check, tree, "after", answer=work.answer)
+            if kept.green:
+                break
+        return kept
 
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""

@@ -9,14 +9,15 @@ from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.ids import attempt_id
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check
 from mimir.domain.speaker import SPEAKER, Speaker, on_behalf
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
+from mimir.qc.standing import Accepted
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew
-from mimir.scheduling.gate import Merge, Passage, pass_through
+from mimir.scheduling.gate import Merge, Passage, Red, pass_through, put_back
 from mimir.scheduling.rows import accepted
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Ops, Reads, Row
@@ -63,7 +64,7 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     records = await _seal_gate(crew, passage, tree, sealed)
     last = records[-1].hash if records else seal.start(gate_chain(run))
     whole = seal.run_seal(last, chains)
-    red = tuple(_words(r.task, r.check, r.merge) for r in passage.red)
+    red = tuple(_words(r) for r in passage.red)
     outcome = judged(tasks, red=bool(red))
     commit = await _final_commit(crew, history, row, whole)
     await crew.store.write(
@@ -86,9 +87,11 @@ def judged(tasks: Sequence[Row], *, red: bool) -> RunStatus:
 async def _gate(
     crew: Crew, checks: Checks, tasks: Sequence[Row], order: Sequence[str], tree: str
 ) -> Passage:
-    async def run_check(task: Task, check: Check, tree: str, answer: str) -> Sequence[CheckRun]:
-        on_behalf(task.id)
-        return await checks.on_tree(task, check, tree, answer, phase="gate")
+    async def run_check(
+        one: Accepted, check: Check, tree: str, others: Sequence[Accepted]
+    ) -> Sequence[CheckRun]:
+        on_behalf(one.task.id)
+        return await checks.on_tree(one, check, tree, others, phase="gate")
 
     trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}
     merges = [Merge(task=task, tree=trees[task]) for task in order if trees.get(task)]
@@ -159,9 +162,12 @@ def _attempt(reads: Reads, name: str) -> Row:
     return reads.get(Label.ATTEMPT, name) or {}
 
 
-def _words(task: str, check: str, merge: str) -> str:
-    after = f" It first failed after the merge of {merge}." if merge else ""
-    return f"Check {check!r} of {task} was passed, and is red on the final tree.{after}"
+def _words(one: Red) -> str:
+    after = f" It first failed after the merge of {one.merge}." if one.merge else ""
+    return (
+        f"Check {one.check!r} of {one.task} was passed, and is red on the final tree"
+        f"{put_back(one.run)}.{after}"
+    )
 
 
 async def _final_commit(crew: Crew, history: History, row: Row, whole: str) -> str:

@@ -1,7 +1,7 @@
 """The final gate: before a run ends, every check of every completed task runs on the final tree.
 
-A check is red if it is required, was counted as passed in its task's accepted verdict, and now fails twice. The merge after which
-it first failed is named.
+A check is red if it is required, was counted as passed in its task's accepted verdict, and now fails twice, as it is or with its own
+files put back (`standing`). The merge after which it first failed is named.
 """
 
 import asyncio
@@ -10,23 +10,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check
+from mimir.qc.standing import Accepted
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """A completed task with what its accepted verdict counted."""
-
-    task: Task
-    attempt: int
-    answer: str
-    """For its checks; empty: it has none."""
-    passed: frozenset[str]
-    """Ids of its checks that were counted as passed."""
-    changed: frozenset[str] = frozenset()
-    """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +35,8 @@ class Red:
     run: CheckRun
 
 
-RunCheck = Callable[[Task, Check, str, str], Awaitable[Sequence[CheckRun]]]
-"""(task, check, tree, answer) → its runs on that tree: one, or two if the first was red."""
+RunCheck = Callable[[Accepted, Check, str, Sequence[Accepted]], Awaitable[Sequence[CheckRun]]]
+"""(whose, check, tree, all that is accepted) → its runs for that tree; the last one decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +53,26 @@ def counts(accepted: Accepted, check: Check) -> bool:
     return check.required and check.id in accepted.passed
 
 
+def put_back(run: CheckRun) -> str:
+    """Say, as the end of a sentence, that a check ran with its own files as they were; empty: it did not."""
+    if not run.stands_for:
+        return ""
+    return (
+        " with its own files (tests, and what steers their runner) as they were when it was passed; a task that is to change them "
+        "must name them in its files"
+    )
+
+
 async def pass_through(
     accepted: Sequence[Accepted], line: Sequence[Merge], tree: str, run_check: RunCheck
 ) -> Passage:
     """Run every check of every completed task on `tree`; for a red one, find the merge that made it so."""
     wanted = [(one, check) for one in accepted for check in one.task.checks]
-    seen = await together([run_check(a.task, c, tree, a.answer) for a, c in wanted])
+    seen = await together([run_check(one, check, tree, accepted) for one, check in wanted])
     red: list[Red] = []
     for (one, check), runs in zip(wanted, seen, strict=True):
         if not runs[-1].green and counts(one, check):
-            merge = await _first_red(one, check, line, run_check)
+            merge = await _first_red(one, check, accepted, line, run_check)
             red.append(Red(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
     named = [
         (one.task.id, run) for (one, _), runs in zip(wanted, seen, strict=True) for run in runs
@@ -95,11 +92,15 @@ async def together(jobs: Sequence[Awaitable[T]]) -> list[T]:
 
 
 async def _first_red(
-    accepted: Accepted, check: Check, line: Sequence[Merge], run_check: RunCheck
+    one: Accepted,
+    check: Check,
+    accepted: Sequence[Accepted],
+    line: Sequence[Merge],
+    run_check: RunCheck,
 ) -> str:
-    own = next((i for i, merge in enumerate(line) if merge.task == accepted.task.id), 0)
+    own = next((i for i, merge in enumerate(line) if merge.task == one.task.id), 0)
     for merge in line[own:]:
-        runs = await run_check(accepted.task, check, merge.tree, accepted.answer)
+        runs = await run_check(one, check, merge.tree, accepted)
         if not runs[-1].green:
             return merge.task
     return ""

@@ -14,8 +14,9 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.verdict import Judgement
-from mimir.qc.apparatus import apparatus
-from mimir.scheduling.gate import Accepted, RunCheck, counts, together
+from mimir.qc.apparatus import apparatus, steers
+from mimir.qc.standing import Accepted
+from mimir.scheduling.gate import RunCheck, counts, put_back, together
 from mimir.store.schema import well_formed
 from mimir.workspace.git import History
 
@@ -137,11 +138,12 @@ async def _prove(
     """Run the checks that a merge could have broken; return all runs, and what is red in words."""
     touched = [a for a in line.completed if _touches(work.changed, a)]
     wanted = [(one, check) for one in (accepted, *touched) for check in one.task.checks]
-    seen = await together([use.run_check(a.task, c, tree, a.answer) for a, c in wanted])
+    all_of_them = (accepted, *line.completed)
+    seen = await together([use.run_check(a, c, tree, all_of_them) for a, c in wanted])
     runs = [(one.task.id, run) for (one, _), ran in zip(wanted, seen, strict=True) for run in ran]
     red = [
-        f"Merged with the work of others, check {check.id!r} of {one.task.id} fails: "
-        f"{ran[-1].output_tail[-2000:]}"
+        f"Merged with the work of others, check {check.id!r} of {one.task.id} fails"
+        f"{put_back(ran[-1])}: {ran[-1].output_tail[-2000:]}"
         for (one, check), ran in zip(wanted, seen, strict=True)
         if not ran[-1].green and counts(one, check)
     ]
@@ -150,11 +152,13 @@ async def _prove(
 
 def _touches(changed: Sequence[str], other: Accepted) -> bool:
     """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
-    made_of = (glob for check in other.task.checks for glob in apparatus(check).tests)
-    stakes = (*other.task.files, *made_of)
+    made_of = [apparatus(check) for check in other.task.checks]
+    stakes = (*other.task.files, *(glob for one in made_of for glob in one.tests))
     return any(
         # As the store keeps names; one may look like a glob that does not match itself.
-        well_formed(path) in other.changed or matches(path, stakes)
+        well_formed(path) in other.changed
+        or matches(path, stakes)
+        or any(steers(one, path) for one in made_of)
         for path in changed
     )
 

@@ -11,19 +11,19 @@ from mimir.domain.attempt import Cause, Status
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check
 from mimir.domain.speaker import on_behalf
 from mimir.domain.turn import give_way
 from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body, verdict_body
+from mimir.qc.standing import Accepted
 from mimir.scheduling.crew import Crew
-from mimir.scheduling.gate import Accepted
 from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrate
 from mimir.scheduling.moving import Move, Publish
 from mimir.store import fields, leases, runs
 from mimir.store.protocol import Ops, Reads, Value
-from mimir.store.schema import Label
+from mimir.store.schema import Label, well_formed
 
 LEASE_POLL_SECONDS = 0.05
 INTEGRATOR = "integrator"
@@ -57,6 +57,8 @@ class Merging:
             attempt=self._desk.number,
             answer=work.answer,
             passed=frozenset(o.check for o in self._course.outcomes if o.state == "passed"),
+            changed=frozenset(map(well_formed, work.changed)),
+            tree=work.tree,
         )
         use = Integrator(
             history=self._desk.history,
@@ -72,10 +74,10 @@ class Merging:
             return await integrate(self._desk.task, work, mine, use)
 
     async def _run_check(
-        self, task: Task, check: Check, tree: str, answer: str
+        self, one: Accepted, check: Check, tree: str, others: Sequence[Accepted]
     ) -> Sequence[CheckRun]:
-        on_behalf(task.id)
-        return await self._desk.checks.on_tree(task, check, tree, answer, phase="merged")
+        on_behalf(one.task.id)
+        return await self._desk.checks.on_tree(one, check, tree, others, phase="merged")
 
     async def _judge(self, tree: str, both: Sequence[str]) -> Judgement | Cause:
         return await judge_merged(self._desk, self._course, tree, both)

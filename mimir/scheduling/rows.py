@@ -2,12 +2,12 @@
 
 from bisect import insort
 
-from mimir.attempts.record import OUTPUT_ON_TASK
+from mimir.attempts.record import OUTPUT_ON_TASK, WORK
 from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
 from mimir.domain.ids import attempt_id, task_id
 from mimir.domain.plan import Plan, Task
-from mimir.scheduling.gate import Accepted
+from mimir.qc.standing import Accepted
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Edge, Label
@@ -74,4 +74,14 @@ def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:
         answer=whole_answer(reads, row) if task.checks else "",
         passed=frozenset(fields.texts(row, "passedChecks")),
         changed=frozenset(fields.texts(row, "filesChanged")),
+        tree=fields.text(row, "integratedTree") or _looked_at(reads, task, row),
     )
+
+
+def _looked_at(reads: Reads, task: Task, row: Row) -> str:
+    """Return the tree that a task without changes was accepted on; empty: no check of it was, or that was in another run."""
+    if not task.checks or row.get("takenFrom"):
+        return ""
+    name = attempt_id(fields.text(row, "runId"), task.id, fields.whole(row, "acceptedAttempt"))
+    text = fields.text(reads.get(Label.ATTEMPT, name) or {}, "workJson")
+    return WORK.read(text).tree if text else ""

@@ -24,7 +24,9 @@ from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
 from mimir.qc.checks import Checks
+from mimir.qc.standing import Accepted
 from mimir.scheduling.crew import Crew
+from mimir.scheduling.gate import counts
 from mimir.store import claims, fields, proof, runs, texts
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Edge, Label
@@ -141,12 +143,17 @@ class _Taking:
 
     async def _run_checks(self, task: Task, source: Source, tree: str) -> list[CheckRun] | None:
         """Run the task's checks on the merged tree; None: one that counted is red."""
-        passed = set(fields.texts(source.task, "passedChecks"))
+        mine = Accepted(
+            task=task,
+            attempt=source.number,
+            answer=source.work.answer,
+            passed=frozenset(fields.texts(source.task, "passedChecks")),
+        )
         seen: list[CheckRun] = []
         for check in task.checks:
-            ran = await self._checks.on_tree(task, check, tree, source.work.answer, phase="merged")
+            ran = await self._checks.on_tree(mine, check, tree, (), phase="merged")
             seen += ran
-            if check.required and check.id in passed and not ran[-1].green:
+            if counts(mine, check) and not ran[-1].green:
                 return None
         return seen
 

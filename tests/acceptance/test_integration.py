@@ -9,8 +9,8 @@ import pytest
 from mimir.domain.attempt import Cause
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
+from mimir.qc.standing import Accepted
 from mimir.scheduling import integrate
-from mimir.scheduling.gate import Accepted
 from mimir.scheduling.integrate import Integrator, Line
 from tests.support import invariants
 from tests.support.journey import (

@@ -98,7 +98,7 @@ def i10(facts: Facts, _: Outside) -> Iterator[str]:
                 f"{task} was merged although check {r['check']} of {r['task']} was red"
                 for r in records
                 if r.get("phase") == "merged"
-                and r["tree"] == tree
+                and _about(r) == tree
                 and _is_red(facts, r, records, counted)
             )
 
@@ -141,7 +141,7 @@ def _is_red(
     records: Sequence[Mapping[str, object]],
     counted: set[str],
 ) -> bool:
-    """True if the last run of a check that counts failed on this tree."""
+    """True if the last run of a check that counts failed for this tree."""
     owner = str(record["task"])
     check = next(c for c in facts.plan.task(owner).checks if c.id == record["check"])
     counts = check.id in set(facts.tasks[owner].get("passedChecks") or ()) | counted
@@ -149,7 +149,7 @@ def _is_red(
         r
         for r in records
         if r.get("phase") == record["phase"]
-        and (r.get("task"), r.get("check"), r.get("tree")) == (owner, check.id, record["tree"])
+        and (r.get("task"), r.get("check"), _about(r)) == (owner, check.id, _about(record))
     ]
     return check.required and counts and (same[-1]["exitCode"] != 0 or "cutShort" in same[-1])
 
@@ -167,11 +167,11 @@ def i13(facts: Facts, _: Outside) -> Iterator[str]:
     gate, tree = records[-1], facts.row["headTree"]
     if gate["tree"] != tree:
         yield "the final gate looked at another tree"
-    runs = [r for r in records if r["record"] == "check" and r["tree"] == tree]
+    runs = [r for r in records if r["record"] == "check" and _about(r) == tree]
     for task, row in facts.tasks.items():
         if row["status"] != Status.COMPLETED:
             continue
-        ran = {r["check"] for r in runs if r["task"] == task}
+        ran = {r["check"] for r in runs if r["task"] == task and r["tree"] == tree}
         if missing := {c.id for c in facts.plan.task(task).checks} - ran:
             yield f"checks {sorted(missing)} of {task} were not run on the final tree"
     red = [r for r in runs if _is_red(facts, r, runs, set())]
@@ -179,3 +179,8 @@ def i13(facts: Facts, _: Outside) -> Iterator[str]:
         yield f"the run is {facts.row['status']} although a check is red on the final tree"
     if bool(red) != bool(gate["red"]):
         yield "what the gate says is not what its runs say"
+
+
+def _about(record: Mapping[str, object]) -> object:
+    """Return the tree that a run says something of: also where a check's own files were put back."""
+    return record.get("standsFor") or record.get("tree")

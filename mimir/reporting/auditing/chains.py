@@ -42,6 +42,11 @@ class Sealed:
         return [cast("Mapping[str, object]", item) for item in items if isinstance(item, dict)]
 
     @property
+    def about(self) -> str:
+        """Tree that the run of a check says something of: also where it ran with the check's own files put back."""
+        return self.text("standsFor") or self.text("tree")
+
+    @property
     def green(self) -> bool:
         """True if the run of a check came to its end, and that was 0."""
         stopped = any(self.body.get(name) is True for name in ("timedOut", "missing", "cutShort"))

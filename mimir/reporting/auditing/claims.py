@@ -108,7 +108,7 @@ def _integrated(books: Books, row: Row, chain: Chain, delivered: Sealed) -> Iter
     if changed and not (tree and commit):
         yield f"{id}: it is completed, but the commit of its deliverable is gone"
         return
-    proven = {delivered.text("tree"), *(one.text("tree") for one in chain.merged)}
+    proven = {delivered.text("tree"), *(one.about for one in chain.merged)}
     if changed and chain.merged and tree not in proven:
         yield f"{id}: property 'integratedTree' is no tree that its records prove"
     if len(chain.verdicts) > 1 and chain.verdicts[-1].text("tree") != tree:
@@ -119,7 +119,7 @@ def _red_on(books: Books, runs: Iterable[Sealed], tree: str, why: str) -> Iterat
     """Name runs that stayed red of checks that count."""
     newest: dict[tuple[str, str], Sealed] = {}
     for one in runs:
-        if one.text("tree") == tree:
+        if one.about == tree:
             newest[one.text("task"), one.text("check")] = one
     for (task, check), one in newest.items():
         if not one.green and check in _counting(books, task):

@@ -150,6 +150,7 @@ WAYS_ROUND = {
     "setup.cfg": f"[tool:pytest]\naddopts = {ONE_OF_TWO}\n",
     "pyproject.toml": f"[tool.pytest.ini_options]\naddopts = {ONE_OF_TWO!r}\n",
     "conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n",
+    "tests/conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n",
 }
 
 
@@ -193,6 +194,38 @@ async def test_settings_and_fixtures_that_new_tests_need_are_the_work(bench: Ben
         outcome = await bench.outcome(check("flip", run), work)
 
         assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+FIXTURE = "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n"
+NEW_TEST = "from calc import mul\n\n\ndef test_multiplies(three):\n    assert mul(2, three) == 6\n"
+
+
+async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench: Bench):
+    """What lies there already is no test: without the new ones nothing would be run at all."""
+    (bench.project / "tests/test_calc.py").rename(bench.project / "tests/__init__.py")
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    work = {"calc.py": MUL, "tests/conftest.py": FIXTURE, "tests/test_mul.py": NEW_TEST}
+
+    outcome = await bench.outcome(check("flip", (*PYTEST, "tests")), work)
+
+    assert (outcome.state, outcome.findings) == (
+        "passed",
+        ("The attempt changed what steers this check: tests/conftest.py.",),
+    )
+
+
+async def test_an_old_test_may_change_with_the_work_beside_a_new_fixture(bench: Bench):
+    """As it was it fails, since `add` takes a list now; as it is it needs no fixture."""
+    work = {
+        "calc.py": "def add(numbers):\n    return sum(numbers)\n\n\n" + MUL.removeprefix(CALC),
+        "tests/conftest.py": FIXTURE,
+        "tests/test_mul.py": NEW_TEST,
+        "tests/test_calc.py": "from calc import add\n\n\ndef test_adds():\n    assert add([1, 2]) == 3\n",
+    }
+
+    outcome = await bench.outcome(check("flip", (*PYTEST, "tests")), work)
+
+    assert outcome.state == "passed"
 
 
 async def test_protected_test_is_run_as_it_was(bench: Bench):

@@ -7,6 +7,7 @@ import pytest
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.execution import MAX_TAIL
 from mimir.qc.rule import red
+from mimir.qc.standing import Accepted
 from tests.support.checks_bench import BASE, TEST, check, task
 from tests.support.trees import (
     GREEN,
@@ -257,12 +258,16 @@ async def test_no_more_runs_than_slots_are_under_way(bench):
 # Merged trees and the gate.
 
 
+def accepted(answer: str = "") -> Accepted:
+    return Accepted(task=task(), attempt=1, answer=answer, passed=frozenset({check("flip").id}))
+
+
 async def test_red_on_a_tree_is_two_failing_runs_made_now(bench):
     here = bench()
     tree = here.history.put(BASE)
     await here.checks.prepare(task(check("flip")), tree)
 
-    runs = await here.checks.on_tree(task(), check("flip"), tree, "Done.", phase="merged")
+    runs = await here.checks.on_tree(accepted("Done."), check("flip"), tree, (), phase="merged")
 
     assert [(run.phase, run.again) for run in runs] == [("merged", False), ("merged", True)]
     assert red(*runs)
@@ -275,7 +280,7 @@ async def test_one_red_run_of_two_is_not_red(bench):
     here = bench(lambda _seen: next(ends))
 
     runs = await here.checks.on_tree(
-        task(), check("flip"), here.history.put(BASE), "", phase="gate"
+        accepted(), check("flip"), here.history.put(BASE), (), phase="gate"
     )
 
     assert not red(*runs)
@@ -288,7 +293,7 @@ async def test_green_or_optional_check_runs_once_on_a_tree(bench, program, requi
     here = bench(program)
 
     runs = await here.checks.on_tree(
-        task(), check("flip", required=required), here.history.put(BASE), "", phase="gate"
+        accepted(), check("flip", required=required), here.history.put(BASE), (), phase="gate"
     )
 
     assert len(runs) == 1

@@ -1,0 +1,161 @@
+"""A check that was passed stands: on a merged and on the final tree it must pass, also with its own files as they were when it was passed.
+
+Whoever comes later may break what a check looks at, and hide it: by a weaker test, or by settings and hooks that leave the test out. So
+where other tasks changed what makes up a check (`apparatus`) or what its task protects, it runs once more with those files put back.
+
+They stay as they are now where it was asked for: a task that changed the file names it in its `files`; a test may also be one of that
+task's own checks, which judged it. What steers a runner must be named itself. New tests go where settings and hooks go: they may need
+them. Tests that were changed as asked may need them too, so there it is enough if the check passes with those tests as they were.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.globs import matches
+from mimir.domain.plan import Check, Task
+from mimir.qc.apparatus import Apparatus, apparatus, declared, steers
+from mimir.qc.execution import Phase
+from mimir.qc.journaled import Executes
+from mimir.store.schema import well_formed
+
+
+class Change(Protocol):
+    """One file that differs between two trees."""
+
+    @property
+    def path(self) -> str:
+        """Relative, as git writes it."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """`added`, `modified` or `deleted`."""
+        ...
+
+
+class Trees(Protocol):
+    """Trees, by their git ids."""
+
+    async def changed(self, a: str, b: str, /) -> Sequence[Change]:
+        """Return the files that differ from `a` to `b`."""
+        ...
+
+    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
+        """Return `tree` with all paths that `globs` name as they are in `from_tree`, missing ones removed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A completed task with what its accepted verdict counted."""
+
+    task: Task
+    attempt: int
+    answer: str
+    """For its checks; empty: it has none."""
+    passed: frozenset[str]
+    """Ids of its checks that were counted as passed."""
+    changed: frozenset[str] = frozenset()
+    """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
+    tree: str = ""
+    """On which it was accepted, merged with the work of others; empty: in another run."""
+
+
+async def on_tree(
+    execution: Executes,
+    trees: Trees,
+    mine: Accepted,
+    check: Check,
+    tree: str,
+    others: Iterable[Accepted],
+    phase: Phase,
+) -> tuple[CheckRun, ...]:
+    """Run a check of an accepted task on a merged or final tree, made now; the last run decides.
+
+    Args:
+        execution: Runs it.
+        trees: Where trees come from.
+        mine: Whose check it is.
+        check: A required one that is red runs twice: red means that it fails twice (`rule.red`).
+        tree: The tree.
+        others: Tasks that are accepted too, or are about to be.
+        phase: Of the runs.
+    """
+    first = await execution.run(check, tree, phase, answer=mine.answer)
+    if not check.required:
+        return (first,)
+    runs = [first]
+    if not first.green:
+        runs.append(await execution.run(check, tree, phase, answer=mine.answer, again=True))
+    if not runs[-1].green or check.id not in mine.passed:
+        return tuple(runs)
+    put_back = await _put_back(trees, mine, check, tree, others)
+    for kept in put_back:
+        run = await execution.run(check, kept, phase, answer=mine.answer)
+        runs.append(replace(run, stands_for=tree))
+        if run.green:
+            return tuple(runs)
+    if put_back:
+        run = await execution.run(check, put_back[-1], phase, answer=mine.answer, again=True)
+        runs.append(replace(run, stands_for=tree))
+    return tuple(runs)
+
+
+async def _put_back(
+    trees: Trees, mine: Accepted, check: Check, tree: str, others: Iterable[Accepted]
+) -> list[str]:
+    """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
+    found = apparatus(check)
+    # What its task protects is as much part of it as its tests are.
+    protect = [glob for one in mine.task.checks for glob in one.protect]
+    found = replace(found, tests=(*found.tests, *protect))
+    authors = _authors(mine, found, others)
+    if not mine.tree or not authors:
+        return []
+    status = {
+        change.path: change.status
+        for change in await trees.changed(mine.tree, tree)
+        if well_formed(change.path) in authors
+    }
+    back, more = _unasked(found, authors, status)
+    wanted = [back, *([back | more] if more - back else [])]
+    return [await trees.with_files(tree, mine.tree, sorted(paths)) for paths in wanted if paths]
+
+
+def _authors(
+    mine: Accepted, found: Apparatus, others: Iterable[Accepted]
+) -> Mapping[str, list[Task]]:
+    """Return who else changed files that may belong to a check, by path."""
+    authors: dict[str, list[Task]] = {}
+    for other in others:
+        if other.task.id != mine.task.id:
+            for path in other.changed:
+                if matches(path, found.tests) or steers(found, path):
+                    authors.setdefault(path, []).append(other.task)
+    return authors
+
+
+def _unasked(
+    found: Apparatus, authors: Mapping[str, list[Task]], status: Mapping[str, str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what has to be put back, and what else has to be where that holds new tests or settings."""
+
+    def nobody(path: str, asked: Callable[[str, Task], bool]) -> bool:
+        return not any(asked(path, task) for task in authors[well_formed(path)])
+
+    new = {path for path, how in status.items() if how == "added"}
+    steering = {path for path in status if steers(found, path, is_new=path in new)}
+    tests = {path for path in status if matches(path, found.tests)} - steering
+    weaker = {path for path in tests - new if nobody(path, _is_asked)}
+    steering = {p for p in steering if nobody(p, lambda path, task: declared(path, task.files))}
+    if not steering:
+        return frozenset(weaker), frozenset()
+    return frozenset(weaker | steering | (tests & new)), frozenset(tests)
+
+
+def _is_asked(path: str, task: Task) -> bool:
+    """True if a task was to change a test, or was judged by it."""
+    judged = (glob for check in task.checks for glob in apparatus(check).tests)
+    return matches(path, task.files) or matches(path, judged)
