@@ -16,76 +16,13 @@ changed of it counts as part of the check, unless the task's own `files` name th
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
+from mimir.qc import runners
 from mimir.qc.commandline import Command, commands
 
-
-def _names(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_READERS = _names(
-    "[ awk black cat cmp compileall diff egrep fgrep file find flake8 grep head isort jq json.tool "
-    "ls md5sum mypy py_compile pylint pyright rg ruff sed sha256sum shellcheck stat tail test wc"
-)
-"""Programs that look at files and run none of them."""
-
-_PYTEST = ("**/test_*.py", "**/*_test.py")
-_JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
-_COLLECTED: Mapping[str, tuple[str, ...]] = {
-    "pytest": _PYTEST,
-    "py.test": _PYTEST,
-    "unittest": ("**/test*.py",),
-    "nose2": ("**/test*.py",),
-    "go": ("**/*_test.go",),
-    "jest": _JAVASCRIPT,
-    "vitest": _JAVASCRIPT,
-    "mocha": (*_JAVASCRIPT, "test/**"),
-    "rspec": ("spec/**",),
-    "cargo": ("tests/**",),
-}
-"""What a test runner collects on its own."""
-_HOOKS: Mapping[str, tuple[str, ...]] = {
-    "pytest": ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**"),
-    "py.test": ("**/conftest.py",),
-    "unittest": ("unittest.py", "unittest/**"),
-}
-"""Files that steer a runner, also where they are new: hooks, and modules that stand in the runner's own place."""
-_PYTEST_SETTINGS = (
-    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
-    *("tox.ini", "setup.cfg", "pyproject.toml"),
-)
-_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "pytest": _PYTEST_SETTINGS,
-    "py.test": _PYTEST_SETTINGS,
-    "npm": ("package.json",),
-    "yarn": ("package.json",),
-    "pnpm": ("package.json",),
-    "jest": ("package.json", "jest.config.*"),
-    "vitest": ("package.json", "vitest.config.*", "vite.config.*"),
-    "mocha": ("package.json", ".mocharc*"),
-    "make": ("Makefile", "makefile", "GNUmakefile"),
-}
-"""Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
-_TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
-    "pytest": _names(
-        "-k -m -c -p -n -o -W --cov --cov-report --cov-config --rootdir --ignore --deselect "
-        "--maxfail --durations --junitxml"
-    ),
-}
-"""Options whose value is the next argument, and no test."""
-_TESTING = _names(
-    "test tests testing spec specs check checks checker verify validate smoke e2e conftest "
-    "fixture fixtures"
-)
-"""Words in a file's or folder's name that say that it tests."""
-_TOOLS = _READERS | frozenset(_COLLECTED) | _names("build coverage nox pip tox trial venv")
-"""Python modules that are tools of the machine, whatever the task writes."""
-_SUBCOMMANDS = _names("cargo go gradle make mvn nox npm pnpm tox yarn")
-"""Programs whose bare arguments are words (`npm test`), not paths."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -95,15 +32,26 @@ class Apparatus:
 
     tests: tuple[str, ...]
     """Its tests; a change to one makes the evidence self-authored."""
+    reached: tuple[str, ...] = ()
+    """Tests that it may start besides, by a program that says in a file of its own what it starts (`make test`, `run_tests.sh`)."""
     hooks: tuple[str, ...] = ()
     """What steers its runner; part of the check when an attempt changes it."""
     settings: tuple[str, ...] = ()
     """The same, but only where the file was there before the work."""
+    shadows: tuple[str, ...] = ()
+    """The same, but only where the file is new: it would be taken for a module of the runner."""
     collected: tuple[str, ...] = ()
-    """What its runner takes for a test below a directory; empty: it is no such runner."""
+    """What its runners take for a test below a directory; empty: it has none."""
+    started_by: tuple[str, ...] = ()
+    """The file in which such a program says what it starts."""
+
+    @property
+    def all_tests(self) -> tuple[str, ...]:
+        """Its tests, and those that it may start."""
+        return (*self.tests, *self.reached)
 
     def are_tests(self, paths: Iterable[str]) -> bool:
-        """True if there is anything to run among paths that `tests` name: not only data, or an `__init__.py`."""
+        """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""
         return any(
             not self.collected or path in self.tests or matches(path, self.collected)
             for path in paths
@@ -116,11 +64,23 @@ def apparatus(check: Check) -> Apparatus:
     tests = check.tests
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
-    return Apparatus(
+    found = Apparatus(
         tests=tests,
-        hooks=_of(started, _HOOKS),
-        settings=_of(started, _SETTINGS),
-        collected=_of(started, _COLLECTED),
+        hooks=_of(started, runners.HOOKS),
+        settings=_of(started, runners.SETTINGS),
+        shadows=_of(started, runners.SHADOWS),
+        collected=_of(started, runners.COLLECTED),
+    )
+    if not any(map(_starts_tests, started)):
+        return found
+    starters = [one for one in started if one.program in runners.STARTERS]
+    return replace(
+        found,
+        reached=runners.STARTED_TESTS,
+        hooks=(*found.hooks, *runners.STARTED_HOOKS),
+        settings=(*found.settings, *runners.STARTED_SETTINGS),
+        collected=(*found.collected, *runners.STARTED_TESTS),
+        started_by=_of(starters, runners.SETTINGS),
     )
 
 
@@ -144,21 +104,20 @@ def steering(
 
 
 def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ...]:
-    """Return the new files that may set a check's runner, wherever they lie, and are not declared work.
+    """Return the new files that may set a check's runner, or stand before a module of its own, and are not declared work.
 
     Args:
         found: Of the check.
         task: As in `steering`.
         added: Paths that were not there before.
     """
-    return tuple(
-        path for path in added if matches(path, _anywhere(found)) and not declared(path, task.files)
-    )
+    may = (*_anywhere(found), *found.shadows)
+    return tuple(path for path in added if matches(path, may) and not declared(path, task.files))
 
 
 def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
-    """True if a changed path may steer the check's runner: a hook, settings, or new settings wherever they lie."""
-    settings = _anywhere(found) if is_new else found.settings
+    """True if a changed path may steer the check's runner: as a hook, or by settings; new ones wherever they lie."""
+    settings = (*_anywhere(found), *found.shadows) if is_new else found.settings
     return matches(path, found.hooks) or matches(path, settings)
 
 
@@ -172,7 +131,7 @@ def is_work(argv: Sequence[str], task: Task) -> bool:
     """True if a Python module that the command starts with `-m` is what the task is to write: then it is not a program that is missing."""
     names = [one.program.split(".")[0] for one in commands(argv) if one.module]
     return any(
-        name not in _TOOLS
+        name not in runners.TOOLS
         and (not task.files or any(matches(path, task.files) for path in _module_paths(name)))
         for name in names
     )
@@ -187,15 +146,33 @@ def _anywhere(found: Apparatus) -> list[str]:
     return [f"**/{name}" for name in found.settings]
 
 
-def _of(started: Sequence[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(glob for one in started for glob in table.get(one.program, ())))
+def _of(started: Iterable[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the globs of programs, in the directory that they are started in and at the top."""
+    found = [
+        glob
+        for one in started
+        for name in table.get(one.program, ())
+        for glob in (name, _below(one, name))
+        if not is_outside(glob)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _starts_tests(command: Command) -> bool:
+    """True if a program says in a file what tests it starts: a build tool, or a script whose name says so."""
+    if command.program in runners.STARTERS:
+        return True
+    if command.program in runners.COLLECTED or command.program in runners.READERS:
+        return False
+    script = next(_positional(command), "")
+    return script != "" and runners.says_it_runs_tests(_words(posixpath.basename(script)))
 
 
 def _tests(command: Command) -> Iterator[str]:
     """Yield the globs of one program's tests."""
-    if command.program in _READERS or is_outside(command.below):
+    if command.program in runners.READERS or is_outside(command.below):
         return
-    collected = _COLLECTED.get(command.program, ())
+    collected = runners.COLLECTED.get(command.program, ())
     paths = [path for argument in _positional(command) if (path := _path(command, argument))]
     for path in paths or ["."]:
         if _says_it_tests(path):
@@ -211,7 +188,7 @@ def _below(command: Command, glob: str) -> str:
 
 def _positional(command: Command) -> Iterator[str]:
     """Yield the arguments that are no options and no values of options that are known to take one."""
-    valued = _TAKE_A_VALUE.get(command.program, frozenset[str]())
+    valued = runners.TAKE_A_VALUE.get(command.program, frozenset[str]())
     skip = False
     for argument in command.arguments:
         if not skip and not argument.startswith("-"):
@@ -224,7 +201,7 @@ def _path(command: Command, argument: str) -> str:
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
         path = _module_file(path)
-    if command.program in _SUBCOMMANDS:
+    if command.program in runners.SUBCOMMANDS:
         path = path.removesuffix("...") if "/" in path else ""
     if not path or is_outside(path) or not path.isprintable():
         return ""
@@ -241,5 +218,8 @@ def _module_file(dotted: str) -> str:
 
 
 def _says_it_tests(path: str) -> bool:
-    words = {word.lower() for part in path.split("/") for word in _WORDS.findall(part)}
-    return not words.isdisjoint(_TESTING)
+    return runners.says_it_tests(_words(path))
+
+
+def _words(path: str) -> set[str]:
+    return {word.lower() for part in path.split("/") for word in _WORDS.findall(part)}

@@ -63,11 +63,18 @@ class _Parts:
     steering: tuple[str, ...]
     planted: tuple[str, ...]
     """New settings of its runner: the work, or a way round tests that were there."""
+    reached: tuple[str, ...]
+    """Tests that it may start besides its own; see `apparatus`."""
+
+    @property
+    def all_tests(self) -> tuple[str, ...]:
+        """Tests that the attempt changed."""
+        return (*self.tests, *self.reached)
 
     @property
     def own(self) -> tuple[str, ...]:
         """Files of the check that the attempt wrote."""
-        return (*self.tests, *self.steering)
+        return (*self.all_tests, *self.steering)
 
 
 class Checks:
@@ -202,10 +209,12 @@ class Checks:
         free = [path for path in work.status if path not in protected]
         added = frozenset(path for path, status in work.status.items() if status == "added")
         steers = steering(found, work.task, free, added)
-        tests = (path for path in free if matches(path, found.tests) and path not in steers)
+        others = [path for path in free if path not in steers]
+        tests = tuple(path for path in others if matches(path, found.tests))
         return _Parts(
             protected=tuple(protected),
-            tests=tuple(tests),
+            tests=tests,
+            reached=tuple(p for p in others if p not in tests and matches(p, found.reached)),
             steering=steers,
             planted=planted(found, work.task, [path for path in free if path in added]),
         )
@@ -229,8 +238,8 @@ class Checks:
         return await self._with(work.first_base, after_tree, added)
 
     async def _was_red(self, check: Check, parts: _Parts, work: _Deliverable) -> bool:
-        """True if the attempt changed a test that was there, unasked, and the check as it was fails before the work."""
-        changed = any(work.status[p] != "added" and p not in work.task.files for p in parts.tests)
+        """True if the attempt changed what was there of the check, unasked, and as it was it fails before the work."""
+        changed = any(work.status[p] != "added" and p not in work.task.files for p in parts.own)
         return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
@@ -242,13 +251,13 @@ class Checks:
             None: the attempt changed none that were there, or only what the plan names for it, or the check was not green before
             the work (a flip: not red).
         """
-        named = [path for path in parts.tests if path in work.task.files]
+        named = [path for path in parts.all_tests if path in work.task.files]
         if before.green:
             old = [p for p in parts.own if p not in named or work.status[p] != "deleted"]
             weaker = parts.steering or any(work.status[path] != "added" for path in old)
         else:
             # A test that was red is what the work is for. One that was green may change with what it tests.
-            old = [path for path in parts.tests if path not in named]
+            old = [path for path in parts.all_tests if path not in named]
             weaker = any(work.status[path] != "added" for path in old)
         # New tests beside old ones change nothing of what was there: only then is the second run worth its time.
         if not weaker or (await self._before(check, work.first_base)).green != before.green:
@@ -270,13 +279,17 @@ class Checks:
         Returns:
             `kept`, the run as the check was, if that was on the same tree. None: the attempt changed nothing that steers it, or there was no test: what it has written itself may need its settings.
         """
-        steering = (*parts.steering, *parts.planted)
-        old = [path for path in parts.tests if path not in work.task.files]
+        steering = [*parts.steering, *parts.planted]
+        old = [path for path in parts.all_tests if path not in work.task.files]
         new = [path for path in old if work.status[path] == "added"]
         if not steering or any(path in found.tests for path in new):
             return None
-        if not found.are_tests(await self._history.paths(work.own_base, found.tests)):
-            return None
+        if not found.are_tests(await self._history.paths(work.own_base, found.all_tests)):
+            # Where a new Makefile stands before the one that was there, that one must pass with the tests as they are.
+            steering = [path for path in parts.planted if matches(path, found.started_by)]
+            old = new = []
+            if not steering or not await self._history.paths(work.own_base, found.started_by):
+                return None
         for put_back in (old, new) if old != new else (old,):
             tree = await self._with(after_tree, work.own_base, [*steering, *put_back])
             if kept is None or kept.tree != tree:

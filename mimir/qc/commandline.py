@@ -10,9 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
-_WRAPPERS = frozenset(("env", "exec", "nice", "time", "timeout", "command", "xvfb-run", "npx"))
+_WRAPPERS = frozenset(
+    (
+        *("env", "exec", "nice", "time", "timeout", "command", "xvfb-run", "npx"),
+        *("nohup", "setsid", "stdbuf", "ionice"),
+    )
+)
 _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
 """Programs whose `run` or `exec` starts the one that follows."""
+_KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
+_LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
+"""The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
 _PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
 
@@ -51,10 +59,10 @@ def commands(argv: Sequence[str]) -> tuple[Command, ...]:
 
 def shell_line(argv: Sequence[str]) -> str | None:
     """Return the line that a shell is given with `-c`; None: it is none."""
-    if not argv or posixpath.basename(argv[0]) not in SHELLS or "-c" not in argv:
+    if not argv or posixpath.basename(argv[0]) not in SHELLS:
         return None
-    after = list(argv).index("-c") + 1
-    return argv[after] if after < len(argv) else None
+    at = next((at for at, word in enumerate(argv) if _LINE_FOLLOWS.fullmatch(word)), len(argv))
+    return argv[at + 1] if at + 1 < len(argv) else None
 
 
 def _single(argv: Sequence[str]) -> Iterator[Command]:
@@ -65,6 +73,9 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
     python = _PYTHON.fullmatch(program) is not None
     if (python or program == "coverage") and "-m" in words[:-1]:
         at = words.index("-m") + 1
+        if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
+            yield from _single(words[at:])
+            return
         yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
     elif "/" in words[0]:
         yield Command(program=program, arguments=tuple(words))
@@ -75,9 +86,12 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
 def _unwrapped(words: list[str]) -> list[str]:
     """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
     while words:
+        if words[0] in _KEYWORDS:
+            words = words[1:]
+            continue
         program = posixpath.basename(words[0])
         if program in _RUN_WRAPPERS and words[1:2] in (["run"], ["exec"]):
-            words = words[2:]
+            words = _without_options(words[2:])
         elif program in _WRAPPERS:
             words = _without_options(words[1:])
         elif re.match(r"[A-Za-z_]\w*=", words[0]):

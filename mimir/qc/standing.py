@@ -110,7 +110,7 @@ async def _put_back(
     found = apparatus(check)
     # What its task protects is as much part of it as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
-    found = replace(found, tests=(*found.tests, *protect))
+    found = replace(found, tests=(*found.all_tests, *protect))
     authors = _authors(mine, found, others)
     if not mine.tree or not authors:
         return []
@@ -157,5 +157,5 @@ def _unasked(
 
 def _is_asked(path: str, task: Task) -> bool:
     """True if a task was to change a test, or was judged by it."""
-    judged = (glob for check in task.checks for glob in apparatus(check).tests)
+    judged = (glob for check in task.checks for glob in apparatus(check).all_tests)
     return matches(path, task.files) or matches(path, judged)

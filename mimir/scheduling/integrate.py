@@ -153,7 +153,7 @@ async def _prove(
 def _touches(changed: Sequence[str], other: Accepted) -> bool:
     """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
     made_of = [apparatus(check) for check in other.task.checks]
-    stakes = (*other.task.files, *(glob for one in made_of for glob in one.tests))
+    stakes = (*other.task.files, *(glob for one in made_of for glob in one.all_tests))
     return any(
         # As the store keeps names; one may look like a glob that does not match itself.
         well_formed(path) in other.changed

@@ -1,74 +1,25 @@
 """A few rows of the table with real git trees, the real sandbox and real pytest."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mimir.domain.evidence import CheckOutcome
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check
 from mimir.qc import seal
 from mimir.qc.bodies import check_bodies
-from mimir.qc.checks import Checks
-from mimir.qc.execution import Execution
-from mimir.workspace.git import History
-from mimir.workspace.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
-from tests.support.projects import make_project, write_files
+from tests.support.projects import write_files
+from tests.support.sandboxed_checks import PYTEST, Bench, check, opened
 
 CALC = "def add(a, b):\n    return a + b\n"
 MUL = CALC + "\n\ndef mul(a, b):\n    return a * b\n"
 TEST_MUL = "from calc import mul\n\n\ndef test_multiplies():\n    assert mul(2, 3) == 6\n"
 TEST_NOTHING = "def test_multiplies():\n    assert True\n"
-PYTEST = ("python", "-m", "pytest", "-q")
-
-
-@dataclass
-class Bench:
-    project: Path
-    history: History
-    checks: Checks
-    room: Path
-    base: str
-
-    async def outcome(
-        self, check: Check, changes: Mapping[str, str | None], answer: str = "Done."
-    ) -> CheckOutcome:
-        where = self.room / "deliverable"
-        index = self.room / "index"
-        await self.history.fill(self.base, where, index)
-        write_files(where, {path: text for path, text in changes.items() if text is not None})
-        for path, text in changes.items():
-            if text is None:
-                (where / path).unlink()
-        taken = await self.history.snapshot(where, index, base=self.base)
-        task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,))
-        changed = [change.path for change in await self.history.changed(self.base, taken.tree)]
-        outcomes = await self.checks.outcomes(
-            task, base_tree=self.base, tree=taken.tree, changed=changed, answer=answer
-        )
-        return outcomes[0]
 
 
 @pytest.fixture
 async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
-    project = make_project(tmp_path / "project")
-    sandbox = Sandbox(SandboxConfig(), scratch=tmp_path / "scratch", clock=frozen_clock)
-    history = await History.open(
-        project, tmp_path / "history.git", owner=sandbox.owner, home=tmp_path
-    )
-    base = await history.tree((await history.base("run-1")).commit)
-    room = tmp_path / "room"
-    room.mkdir()
-    execution = Execution(
-        history=history, sandbox=sandbox.bound(project=project), room=room / "checks"
-    )
-    return Bench(project, history, Checks(history, execution), room, base)
-
-
-def check(kind: str | None, run: tuple[str, ...] | str, **more: object) -> Check:
-    return Check(id="unit", criteria=("c1",), run=run, kind=kind, timeout_seconds=30, **more)
+    return await opened(tmp_path, frozen_clock)
 
 
 async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):

@@ -1,0 +1,124 @@
+"""What is known of programs that check: what they collect, what steers them, which of them start others. Tables; `apparatus` reads them."""
+
+from collections.abc import Iterable, Mapping
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _modules(words: str) -> tuple[str, ...]:
+    return tuple(f"{name}{end}" for name in words.split() for end in (".py", "/__init__.py"))
+
+
+READERS = _names(
+    "[ awk black cat cmp compileall diff egrep fgrep file find flake8 grep head isort jq json.tool "
+    "ls md5sum mypy py_compile pylint pyright rg ruff sed sha256sum shellcheck stat tail test wc"
+)
+"""Programs that look at files and run none of them."""
+
+_PYTEST = ("**/test_*.py", "**/*_test.py")
+_JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
+COLLECTED: Mapping[str, tuple[str, ...]] = {
+    "pytest": _PYTEST,
+    "py.test": _PYTEST,
+    "unittest": ("**/test*.py",),
+    "nose2": ("**/test*.py",),
+    "go": ("**/*_test.go",),
+    "jest": _JAVASCRIPT,
+    "vitest": _JAVASCRIPT,
+    "mocha": (*_JAVASCRIPT, "test/**"),
+    "rspec": ("spec/**",),
+    "cargo": ("tests/**",),
+}
+"""What a test runner collects on its own."""
+
+_PACKAGES = ("**/tests/__init__.py", "**/test/__init__.py")
+_PYTEST_HOOKS = ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**", *_PACKAGES)
+HOOKS: Mapping[str, tuple[str, ...]] = {
+    "pytest": _PYTEST_HOOKS,
+    "py.test": _PYTEST_HOOKS,
+    "unittest": ("unittest.py", "unittest/**", *_PACKAGES),
+    "nose2": _PACKAGES,
+    "cargo": (".cargo/**",),
+    "npm": (".npmrc",),
+    "yarn": (".yarnrc", ".yarnrc.yml"),
+    "pnpm": (".npmrc", ".pnpmfile.cjs"),
+}
+"""Files that steer a runner, also where they are new: hooks, and modules that stand in the runner's own place."""
+
+_IMPORTED = _modules(
+    "argparse asyncio contextlib difflib fnmatch functools inspect pkgutil pprint shlex traceback "
+    "unittest warnings weakref"
+)
+_OF_PYTEST_TOO = _modules("attr exceptiongroup iniconfig packaging pluggy py tomli")
+SHADOWS: Mapping[str, tuple[str, ...]] = {
+    "pytest": (*_IMPORTED, *_OF_PYTEST_TOO),
+    "py.test": (*_IMPORTED, *_OF_PYTEST_TOO),
+    "unittest": _IMPORTED,
+    "nose2": _IMPORTED,
+}
+"""Modules that a runner imports when it starts: a new one of that name, in the directory that it is started in, would be taken instead."""
+
+_OF_PYTEST = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+_OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml")
+_MAKE = ("Makefile", "makefile", "GNUmakefile")
+_JEST = ("jest.config.*",)
+_VITEST = ("vitest.config.*", "vite.config.*")
+_MOCHA = (".mocharc*",)
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "pytest": (*_OF_PYTEST, *_OF_MANY),
+    "py.test": (*_OF_PYTEST, *_OF_MANY),
+    "tox": ("tox.toml", *_OF_MANY),
+    "nox": ("noxfile.py",),
+    "npm": ("package.json",),
+    "yarn": ("package.json",),
+    "pnpm": ("package.json",),
+    "jest": ("package.json", *_JEST),
+    "vitest": ("package.json", *_VITEST),
+    "mocha": ("package.json", *_MOCHA),
+    "make": _MAKE,
+    "just": ("justfile", ".justfile", "Justfile"),
+    "cargo": ("Cargo.toml", "build.rs"),
+    "go": ("go.mod", "go.work"),
+    "rspec": (".rspec",),
+}
+"""Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
+
+STARTERS = _names("just make nox npm pnpm tox yarn")
+"""Programs that start whatever their settings say."""
+STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
+STARTED_HOOKS = ("**/conftest.py",)
+STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA)
+"""What steers runners and nothing else: whoever starts one may start any of them."""
+
+TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
+    "pytest": _names(
+        "-k -m -c -p -n -o -W --cov --cov-report --cov-config --rootdir --ignore --deselect "
+        "--maxfail --durations --junitxml"
+    ),
+}
+"""Options whose value is the next argument, and no test."""
+
+_RUNS_TESTS = _names(
+    "test tests testing alltests ci runtest runtests selftest smoketest testall testsuite unittest "
+    "unittests"
+)
+_TESTING = _RUNS_TESTS | _names(
+    "spec specs check checks checker verify validate smoke e2e conftest fixture fixtures acceptance "
+    "testcase testcases"
+)
+TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
+"""Python modules that are tools of the machine, whatever the task writes."""
+SUBCOMMANDS = STARTERS | _names("cargo go gradle mvn")
+"""Programs whose bare arguments are words (`npm test`), not paths."""
+
+
+def says_it_tests(words: Iterable[str]) -> bool:
+    """True if words of a file's or folder's name say that it tests."""
+    return not _TESTING.isdisjoint(words)
+
+
+def says_it_runs_tests(words: Iterable[str]) -> bool:
+    """True if words of a script's name say that it starts tests, rather than that it looks at something."""
+    return not _RUNS_TESTS.isdisjoint(words)

@@ -1,0 +1,63 @@
+"""A bench for checks with real git trees, the real sandbox and real test runners."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.domain.evidence import CheckOutcome
+from mimir.domain.plan import Check, Task
+from mimir.qc.checks import Checks
+from mimir.qc.execution import Execution
+from mimir.workspace.git import History
+from mimir.workspace.sandbox import Sandbox, SandboxConfig
+from tests.support.clock import FrozenClock
+from tests.support.projects import make_project, write_files
+
+PYTEST = ("python", "-m", "pytest", "-q")
+
+
+@dataclass
+class Bench:
+    project: Path
+    history: History
+    checks: Checks
+    room: Path
+    base: str
+
+    async def outcome(
+        self, check: Check, changes: Mapping[str, str | None], answer: str = "Done."
+    ) -> CheckOutcome:
+        where = self.room / "deliverable"
+        index = self.room / "index"
+        await self.history.fill(self.base, where, index)
+        write_files(where, {path: text for path, text in changes.items() if text is not None})
+        for path, text in changes.items():
+            if text is None:
+                (where / path).unlink()
+        taken = await self.history.snapshot(where, index, base=self.base)
+        task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,))
+        changed = [change.path for change in await self.history.changed(self.base, taken.tree)]
+        outcomes = await self.checks.outcomes(
+            task, base_tree=self.base, tree=taken.tree, changed=changed, answer=answer
+        )
+        return outcomes[0]
+
+
+async def opened(tmp_path: Path, clock: FrozenClock) -> Bench:
+    """Return a bench over a small project with one test."""
+    project = make_project(tmp_path / "project")
+    sandbox = Sandbox(SandboxConfig(), scratch=tmp_path / "scratch", clock=clock)
+    history = await History.open(
+        project, tmp_path / "history.git", owner=sandbox.owner, home=tmp_path
+    )
+    base = await history.tree((await history.base("run-1")).commit)
+    room = tmp_path / "room"
+    room.mkdir()
+    execution = Execution(
+        history=history, sandbox=sandbox.bound(project=project), room=room / "checks"
+    )
+    return Bench(project, history, Checks(history, execution), room, base)
+
+
+def check(kind: str | None, run: tuple[str, ...] | str, **more: object) -> Check:
+    return Check(id="unit", criteria=("c1",), run=run, kind=kind, timeout_seconds=30, **more)
