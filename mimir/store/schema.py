@@ -177,9 +177,20 @@ def unpack(text: str) -> object:
         StoreError: It is no JSON.
     """
     try:
+        written = text.encode()
+        if _LONG_NUMBER not in written.translate(_ALL_DIGITS_0):
+            return cast("object", orjson.loads(written))
+    except ValueError:
+        pass  # it refuses some of what is written here: half surrogates
+    try:
         return cast("object", json.loads(text))
     except (ValueError, RecursionError) as error:
         raise StoreError(f"Stored JSON cannot be read: {error}") from error
+
+
+_LONG_NUMBER = b"0" * 19
+"""A whole number may be of so many digits that the quick reader takes it for a float; to nothing else it gives another value."""
+_ALL_DIGITS_0 = bytes.maketrans(b"123456789", b"000000000")
 
 
 def well_formed(text: str) -> str:

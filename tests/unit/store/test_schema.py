@@ -47,6 +47,28 @@ def test_one_form_is_that_of_the_standard_library(value):
     assert pack(value) == re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
+@given(JSON | st.lists(st.integers(-(2**70), 2**70) | st.floats()), st.booleans(), st.booleans())
+def test_stored_json_is_read_as_the_standard_library_reads_it(value, ascii_only, is_indented):
+    """Also what somebody else wrote, and what `pack` would not write: the types too, and the order of keys."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=1 if is_indented else None)
+
+    assert repr(unpack(text)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(str(sign * 2**bits + more) for sign in (1, -1) for bits in (53, 63, 64, 200) for more in (-1, 0, 1)),
+        *("-0", "-0.0", "1e400", "-1e400", "4e-324", "2e-324", "1E+2", "123456789012345678901.5", "1" * 400),
+        *("NaN", "-Infinity", '{"a":1,"b":2,"a":3}', '"\\ud83d\\ude00"', '"\\ude00\\ud83d"', '"\ud800"'),
+        *(" \t\r\n[ 1 , 2 ]\n", '"\\u0000\\/"', '"\u2028\x7f"', "9223372036854775808", "18446744073709551616"),
+    ],
+)  # fmt: skip
+def test_no_number_or_text_is_read_as_another(text):
+    assert repr(unpack(text)) == repr(json.loads(text))
+    assert repr(unpack(f'{{"a":[{text}]}}')) == repr({"a": [json.loads(text)]})
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("-inf")])
 def test_no_number_that_is_none_becomes_null(value):
     for holder in (value, [None, value], {"a": None, "b": {"c": (1.0, value)}}):
