@@ -20,6 +20,7 @@ from mimir.domain.turn import give_way
 from mimir.workspace.confinement import groups, watch
 from mimir.workspace.confinement.descriptors import Descriptors
 from mimir.workspace.confinement.output import Output
+from mimir.workspace.threads import to_its_end
 
 Stop = Literal["", "timeout", "memory", "processes", "output"]
 """Why a command was ended; "": it ended by itself."""
@@ -265,7 +266,8 @@ class _Running:
             return None
         self._descriptors.hold_first(first)
         if self._group is not None:
-            self._group.take(first)
+            # The kernel takes many milliseconds for it, in which others go on.
+            await to_its_end(self._group.take, first)
         self._descriptors.let_go()
         return first
 
