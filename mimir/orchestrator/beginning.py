@@ -1,6 +1,5 @@
 """How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +27,7 @@ from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
 from mimir.store.schema import Edge, Label, pack, unpack
+from mimir.workspace.beside import both
 from mimir.workspace.git import Base
 
 
@@ -105,12 +105,8 @@ async def _base(parts: Parts, run: str) -> tuple[Base, str]:
     async def record() -> tuple[Base, str]:
         return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    # Each goes to its end: nothing is gained by killing a git that is done in a moment.
-    recorded, tried = await asyncio.gather(record(), require_sandbox(parts), return_exceptions=True)
-    for ended in (tried, recorded):
-        if isinstance(ended, BaseException):
-            raise ended
-    return cast("tuple[Base, str]", recorded)
+    _, recorded = await both(require_sandbox(parts), record())
+    return recorded
 
 
 def asked(parts: Parts, plan: Plan) -> frozenset[str]:

@@ -7,10 +7,11 @@ files that a git filter stands for (LFS and the like) and submodules stay what g
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.workspace.beside import both
 from mimir.workspace.repository import sharing
 from mimir.workspace.repository.commits import commit, newest, tree_of
 from mimir.workspace.repository.hidden import Hidden, put
@@ -61,20 +62,27 @@ async def base(hidden: Hidden, run: str, *, left_out: Sequence[str], when: int |
         WorkspaceError: Git refused.
         Paused: The disk is full.
     """
-    rules = await pin_persons_rules(hidden)
-    person = hidden.person
-    head = await person.head() if person else None
-    branch = await person.branch() if person else None
-    tree, warnings = await tree_of_project(hidden, left_out, rules)
-    whole = head if person and not person.prefix else None
+    recorded = tree_of_project(hidden, left_out, pin_persons_rules(hidden))
+    (head, branch), (tree, warnings) = await both(_standing(hidden), recorded)
+    whole = head if hidden.person and not hidden.person.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
         made = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
     await note(hidden, made, head, left_out)
-    await sharing.pin(hidden, f"refs/mimir/base/{sharing.ref_part(run)}", made)
+    await sharing.pin(hidden, f"refs/mimir/base/{sharing.ref_part(run)}", made, head=head)
     return Base(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
+
+
+async def _standing(hidden: Hidden) -> tuple[str | None, str | None]:
+    """Return the person's commit, whose tree is known from here on, and the branch."""
+    if hidden.person is None:
+        return None, None
+    head, branch, tree = await hidden.person.standing()
+    if head and tree:
+        hidden.trees[head] = tree
+    return head, branch
 
 
 async def note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[str]) -> None:
@@ -84,25 +92,23 @@ async def note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[s
 
 
 async def tree_of_project(
-    hidden: Hidden, left_out: Sequence[str], rules: Sequence[str]
+    hidden: Hidden, left_out: Sequence[str], rules: Awaitable[Sequence[str]]
 ) -> tuple[str, list[str]]:
-    """Record the project's directory as a tree; also return warnings."""
+    """Record the project's directory as a tree; also return warnings.
+
+    What does not follow from each other is asked side by side: most of it is git's starting.
+    """
     person = hidden.person
     top = person.top if person else hidden.project
     prefix = f"{person.prefix}/" if person and person.prefix else ""
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
-    tracked = await _tracked(person, skip) if person else _Tracked()
+    found, tracked = await both(rules, _tracked(person, skip))
+    outside = lowered(found, prefix.rstrip("/"))
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in tracked.entries})
-        exclude = hidden.scratch("exclude")
-        outside = lowered(rules, prefix.rstrip("/"))
-        await asyncio.to_thread(put, exclude, os.fsencode("\n".join(outside) + "\n"))
-        try:
-            nested = await _nested(hidden, top, index, exclude, prefix)
-            refused = await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
-        finally:
-            await asyncio.to_thread(exclude.unlink)
-        filtered = await _filtered(person, tracked) if person else ()
+        filtered, (nested, refused) = await both(
+            _filtered(person, tracked), _add_all(hidden, top, index, outside, prefix, skip)
+        )
         kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
         if kept:
             await put_entries(hidden, index, {one.path: one for one in kept})
@@ -110,8 +116,10 @@ async def tree_of_project(
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
 
 
-async def _tracked(person: Repository, skip: Sequence[str]) -> _Tracked:
+async def _tracked(person: Repository | None, skip: Sequence[str]) -> _Tracked:
     """Read the person's index without touching it."""
+    if person is None:
+        return _Tracked()
     ended = await person.git.run(
         *("ls-files", "-z", "-s", "-t", "--", person.prefix or "."), tree=person.top, literal=True
     )
@@ -132,6 +140,19 @@ async def _tracked(person: Repository, skip: Sequence[str]) -> _Tracked:
     return _Tracked(entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged))
 
 
+async def _add_all(
+    hidden: Hidden, top: Path, index: Path, rules: Sequence[str], prefix: str, skip: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Bring the index up to what is on the disk; return repositories inside, and what could not be read."""
+    exclude = hidden.scratch("exclude")
+    await asyncio.to_thread(put, exclude, os.fsencode("\n".join(rules) + "\n"))
+    try:
+        nested = await _nested(hidden, top, index, exclude, prefix)
+        return nested, await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
+    finally:
+        await asyncio.to_thread(exclude.unlink)
+
+
 async def _nested(
     hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str
 ) -> tuple[str, ...]:
@@ -149,7 +170,7 @@ async def _nested(
 async def _add(
     hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str, skip: Iterable[str]
 ) -> list[str]:
-    """Bring the index up to what is on the disk; return what could not be read."""
+    """Add what is on the disk, and take out what is not; return what could not be read."""
     arguments = [
         *_excluding(exclude),
         *("add", "-A", "--ignore-errors", "--"),
@@ -172,9 +193,9 @@ def _refused(ended: Ended) -> list[str]:
     ]
 
 
-async def _filtered(person: Repository, tracked: _Tracked) -> frozenset[str]:
+async def _filtered(person: Repository | None, tracked: _Tracked) -> frozenset[str]:
     """Name tracked files that a filter changes on their way to the disk: their bytes there are not what git stores."""
-    if not tracked.entries:
+    if person is None or not tracked.entries:
         return frozenset()
     ended = await person.git.run(
         *("check-attr", "-z", "--stdin", "filter"),

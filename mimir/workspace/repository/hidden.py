@@ -8,6 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mimir.workspace.beside import both
 from mimir.workspace.clearing import remove
 from mimir.workspace.repository.project import Repository, find
 from mimir.workspace.repository.runner import Git, require_version
@@ -73,6 +74,9 @@ class Hidden:
     )
     """Answers of git that can never be others, since an object's id names its content: the latest few (see `trees`)."""
 
+    pins: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    """Ref → commit that it was pinned to here."""
+
     def wrote(self, tree: str) -> str:
         """Return the id of a tree that was just written, and know it from now on."""
         self.trees[tree] = tree
@@ -128,8 +132,9 @@ async def opened(
     Raises:
         WorkspaceError: Git is missing, too old, or the directory cannot be written.
     """
-    await require_version(Git(directory=None, program=program))
-    person = await find(project, program)
+    _, person = await both(
+        require_version(Git(directory=None, program=program)), find(project, program)
+    )
     git = Git(
         directory=directory,
         alternates=(person.objects,) if person else (),

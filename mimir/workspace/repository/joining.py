@@ -29,6 +29,8 @@ async def lineage(hidden: Hidden) -> str:
 
 async def is_pinned(hidden: Hidden, run: str, commit: str) -> bool:
     """Say whether this directory began a run with this base, or was admitted to it."""
+    if hidden.pins.get(_pin(run)) == commit:
+        return True
     ended = await hidden.git.run("rev-parse", "-q", "--verify", _pin(run), ok=None)
     return ended.code == 0 and ended.word == commit
 
@@ -82,5 +84,5 @@ def _pin(run: str) -> str:
 
 
 async def _tree_now(hidden: Hidden, left_out: tuple[str, ...]) -> str:
-    tree, _ = await base.tree_of_project(hidden, left_out, await persons_rules(hidden))
+    tree, _ = await base.tree_of_project(hidden, left_out, persons_rules(hidden))
     return tree

@@ -29,6 +29,16 @@ class Repository:
     objects: Path
     object_format: str
 
+    async def standing(self) -> tuple[str | None, str | None, str]:
+        """Return the commit that is checked out, the branch, and the commit's tree (empty: not asked): one question for three."""
+        asked = ("rev-parse", "HEAD^{commit}", "HEAD^{tree}", "--abbrev-ref=loose", "HEAD")
+        ended = await self.git.run(*asked, ok=None)
+        answers = ended.word.split("\n")
+        if ended.code != 0 or len(answers) != 3:  # there is no commit yet
+            return await self.head(), await self.branch(), ""
+        head, tree, branch = answers
+        return head, None if branch == "HEAD" else branch, tree
+
     async def head(self) -> str | None:
         """Return the commit that is checked out; None: there is none yet."""
         ended = await self.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}", ok=None)

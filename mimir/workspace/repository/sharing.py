@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mimir.errors import WorkspaceError
+from mimir.workspace.beside import both
 from mimir.workspace.repository.commits import commit, tree_of
 from mimir.workspace.repository.hidden import Hidden
 from mimir.workspace.repository.project import Repository
@@ -33,12 +34,25 @@ def ref_part(name: str) -> str:
     return f"{part.removesuffix('.lock')}" or "unnamed"
 
 
-async def pin(hidden: Hidden, ref: str, id: str) -> None:
-    """Make a ref lead to a commit, where the person's garbage collection sees it."""
-    await _set(hidden.git, ref, id)
-    if hidden.person is not None:
+async def pin(hidden: Hidden, ref: str, id: str, *, head: str | None = None) -> None:
+    """Make a ref lead to a commit, where the person's garbage collection sees it.
+
+    Args:
+        hidden: The repository.
+        ref: Whole name.
+        id: The commit.
+        head: The person's commit, if it was just asked for.
+    """
+    await both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
+    hidden.pins[ref] = id
+
+
+async def _pin_there(hidden: Hidden, ref: str, id: str, head: str | None) -> None:
+    if hidden.person is None:
+        return
+    if id != head:
         await send(hidden, hidden.person, id)
-        await _set(hidden.person.git, ref, id)
+    await _set(hidden.person.git, ref, id)
 
 
 async def branch(hidden: Hidden, name: str, id: str) -> str:

@@ -172,6 +172,27 @@ async def test_detached_head(tmp_project: Path, open_history: OpenHistory) -> No
     assert base.head == base.commit
 
 
+@pytest.mark.parametrize("other", ["refs/tags/main", "refs/heads/HEAD", "refs/remotes/main/HEAD"])
+async def test_branch_is_named_as_git_names_it_beside_another_of_its_name(
+    tmp_project: Path, open_history: OpenHistory, other: str
+) -> None:
+    git(tmp_project, "update-ref", other, "HEAD")
+    base = await (await open_history(tmp_project)).base("r1")
+    assert base.branch == git(tmp_project, "symbolic-ref", "--short", "HEAD")
+    assert base.commit == base.head == git(tmp_project, "rev-parse", "refs/heads/main")
+
+
+async def test_run_is_served_where_its_base_is_pinned(
+    tmp_project: Path, open_history: OpenHistory
+) -> None:
+    history = await open_history(tmp_project)
+    base = await history.base("r1")
+    for asked in (history, await open_history(tmp_project)):
+        assert await asked.serve("r1", base.commit)
+        assert not await asked.serve("r1", base.tree)
+        assert not await asked.serve("r2", base.commit)
+
+
 async def test_linked_work_tree(tmp_project: Path, open_history: OpenHistory) -> None:
     linked = tmp_project.parent / "linked tree"
     git(tmp_project, "worktree", "add", "--quiet", "-b", "side", str(linked))
