@@ -8,6 +8,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Literal, cast, get_args
 
 from mimir.errors import StoreError
@@ -16,6 +17,9 @@ Importance = Literal["critical", "important", "optional"]
 """Critical is never cut."""
 Why = Literal["role", "budget", "duplicate", "similar"]
 """`role`: not for this role; `budget`: did not fit, referenced; `duplicate`, `similar`: merged with what is given."""
+
+_IMPORTANCES: tuple[str, ...] = get_args(Importance)
+_WHYS: tuple[str, ...] = get_args(Why)
 
 EXCERPT = 100
 """Characters of a piece kept with its fingerprint; the whole stands in the lane's brief."""
@@ -117,7 +121,7 @@ class Receipt:
             given=tuple(
                 Given(
                     name=_text(g, "name"),
-                    importance=cast("Importance", _one_of(g, "importance", get_args(Importance))),
+                    importance=cast("Importance", _one_of(g, "importance", _IMPORTANCES)),
                     tokens=_count(g, "tokens"),
                     hash=_text(g, "hash"),
                     whole=g.get("whole") is True,
@@ -135,6 +139,34 @@ class Receipt:
                 for f in _objects(values, "fingerprints")
             ),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What a receipt adds up to."""
+
+    role: str
+    given: int
+    """Tokens."""
+    withheld: Mapping[str, int]
+    """Why → tokens; sorted."""
+
+
+def sums(values: Mapping[str, object]) -> Sums:
+    """Add up what `Receipt.as_json` wrote; what is not added up is not read.
+
+    Raises:
+        StoreError: It is not of that form.
+    """
+    withheld: dict[str, int] = {}
+    for piece in _objects(values, "withheld"):
+        why = intern(_one_of(piece, "why", _WHYS))
+        withheld[why] = withheld.get(why, 0) + _count(piece, "tokens")
+    return Sums(
+        role=intern(_text(values, "role")),
+        given=sum(_count(piece, "tokens") for piece in _objects(values, "given")),
+        withheld=dict(sorted(withheld.items())),
+    )
 
 
 def flat(receipt: Receipt, prefix: str = "") -> dict[str, int | list[str]]:
@@ -222,7 +254,7 @@ def _withheld_json(piece: Withheld) -> dict[str, object]:
 def _withheld(values: Mapping[str, object]) -> Withheld:
     return Withheld(
         name=_text(values, "name"),
-        why=cast("Why", _one_of(values, "why", get_args(Why))),
+        why=cast("Why", _one_of(values, "why", _WHYS)),
         tokens=_count(values, "tokens"),
         hash=_text(values, "hash", ""),
         reference=_text(values, "reference", ""),

@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from sys import intern
 from typing import TypeVar, cast
 
-from mimir.agents.receipt import Receipt
+from mimir.agents import receipt
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
 from mimir.attempts.stored import Stored
 from mimir.domain.attempt import RunStatus, Status
@@ -203,24 +202,19 @@ def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
         judgement=judgement,
         trip=_read(TRIP, row, "tripJson"),
         receipts=tuple(
-            _receipt(Receipt.from_json(values))
+            _receipt(receipt.sums(values))
             for name in ("receiptJson", "qcReceiptJson")
             if (values := fields.mapping(row, name))
         ),
     )
 
 
-def _receipt(receipt: Receipt) -> ReceiptLine:
-    """Add up a receipt; its few words are those of all receipts."""
-    withheld: dict[str, int] = {}
-    for piece in receipt.withheld:
-        why = intern(piece.why)
-        withheld[why] = withheld.get(why, 0) + piece.tokens
+def _receipt(sums: receipt.Sums) -> ReceiptLine:
     return ReceiptLine(
-        role=intern(receipt.role),
-        given=receipt.given_tokens,
-        available=receipt.available_tokens,
-        withheld=dict(sorted(withheld.items())),
+        role=sums.role,
+        given=sums.given,
+        available=sums.given + sum(sums.withheld.values()),
+        withheld=sums.withheld,
     )
 
 

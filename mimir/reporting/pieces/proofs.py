@@ -153,8 +153,7 @@ def _checks(task: str, attempt: int, chain: str, records: Sequence[Record]) -> I
     """Yield a line a check: its runs stand one after another, the last of them carries the state."""
     runs: list[RunLine] = []
     for record in records:
-        sealed = body(record)
-        if record.kind != "check" or "task" in sealed:
+        if record.kind != "check" or "task" in (sealed := body(record)):
             continue
         runs.append(_run(chain, record, sealed))
         if not sealed.get("state"):
@@ -193,8 +192,7 @@ def _verdicts(
 
 def _merged(task: str, chain: str, records: Sequence[Record]) -> Iterable[MergedLine]:
     for record in records:
-        sealed = body(record)
-        if record.kind == "check" and "task" in sealed:
+        if record.kind == "check" and "task" in (sealed := body(record)):
             yield MergedLine(
                 task=task,
                 of=_text(sealed, "task"),

@@ -1,16 +1,21 @@
 import json
+from typing import get_args
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from mimir.agents.receipt import (
     Fingerprint,
     Given,
     Receipt,
+    Why,
     Withheld,
     deduplication,
     fingerprint,
     fingerprints,
     reduction,
+    sums,
 )
 from mimir.errors import StoreError
 
@@ -81,3 +86,37 @@ def test_receipt_is_read_back_as_it_was_written():
 def test_record_that_is_no_receipt_is_refused(damage: dict[str, object]):
     with pytest.raises(StoreError):
         Receipt.from_json({**receipt(given("a", 1)).as_json(), **damage})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"role": 1},
+        {"given": {}},
+        {"given": ["x"]},
+        {"given": [{"name": "a"}]},
+        {"withheld": [{"why": "mood", "tokens": 1}]},
+        {"withheld": [{"why": "role", "tokens": True}]},
+    ],
+)
+def test_record_that_is_no_receipt_is_not_added_up(damage: dict[str, object]):
+    with pytest.raises(StoreError):
+        sums({**receipt(given("a", 1)).as_json(), **damage})
+
+
+@drawn(
+    st.lists(st.integers(0, 9)),
+    st.lists(st.tuples(st.sampled_from(get_args(Why)), st.integers(0, 9))),
+)
+def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
+    pieces = tuple(Withheld(name="w", why=why, tokens=count) for why, count in withheld)
+    one = receipt(*(given("a", count) for count in tokens), withheld=pieces)
+
+    found = sums(one.as_json())
+
+    assert (found.role, found.given) == (one.role, one.given_tokens)
+    assert found.given + sum(found.withheld.values()) == one.available_tokens
+    assert dict(found.withheld) == {
+        why: sum(w.tokens for w in pieces if w.why == why)
+        for why in sorted({w.why for w in pieces})
+    }
