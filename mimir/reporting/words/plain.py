@@ -22,7 +22,7 @@ _TICKS = re.compile(r"`+")
 def clean(text: str) -> str:
     """Return a text without control characters (but line feeds), without anything invisible, tabs as blanks, one end of line."""
     text = _COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").isprintable():  # of all that is not, only some blanks may stand
         return text
     return "".join(map(_shown, text))
 

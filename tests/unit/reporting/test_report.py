@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import unicodedata
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from mimir.reporting.material import RunData
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.render import as_json, markdown
 from mimir.reporting.summary import Summary, summarise
+from mimir.reporting.words.plain import clean
 from mimir.store import runs
 from tests.support.small_run import RUN, SmallRun
 
@@ -183,6 +185,16 @@ async def test_invisible_and_control_characters_are_gone_from_both_forms(whole):
     for said in (markdown(evil, prose), "".join(texts(as_json(evil, prose)))):
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]", said)  # fmt: skip
         said.encode("utf-8")
+
+
+def test_each_character_stands_alone_as_it_stands_among_invisible_ones():
+    """Texts of nothing but visible characters take a short way."""
+    every = [chr(number) for number in range(0x110000)]
+    visible = "".join(one for one in every if one.isprintable() or one == "\n")
+    assert clean(visible) == clean(f"{visible}\0") == visible
+    assert not any(
+        clean(one).strip(" \n\ufffd") for one in every if unicodedata.category(one)[0] == "C"
+    )
 
 
 def texts(value: object) -> list[str]:
