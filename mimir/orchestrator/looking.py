@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from pathlib import Path
 
 from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
@@ -29,6 +30,7 @@ from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Label
 from mimir.workspace.room import put
+from mimir.workspace.threads import to_its_end
 
 REPORT = "execution-report.md"
 
@@ -153,8 +155,13 @@ async def _write_answers(parts: Parts, summary: Summary) -> None:
     folder = _folder(summary)
     completed = (task for task in summary.tasks if task.status == Status.COMPLETED.value)
     for batch in runs.in_batches(completed):
-        for task, text in await parts.store.read(partial(read, tasks=batch)):
-            put(parts.project, f"{folder}/deliverables/{task}.md", text.encode())
+        answers = await parts.store.read(partial(read, tasks=batch))
+        await to_its_end(_put_answers, parts.project, f"{folder}/deliverables", answers)
+
+
+def _put_answers(project: Path, folder: str, answers: Sequence[tuple[str, str]]) -> None:
+    for task, text in answers:
+        put(project, f"{folder}/{task}.md", text.encode())
 
 
 def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:
