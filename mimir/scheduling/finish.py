@@ -9,7 +9,7 @@ from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, Record
 from mimir.domain.ids import attempt_id
-from mimir.domain.plan import Check
+from mimir.domain.plan import Check, Plan
 from mimir.domain.speaker import SPEAKER, Speaker, on_behalf
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body
@@ -40,6 +40,22 @@ class End:
     """What is red on the final tree, in words."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """A run whose tasks have all ended, in one view of the store."""
+
+    run: Row
+    tasks: Sequence[Row]
+    """In the plan's order; of each only what is asked for here."""
+    accepted: Sequence[Accepted]
+    chains: Sequence[tuple[str, int, str]]
+    """(task, attempt, last hash) of every attempt that sealed something."""
+    sealed: Sequence[Record]
+    """Of the gate, if it was passed before a crash."""
+    order: Sequence[str]
+    """Completed tasks in the order in which they came onto the line; empty where no check could ask for it."""
+
+
 def gate_chain(run: str) -> str:
     """Name the chain of a run's final gate."""
     return f"{run}/gate"
@@ -53,20 +69,16 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     """
     run = crew.facts.id
     SPEAKER.set(Speaker(run=run))
-    row = await crew.store.read(partial(runs.node, run=run))
-    tasks = await crew.store.read(partial(_tasks, run=run))
-    sealed = await crew.store.read(partial(proof.records, chain=gate_chain(run)))
-    chains = await crew.store.read(partial(_chains, run=run, tasks=tasks))
-    order = await crew.store.read(partial(_merge_order, run=run))
-    tree = fields.text(row, "headTree")
-    passage = await _gate(crew, checks, tasks, order, tree)
-    await _keep_failed(crew, history, tasks)
-    records = await _seal_gate(crew, passage, tree, sealed)
+    found = await crew.store.read(partial(_standing, run=run, plan=crew.facts.plan))
+    tree = fields.text(found.run, "headTree")
+    passage = await _gate(checks, found, tree)
+    await _keep_failed(crew, history, found.tasks)
+    records = await _seal_gate(crew, passage, tree, found.sealed)
     last = records[-1].hash if records else seal.start(gate_chain(run))
-    whole = seal.run_seal(last, chains)
+    whole = seal.run_seal(last, found.chains)
     red = tuple(_words(r) for r in passage.red)
-    outcome = judged(tasks, red=bool(red))
-    commit = await _final_commit(crew, history, row, whole)
+    outcome = judged(found.tasks, red=bool(red))
+    commit = await _final_commit(crew, history, found.run, whole)
     await crew.store.write(
         partial(_note, run=run, owner=crew.owner, end=(outcome, whole, commit), red=red)
     )
@@ -84,19 +96,16 @@ def judged(tasks: Sequence[Row], *, red: bool) -> RunStatus:
     return RunStatus.COMPLETED_WITH_GAPS if gaps else RunStatus.COMPLETED
 
 
-async def _gate(
-    crew: Crew, checks: Checks, tasks: Sequence[Row], order: Sequence[str], tree: str
-) -> Passage:
+async def _gate(checks: Checks, found: _Standing, tree: str) -> Passage:
     async def run_check(
         one: Accepted, check: Check, tree: str, others: Sequence[Accepted]
     ) -> Sequence[CheckRun]:
         on_behalf(one.task.id)
         return await checks.on_tree(one, check, tree, others, phase="gate")
 
-    trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in tasks}
-    merges = [Merge(task=task, tree=trees[task]) for task in order if trees.get(task)]
-    done = await crew.store.read(partial(accepted, plan=crew.facts.plan, run=crew.facts.id))
-    return await pass_through(done, merges, tree, run_check)
+    trees = {fields.text(row, "taskId"): fields.text(row, "integratedTree") for row in found.tasks}
+    merges = [Merge(task=task, tree=trees[task]) for task in found.order if trees.get(task)]
+    return await pass_through(found.accepted, merges, tree, run_check)
 
 
 async def _seal_gate(
@@ -121,15 +130,26 @@ async def _seal_gate(
     return records
 
 
-def _tasks(reads: Reads, run: str) -> list[Row]:
-    """Return of each task what is asked for here: whole rows of thousands would be most of the memory of a run."""
-    return [
-        {name: row[name] for name in _ASKED if name in row} for row in runs.each_task(reads, run)
-    ]
+def _standing(reads: Reads, run: str, plan: Plan) -> _Standing:
+    known = {task.id: task for task in plan.tasks}
+    tasks: list[Row] = []
+    done: list[Accepted] = []
+    for row in runs.each_task(reads, run):
+        # Whole rows of thousands would be most of the memory of a run.
+        tasks.append({name: row[name] for name in _ASKED if name in row})
+        if row.get("status") == Status.COMPLETED.value:
+            done.append(accepted(reads, known[fields.text(row, "taskId")], row))
+    return _Standing(
+        run=runs.node(reads, run),
+        tasks=tasks,
+        accepted=done,
+        chains=_chains(reads, run, tasks),
+        sealed=proof.records(reads, gate_chain(run)),
+        order=_merge_order(reads, run) if any(one.task.checks for one in done) else (),
+    )
 
 
 def _chains(reads: Reads, run: str, tasks: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """Return (task, attempt, last hash) of every attempt that sealed something."""
     made = ((fields.text(row, "taskId"), fields.whole(row, "attemptNumber")) for row in tasks)
     return [
         (fields.text(row, "taskId"), fields.whole(row, "seq"), fields.text(row, "chainHash"))
@@ -139,7 +159,6 @@ def _chains(reads: Reads, run: str, tasks: Sequence[Row]) -> list[tuple[str, int
 
 
 def _merge_order(reads: Reads, run: str) -> list[str]:
-    """Return the completed tasks in the order in which they came onto the line."""
     return [event.task for event in runs.each_event(reads, run, (EventKind.TASK_COMPLETED,))]
 
 

@@ -3,7 +3,6 @@
 from bisect import insort
 
 from mimir.attempts.record import OUTPUT_ON_TASK, WORK
-from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
 from mimir.domain.ids import attempt_id, task_id
 from mimir.domain.plan import Plan, Task
@@ -33,18 +32,20 @@ def whole_answer(reads: Reads, task: Row) -> str:
     return proof.artifact(reads, f"{name}/answer") or kept
 
 
-def accepted(reads: Reads, plan: Plan, run: str) -> tuple[Accepted, ...]:
-    """Return the completed tasks of a run with what their accepted verdicts counted, in the plan's order."""
-    known = {task.id: task for task in plan.tasks}
-    return tuple(
-        _accepted(reads, known[fields.text(row, "taskId")], row)
-        for row in runs.each_task(reads, run)
-        if row.get("status") == Status.COMPLETED.value
+def accepted(reads: Reads, task: Task, row: Row) -> Accepted:
+    """Return a completed task with what its accepted verdict counted."""
+    return Accepted(
+        task=task,
+        attempt=fields.whole(row, "acceptedAttempt"),
+        answer=whole_answer(reads, row) if task.checks else "",
+        passed=frozenset(fields.texts(row, "passedChecks")),
+        changed=frozenset(fields.texts(row, "filesChanged")),
+        tree=fields.text(row, "integratedTree") or _looked_at(reads, task, row),
     )
 
 
 class Completions:
-    """What `accepted` returns, for one process and run; how a task completed never changes, so each row is read once."""
+    """What `accepted` returns of all of them, for one process and run; how a task completed never changes, so each row is read once."""
 
     def __init__(self, plan: Plan) -> None:
         self._tasks = {task.id: (place, task) for place, task in enumerate(plan.tasks)}
@@ -62,20 +63,9 @@ class Completions:
             place, task = self._tasks[event.task]
             if place not in self._known:
                 insort(self._places, place)
-            self._known[place] = _accepted(reads, task, row)
+            self._known[place] = accepted(reads, task, row)
             self._seen = event.seq
         return tuple(self._known[place] for place in self._places)
-
-
-def _accepted(reads: Reads, task: Task, row: Row) -> Accepted:
-    return Accepted(
-        task=task,
-        attempt=fields.whole(row, "acceptedAttempt"),
-        answer=whole_answer(reads, row) if task.checks else "",
-        passed=frozenset(fields.texts(row, "passedChecks")),
-        changed=frozenset(fields.texts(row, "filesChanged")),
-        tree=fields.text(row, "integratedTree") or _looked_at(reads, task, row),
-    )
 
 
 def _looked_at(reads: Reads, task: Task, row: Row) -> str:
