@@ -249,10 +249,9 @@ async def _decide(crew: Crew, seconds: float | None) -> None:
 async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
     applied = await applying.finish(parts, run, end, apply)
-    await parts.store.write(partial(memory.learn_from_run, run=run))
-    await _learn(parts, run)
     await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
-    path = await looking.write_last_report(parts, run, end.outcome)
+    learn = partial(_learn, parts, run)
+    path = await looking.write_last_report(parts, run, end.outcome, meanwhile=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: Ops) -> None:
@@ -277,6 +276,8 @@ async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
 
 
 async def _learn(parts: Parts, run: str) -> None:
+    """Keep what the run teaches later ones; no report tells of it."""
+    await parts.store.write(partial(memory.learn_from_run, run=run))
     took = await parts.store.read(partial(estimates.of_run, run=run))
     await parts.store.write(
         partial(estimates.keep, project=parts.project_id, run=run, samples=took)

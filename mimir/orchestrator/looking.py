@@ -1,6 +1,6 @@
 """Verbs that look: which run, where it stands, its report, what works on this machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -69,14 +69,27 @@ async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     return path, data.decode()
 
 
-async def write_last_report(parts: Parts, run: str, outcome: RunStatus) -> str:
+async def write_last_report(
+    parts: Parts,
+    run: str,
+    outcome: RunStatus,
+    *,
+    meanwhile: Sequence[Callable[[], Awaitable[None]]] = (),
+) -> str:
     """Ask the reporters for prose, and write the report of a run whose last write is still to come; its path.
 
     What the reporters do is not told of: the summary that they are asked about is the one of the report.
+
+    Args:
+        parts: Services.
+        run: Id.
+        outcome: That the run is to have.
+        meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
     """
     summary = await _summary(parts, run, outcome)
-    # The answers are written while a reporter thinks.
-    await together([_write_prose(parts, summary), _write_answers(parts, summary)])
+    await together(
+        [_write_prose(parts, summary), _write_answers(parts, summary), *(do() for do in meanwhile)]
+    )
     path, _ = await _write_text(parts, summary)
     return path
 
