@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
@@ -111,14 +112,27 @@ def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ..
         task: As in `steering`.
         added: Paths that were not there before.
     """
-    may = (*_anywhere(found), *found.shadows)
+    may = (*_anywhere(found.settings), *found.shadows)
     return tuple(path for path in added if matches(path, may) and not declared(path, task.files))
 
 
 def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
     """True if a changed path may steer the check's runner: as a hook, or by settings; new ones wherever they lie."""
-    settings = (*_anywhere(found), *found.shadows) if is_new else found.settings
-    return matches(path, found.hooks) or matches(path, settings)
+    return _steers(path, found.hooks, found.settings, found.shadows, is_new)
+
+
+@lru_cache(
+    maxsize=16_384
+)  # most checks of a plan share their runner, and all are asked of all files
+def _steers(
+    path: str,
+    hooks: tuple[str, ...],
+    settings: tuple[str, ...],
+    shadows: tuple[str, ...],
+    is_new: bool,
+) -> bool:
+    may = (*_anywhere(settings), *shadows) if is_new else settings
+    return matches(path, hooks) or matches(path, may)
 
 
 def declared(path: str, globs: Iterable[str]) -> bool:
@@ -142,8 +156,8 @@ def _module_paths(name: str) -> Iterator[str]:
         yield from (f"{below}{name}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
-def _anywhere(found: Apparatus) -> list[str]:
-    return [f"**/{name}" for name in found.settings]
+def _anywhere(settings: Iterable[str]) -> list[str]:
+    return [f"**/{name}" for name in settings]
 
 
 def _of(started: Iterable[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

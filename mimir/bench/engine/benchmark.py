@@ -24,6 +24,7 @@ CPU_OVER_FLOOR = "CPU of a task over bare httpx2"
 FLOORS: tuple[Who, ...] = ("openai", "httpx2")
 PEER_AND_WE: tuple[Who, ...] = ("langgraph", "mimir")
 WALL = "wall over bare httpx2, 10 workers, 50 ms a call"
+WALL_OF_PEER = "the same of LangGraph, which keeps nothing"
 GROWTH = "growth of CPU with tasks, exponent"
 RSS = "KB of memory for one task more"
 STORED = "bytes stored over bytes said"
@@ -155,9 +156,10 @@ def _tell_cpu(figures: Figures, load: Load, took: Mapping[Who, Sequence[Took]]) 
 async def _waiting(desk: _Desk, figures: Figures) -> None:
     """Measure how long a run takes whose models take their time."""
     load = Load(tasks=desk.scope.tasks)
-    took = await desk.repeated(("httpx2", "mimir"), load, latency=LATENCY)
+    took = await desk.repeated(("httpx2", *PEER_AND_WE), load, latency=LATENCY)
     wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
     figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
+    figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))
     for who, seconds in wall.items():
         figures.note(f"wall s at 50 ms a call, {who}", seconds)
 
