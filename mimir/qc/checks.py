@@ -5,24 +5,25 @@ check of the task protects as they were (a pattern that names nothing in the bas
 `apparatus` which files make up a check, `execution` runs one.
 
 One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
-the work, too, and so must a check that is to flip and was red as it was, unless the task's `files` name the test. Otherwise the test
-that stands in the way of a wrong change could be weakened or removed; or left out, by settings and hooks: where there were tests, they
-must pass with what steered their runner before.
+the work, too, and so must a check that is to flip, unless the task's `files` name the test (or, where it was green, the check names that
+very file). Otherwise the test that stands in the way of a wrong change could be weakened or removed; or left out, by settings and hooks:
+where there were tests, they must pass with what steered their runner before.
 """
 
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.apparatus import Apparatus, apparatus, is_work, planted, steering
+from mimir.qc.apparatus import Apparatus, apparatus, is_work
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
+from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
 from mimir.qc.rule import kind_of, needs_again, rule
 from mimir.qc.standing import Accepted, Trees, on_tree
 
@@ -39,42 +40,6 @@ class History(Trees, Protocol):
     async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
         """Return the paths of `tree` that `globs` name."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deliverable:
-    """What an attempt is judged by."""
-
-    task: Task
-    first_base: str
-    own_base: str
-    tree: str
-    answer: str
-    status: dict[str, str]
-    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """The changed paths that belong to one check."""
-
-    protected: tuple[str, ...]
-    tests: tuple[str, ...]
-    steering: tuple[str, ...]
-    planted: tuple[str, ...]
-    """New settings of its runner: the work, or a way round tests that were there."""
-    reached: tuple[str, ...]
-    """Tests that it may start besides its own; see `apparatus`."""
-
-    @property
-    def all_tests(self) -> tuple[str, ...]:
-        """Tests that the attempt changed."""
-        return (*self.tests, *self.reached)
-
-    @property
-    def own(self) -> tuple[str, ...]:
-        """Files of the check that the attempt wrote."""
-        return (*self.all_tests, *self.steering)
 
 
 class Checks:
@@ -142,7 +107,7 @@ class Checks:
         """
         base = own_base or base_tree
         status = {change.path: change.status for change in await self._history.changed(base, tree)}
-        work = _Deliverable(
+        work = Deliverable(
             task=task,
             first_base=base_tree,
             own_base=base,
@@ -164,15 +129,19 @@ class Checks:
         """Run a check of an accepted task on a merged or final tree; the last run decides. See `standing`."""
         return await on_tree(self._execution, self._history, accepted, check, tree, others, phase)
 
-    async def _outcome(self, check: Check, work: _Deliverable) -> CheckOutcome:
+    async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
         found = apparatus(check)
-        parts = self._parts(found, work)
+        parts = sorted_out(found, work)
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
         before_tree = await self._before_tree(found, parts, work, after_tree)
         before = _named_right(await self._before(check, before_tree), work.task)
+        if check.kind == "flip" and before.green and parts.reached:
+            # `make test` on the project as it was: it is to flip by tests that came with the work.
+            new = [path for path in parts.reached if work.status[path] != "deleted"]
+            before = await self._before(check, await self._with(before_tree, after_tree, new))
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
         after = _named_right(after, work.task)
-        notes = list(_notes(parts))
+        notes = list(notes_on(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
             check = replace(check, kind="flip")
@@ -198,34 +167,13 @@ class Checks:
             before,
             after,
             again,
-            self_authored=bool(parts.tests),
+            self_authored=bool(parts.tests or (parts.reached and not before.green)),
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if disarmed else outcome
 
-    def _parts(self, found: Apparatus, work: _Deliverable) -> _Parts:
-        """Sort the changed paths by what they are to this check."""
-        protected = self._protected(work)
-        free = [path for path in work.status if path not in protected]
-        added = frozenset(path for path, status in work.status.items() if status == "added")
-        steers = steering(found, work.task, free, added)
-        others = [path for path in free if path not in steers]
-        tests = tuple(path for path in others if matches(path, found.tests))
-        return _Parts(
-            protected=tuple(protected),
-            tests=tests,
-            reached=tuple(p for p in others if p not in tests and matches(p, found.reached)),
-            steering=steers,
-            planted=planted(found, work.task, [path for path in free if path in added]),
-        )
-
-    def _protected(self, work: _Deliverable) -> list[str]:
-        """Return the changed paths that were there before and that any check of the task protects."""
-        globs = [glob for check in work.task.checks for glob in check.protect]
-        return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
-
     async def _before_tree(
-        self, found: Apparatus, parts: _Parts, work: _Deliverable, after_tree: str
+        self, found: Apparatus, parts: Parts, work: Deliverable, after_tree: str
     ) -> str:
         """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
         steering = frozenset(parts.steering)
@@ -237,31 +185,38 @@ class Checks:
         ]
         return await self._with(work.first_base, after_tree, added)
 
-    async def _was_red(self, check: Check, parts: _Parts, work: _Deliverable) -> bool:
+    async def _was_red(self, check: Check, parts: Parts, work: Deliverable) -> bool:
         """True if the attempt changed what was there of the check, unasked, and as it was it fails before the work."""
         changed = any(work.status[p] != "added" and p not in work.task.files for p in parts.own)
         return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
-        self, check: Check, parts: _Parts, work: _Deliverable, after_tree: str, before: CheckRun
+        self, check: Check, parts: Parts, work: Deliverable, after_tree: str, before: CheckRun
     ) -> CheckRun | None:
         """Run a check on the deliverable with its own files as they were before the work.
 
         Returns:
-            None: the attempt changed none that were there, or only what the plan names for it, or the check was not green before
-            the work (a flip: not red).
+            None: the attempt changed none that were there, or only what the plan or the check names, or the check was not green before
+            the work.
         """
         named = [path for path in parts.all_tests if path in work.task.files]
         if before.green:
             old = [p for p in parts.own if p not in named or work.status[p] != "deleted"]
             weaker = parts.steering or any(work.status[path] != "added" for path in old)
         else:
-            # A test that was red is what the work is for. One that was green may change with what it tests.
             old = [path for path in parts.all_tests if path not in named]
             weaker = any(work.status[path] != "added" for path in old)
         # New tests beside old ones change nothing of what was there: only then is the second run worth its time.
-        if not weaker or (await self._before(check, work.first_base)).green != before.green:
+        if not weaker:
             return None
+        was_green = (await self._before(check, work.first_base)).green
+        if before.green and not was_green:
+            return None
+        if was_green and not before.green:
+            # A red test is what the work is for. A green one may change with what it tests only if the check is about that very file.
+            old = [path for path in old if path not in apparatus(check).tests]
+            if all(work.status[path] == "added" for path in old):
+                return None
         tree = await self._with(after_tree, work.own_base, old)
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
@@ -269,8 +224,8 @@ class Checks:
         self,
         check: Check,
         found: Apparatus,
-        parts: _Parts,
-        work: _Deliverable,
+        parts: Parts,
+        work: Deliverable,
         after_tree: str,
         kept: CheckRun | None,
     ) -> CheckRun | None:
@@ -330,18 +285,6 @@ _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails 
 def _named_right(run: CheckRun, task: Task) -> CheckRun:
     """Take a module that the task is to write for what it is: work that is not done, not a program that is missing."""
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
-
-
-def _notes(parts: _Parts) -> Iterable[str]:
-    if parts.protected:
-        yield f"Protected and restored before the run: {_named(parts.protected)}."
-    if changed := (*parts.steering, *parts.planted):
-        yield f"The attempt changed what steers this check: {_named(changed)}."
-
-
-def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-    return ", ".join(paths[:10]) + more
 
 
 async def _all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:

@@ -3,8 +3,8 @@
 Whoever comes later may break what a check looks at, and hide it: by a weaker test, or by settings and hooks that leave the test out. So
 where other tasks changed what makes up a check (`apparatus`) or what its task protects, it runs once more with those files put back.
 
-They stay as they are now where it was asked for: a task that changed the file names it in its `files`; a test may also be one of that
-task's own checks, which judged it. What steers a runner must be named itself. New tests go where settings and hooks go: they may need
+They stay as they are now where it was asked for: a task that changed the file names that very file in its `files`; a test may also be
+named by one of that task's own checks, which judged it. New tests go where settings and hooks go: they may need
 them. Tests that were changed as asked may need them too, so there it is enough if the check passes with those tests as they were.
 """
 
@@ -156,6 +156,6 @@ def _unasked(
 
 
 def _is_asked(path: str, task: Task) -> bool:
-    """True if a task was to change a test, or was judged by it."""
-    judged = (glob for check in task.checks for glob in apparatus(check).all_tests)
-    return matches(path, task.files) or matches(path, judged)
+    """True if a task was to change a test: it names the file, or was judged by that very file."""
+    judged = (apparatus(check).tests for check in task.checks)
+    return path in task.files or any(path in tests for tests in judged)

@@ -169,6 +169,35 @@ async def test_green_test_that_is_rewritten_with_what_it_tests_may_flip(bench):
     assert (outcome.state, outcome.self_authored) == ("passed", True)
 
 
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        *(("pytest -q tests", kind) for kind in ("flip", None)),
+        *(("python -m pytest -q", kind) for kind in ("flip", None)),
+        ("make test", "flip"),
+    ],
+)
+async def test_flip_of_many_tests_leaves_those_as_they_were_that_were_green(bench, run, kind):
+    """A new test fails before the work, so all together flip; one that was green is rewritten to let wrong work pass."""
+    new = {"tests/test_b.py": "wants better"}
+    one = check(kind, run=run)
+
+    hidden = await bench().outcome(
+        one, base=GOOD, after={"a.py": "better", TEST: "wants better"} | new
+    )
+    asked = await bench().outcome(
+        one, base=GOOD, after={"a.py": "better", TEST: "wants better"} | new, files=("a.py", TEST)
+    )
+    right = await bench().outcome(
+        one, base=GOOD, after={"a.py": "good better", TEST: "wants good better"} | new
+    )
+
+    assert hidden.state == "failed"
+    assert any("own files" in finding for finding in hidden.findings)
+    assert (asked.state, right.state) == ("passed", "passed")
+    assert right.self_authored
+
+
 @pytest.mark.parametrize("run", ["pytest -q tests", "python -m pytest -q", f"pytest {TEST}"])
 async def test_hold_whose_test_was_weakened_is_held_to_the_old_test(bench, run):
     outcome = await bench().outcome(

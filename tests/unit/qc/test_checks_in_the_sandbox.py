@@ -165,20 +165,6 @@ async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench: Bench
     )
 
 
-async def test_an_old_test_may_change_with_the_work_beside_a_new_fixture(bench: Bench):
-    """As it was it fails, since `add` takes a list now; as it is it needs no fixture."""
-    work = {
-        "calc.py": "def add(numbers):\n    return sum(numbers)\n\n\n" + MUL.removeprefix(CALC),
-        "tests/conftest.py": FIXTURE,
-        "tests/test_mul.py": NEW_TEST,
-        "tests/test_calc.py": "from calc import add\n\n\ndef test_adds():\n    assert add([1, 2]) == 3\n",
-    }
-
-    outcome = await bench.outcome(check("flip", (*PYTEST, "tests")), work)
-
-    assert outcome.state == "passed"
-
-
 async def test_protected_test_is_run_as_it_was(bench: Bench):
     outcome = await bench.outcome(
         check("hold", (*PYTEST, "tests/test_calc.py"), protect=("tests/test_calc.py",)),

@@ -1,0 +1,80 @@
+"""What an attempt changed, by what it is to one check: a test, what steers the runner, what is protected. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Task
+from mimir.qc.apparatus import Apparatus, planted, steering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverable:
+    """What an attempt is judged by."""
+
+    task: Task
+    first_base: str
+    own_base: str
+    tree: str
+    answer: str
+    status: dict[str, str]
+    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The changed paths that belong to one check."""
+
+    protected: tuple[str, ...]
+    tests: tuple[str, ...]
+    steering: tuple[str, ...]
+    planted: tuple[str, ...]
+    """New settings of its runner: the work, or a way round tests that were there."""
+    reached: tuple[str, ...]
+    """Tests that it may start besides its own; see `apparatus`."""
+
+    @property
+    def all_tests(self) -> tuple[str, ...]:
+        """Tests that the attempt changed."""
+        return (*self.tests, *self.reached)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Files of the check that the attempt wrote."""
+        return (*self.all_tests, *self.steering)
+
+
+def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
+    """Sort the changed paths by what they are to a check."""
+    protected = _protected(work)
+    free = [path for path in work.status if path not in protected]
+    added = frozenset(path for path, status in work.status.items() if status == "added")
+    steers = steering(found, work.task, free, added)
+    others = [path for path in free if path not in steers]
+    tests = tuple(path for path in others if matches(path, found.tests))
+    return Parts(
+        protected=tuple(protected),
+        tests=tests,
+        reached=tuple(p for p in others if p not in tests and matches(p, found.reached)),
+        steering=steers,
+        planted=planted(found, work.task, [path for path in free if path in added]),
+    )
+
+
+def _protected(work: Deliverable) -> list[str]:
+    """Return the changed paths that were there before and that any check of the task protects."""
+    globs = [glob for check in work.task.checks for glob in check.protect]
+    return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
+
+
+def notes_on(parts: Parts) -> Iterator[str]:
+    """Say what a person should know of them."""
+    if parts.protected:
+        yield f"Protected and restored before the run: {_named(parts.protected)}."
+    if changed := (*parts.steering, *parts.planted):
+        yield f"The attempt changed what steers this check: {_named(changed)}."
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
+    return ", ".join(paths[:10]) + more
