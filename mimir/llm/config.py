@@ -40,8 +40,6 @@ class EndpointConfig:
     """Added to every request; wins over what mimir sends, but for messages, model, tools and streaming."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Added to every request; treated as secrets."""
-    proxy: str = field(default="", repr=False)
-    """URL of an HTTP proxy; empty: none. Proxy variables of the environment are not followed."""
     lane_header: bool = False
     """True: requests carry `X-Mimir-Lane`."""
     structured: Structured = "auto"
@@ -95,7 +93,7 @@ class EndpointConfig:
 
     def _secrets(self) -> Iterator[str]:
         keys = [self.api_key] if len(self.api_key) >= _SHORTEST_KEY else []
-        others = [v for v in (*self.headers.values(), self.proxy) if len(v) >= _SHORTEST_HEADER]
+        others = [v for v in self.headers.values() if len(v) >= _SHORTEST_HEADER]
         for value in (*keys, *others):
             raw = value.encode()
             yield value
@@ -106,7 +104,8 @@ def _address(url: str) -> str:
     url = url.strip().rstrip("/") or OPENAI_URL
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        host = (parts.hostname or "").encode("idna")
+        known = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
     except ValueError:
         known, parts = False, urlsplit("")
     if parts.username or parts.password:

@@ -2,18 +2,20 @@
 
     with recording(file): …ask the endpoint…         with playing(file): …ask the same again…
 
-Patches the one transport that the client is built on (httpx2). A line of the file is one exchange: method, path, the request's body, and the
-answer as it came, piece by piece. No header of the request is kept (keys stand there), and of the answer only what the client reads.
+Stands in for the endpoint's connections. A line of the file is one exchange: the request's body, and the answer as it came, piece by
+piece. No header of the request is kept (keys stand there), and of the answer only what the client reads.
 """
 
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx2
 import pytest
+
+from mimir.llm.chat import endpoint
+from mimir.llm.chat.transport import Connections, Reply
+from mimir.llm.config import EndpointConfig
 
 KEPT = ("content-type", "retry-after", "date")
 
@@ -22,82 +24,73 @@ class HttpMissError(AssertionError):
     """Something was asked that the fixture does not hold, or not in this order."""
 
 
-@dataclass(kw_only=True)
-class _Pieces(httpx2.AsyncByteStream):
-    pieces: Sequence[bytes]
+class _Recorder(Connections):
+    file: Path
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            yield piece
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
+        """Post, and write the exchange down once the answer is closed: as much of it as was read."""
+        reply, pieces = await super().post(content, headers), list[str]()
+        kept = {k.lower(): v for k, v in reply.headers.items() if k.lower() in KEPT}
+        line = {"body": json.loads(content), "status": reply.status, "headers": kept}
+
+        def close() -> None:
+            reply.close()
+            with self.file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps({**line, "pieces": pieces}) + "\n")
+
+        copied = _copied(reply.pieces, pieces)
+        return Reply(status=reply.status, headers=kept, pieces=copied, close=close)
+
+
+async def _copied(arriving: AsyncIterator[bytes], pieces: list[str]) -> AsyncIterator[bytes]:
+    async for piece in arriving:
+        pieces.append(piece.decode("utf-8", "surrogateescape"))
+        yield piece
+
+
+class _Player:
+    left: list[dict[str, object]]
+
+    def __init__(self, config: EndpointConfig) -> None:
+        """Take what the real one takes."""
+
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
+        """Answer with the next exchange."""
+        if not self.left:
+            raise HttpMissError("the fixture has no exchange left")
+        line, now = self.left.pop(0), json.loads(content)
+        if line["body"] != now:
+            raise HttpMissError(f"body: recorded {line['body']!r}, now {now!r}")
+        pieces = [str(p).encode("utf-8", "surrogateescape") for p in line["pieces"]]  # type: ignore[attr-defined]
+        headers = {str(k): str(v) for k, v in line["headers"].items()}  # type: ignore[attr-defined]
+        return Reply(
+            status=int(str(line["status"])),
+            headers=headers,
+            pieces=_played(pieces),
+            close=lambda: None,
+        )
 
     async def aclose(self) -> None:
         """Close nothing."""
 
 
-@dataclass(kw_only=True)
-class _Copied(httpx2.AsyncByteStream):
-    inner: httpx2.AsyncByteStream
-    file: Path
-    line: dict[str, object]
-    pieces: list[str] = field(default_factory=list)
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self.inner:
-            self.pieces.append(piece.decode("utf-8", "surrogateescape"))
-            yield piece
-
-    async def aclose(self) -> None:
-        """Write the exchange: as much of it as was read."""
-        await self.inner.aclose()
-        with self.file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({**self.line, "pieces": self.pieces}) + "\n")
-
-
-class _Recorder(httpx2.AsyncHTTPTransport):
-    file: Path
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        answer = await super().handle_async_request(request)
-        kept = [(k, v) for k, v in answer.headers.items() if k.lower() in KEPT]
-        line = {**_asked(request), "status": answer.status_code, "headers": kept}
-        stream = answer.stream
-        assert isinstance(stream, httpx2.AsyncByteStream)
-        copied = _Copied(inner=stream, file=self.file, line=line)
-        return httpx2.Response(answer.status_code, headers=kept, stream=copied)
-
-
-class _Player(httpx2.AsyncBaseTransport):
-    left: list[Mapping[str, object]]
-
-    def __init__(self, **_: object) -> None:
-        """Take what the real one takes."""
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if not self.left:
-            raise HttpMissError("the fixture has no exchange left")
-        line, now = self.left.pop(0), _asked(request)
-        for name, value in now.items():
-            if line[name] != value:
-                raise HttpMissError(f"{name}: recorded {line[name]!r}, now {value!r}")
-        pieces = [str(p).encode("utf-8", "surrogateescape") for p in line["pieces"]]  # type: ignore[attr-defined]
-        headers = [(str(k), str(v)) for k, v in line["headers"]]  # type: ignore[attr-defined]
-        return httpx2.Response(
-            int(str(line["status"])), headers=headers, stream=_Pieces(pieces=pieces)
-        )
+async def _played(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 @contextlib.contextmanager
 def recording(file: Path) -> Iterator[None]:
-    """Write every exchange of clients that are made in the block."""
+    """Write every exchange of endpoints that are made in the block."""
     made = type("Recorder", (_Recorder,), {"file": file})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpx2, "AsyncHTTPTransport", made)
+        patch.setattr(endpoint, "Connections", made)
         yield
 
 
 @contextlib.contextmanager
 def playing(file: Path) -> Iterator[None]:
-    """Serve exchanges in their order to clients that are made in the block; all of them must be asked for.
+    """Serve exchanges in their order to endpoints that are made in the block; all of them must be asked for.
 
     Raises:
         HttpMissError: One is left over.
@@ -105,15 +98,7 @@ def playing(file: Path) -> Iterator[None]:
     left = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     made = type("Player", (_Player,), {"left": left})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpx2, "AsyncHTTPTransport", made)
+        patch.setattr(endpoint, "Connections", made)
         yield
     if left:
         raise HttpMissError(f"{len(left)} exchanges were not asked for")
-
-
-def _asked(request: httpx2.Request) -> dict[str, object]:
-    return {
-        "method": request.method,
-        "path": request.url.path,
-        "body": json.loads(request.content or b"null"),
-    }

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 HEAVY = {
+    "aiohttp",
     "anyio",
     "httpx",
     "httpx2",

@@ -5,14 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
-import httpx2
 import orjson
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.chat.dialect import Adaptation
 from mimir.llm.chat.exchange import Exchange
-from mimir.llm.chat.transport import LANE_HEADER, Connections
+from mimir.llm.chat.transport import LANE_HEADER, Connections, Reply
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel
 
@@ -52,9 +51,7 @@ class OpenAIEndpoint:
         """Close the connections."""
         await self._connections.aclose()
 
-    async def _post(
-        self, body: Mapping[str, object], headers: Mapping[str, str]
-    ) -> httpx2.Response:
+    async def _post(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Reply:
         try:
             data = orjson.dumps(body)
         except orjson.JSONEncodeError:

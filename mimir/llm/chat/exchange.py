@@ -8,7 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
-import httpx2
+import aiohttp
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
@@ -18,6 +18,7 @@ from mimir.llm.chat import wire
 from mimir.llm.chat.dialect import Adaptation, Dialect, adapt
 from mimir.llm.chat.refusal import Refusal
 from mimir.llm.chat.stream import Assembly, Events, Refused, TooLarge, Unreadable
+from mimir.llm.chat.transport import Reply
 from mimir.llm.config import EndpointConfig
 
 _MOST_ADAPTATIONS = 8
@@ -30,13 +31,11 @@ _DRAIN_SECONDS = 0.25
 class Post(Protocol):
     """Sends one chat completion request; the answer's body is not yet read."""
 
-    async def __call__(
-        self, body: Mapping[str, object], headers: Mapping[str, str]
-    ) -> httpx2.Response:
+    async def __call__(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Reply:
         """Send it.
 
         Raises:
-            httpx2.HTTPError: No connection, timed out, broke off.
+            aiohttp.ClientError: No connection, timed out, broke off.
         """
         ...
 
@@ -109,42 +108,41 @@ class Exchange:
         """Send once. Errors are returned, not raised: raised here they would carry the library's own, which hold the key."""
         try:
             async with asyncio.timeout(self._config.answer_seconds):
-                response = await self._post(body, headers)
-                if response.status_code >= 300:
-                    return self._status(response)
-                return await self._read(response)
+                reply = await self._post(body, headers)
+                try:
+                    if reply.status >= 300:
+                        return await self._status(reply)
+                    return await self._read(reply)
+                finally:
+                    reply.close()
         except Refused as error:
             return error.refusal, self._refused(error.refusal, {})
         except Unreadable as error:
             return None, self._trouble(str(error))
+        except aiohttp.ClientError as error:
+            return None, self._disconnected(error)
         except TimeoutError:
             return None, self._trouble(
                 f"the answer was not whole after {self._config.answer_seconds:g} s (llm.answer_seconds)"
             )
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except OSError as error:
             return None, self._disconnected(error)
 
-    async def _read(self, response: httpx2.Response) -> Answer:
-        try:
-            kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-            encoding = response.headers.get("content-encoding", "identity").strip().lower()
-            if encoding not in ("", "identity"):
-                raise Unreadable(
-                    f"the answer is packed with {encoding[:40]!r}, which was not asked"
-                )
-            if kind == "text/event-stream":
-                return await self._stream(response)
-            if kind == "application/json" or kind.endswith("+json"):
-                return await self._body(response)
-            raise Unreadable(f"the answer has the content type {kind[:80]!r}, not JSON or a stream")
-        finally:
-            await response.aclose()
+    async def _read(self, reply: Reply) -> Answer:
+        kind = reply.headers.get("content-type", "").split(";")[0].strip().lower()
+        encoding = reply.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise Unreadable(f"the answer is packed with {encoding[:40]!r}, which was not asked")
+        if kind == "text/event-stream":
+            return await self._stream(reply.pieces)
+        if kind == "application/json" or kind.endswith("+json"):
+            return await self._body(reply.pieces)
+        raise Unreadable(f"the answer has the content type {kind[:80]!r}, not JSON or a stream")
 
-    async def _stream(self, response: httpx2.Response) -> Answer:
+    async def _stream(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
         events, assembly = Events(most), Assembly(most)
         taken = 0
-        arriving = _arriving(response)
         async for chunk in arriving:
             taken += len(chunk)
             if taken > most * _STREAM_FACTOR:
@@ -160,10 +158,10 @@ class Exchange:
                 assembly.add(data)
         return assembly.answer()
 
-    async def _body(self, response: httpx2.Response) -> Answer:
+    async def _body(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
         taken = bytearray()
-        async for chunk in _arriving(response):
+        async for chunk in arriving:
             taken += chunk
             if len(taken) > most * _BODY_FACTOR:
                 raise TooLarge(f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)")
@@ -184,10 +182,10 @@ class Exchange:
             next_step=ruling.next_step,
         )
 
-    def _status(self, response: httpx2.Response) -> tuple[Refusal, ModelError]:
-        said = response.content.decode("utf-8", "replace")
-        refusal = refusals.read(response.status_code, self._config.veil(said))
-        return refusal, self._refused(refusal, response.headers)
+    async def _status(self, reply: Reply) -> tuple[Refusal, ModelError]:
+        said = (await reply.beginning()).decode("utf-8", "replace")
+        refusal = refusals.read(reply.status, self._config.veil(said))
+        return refusal, self._refused(refusal, reply.headers)
 
     def _disconnected(self, cause: Exception) -> ModelError:
         if _is_certificate(cause):
@@ -196,15 +194,15 @@ class Exchange:
                 scope="run",
                 next_step="Correct llm.base_url, or name your authority's file in SSL_CERT_FILE.",
             )
-        if isinstance(cause, httpx2.ConnectTimeout):
+        if isinstance(cause, aiohttp.ConnectionTimeoutError):
             return self._trouble(
                 f"no connection within {self._config.connect_seconds:g} s (llm.connect_seconds)"
             )
-        if isinstance(cause, httpx2.TimeoutException):
+        if isinstance(cause, aiohttp.ServerTimeoutError):
             return self._trouble(
                 f"it said nothing for {self._config.stall_seconds:g} s (llm.stall_seconds)"
             )
-        if isinstance(cause, httpx2.ConnectError):
+        if isinstance(cause, aiohttp.ClientConnectorError):
             return self._trouble("no connection")
         return self._trouble("the connection broke off")
 
@@ -229,19 +227,13 @@ class Exchange:
         )
 
 
-def _arriving(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Return the pieces of a body as they come; it is not packed, so there is nothing to undo."""
-    assert isinstance(response.stream, httpx2.AsyncByteStream)
-    return aiter(response.stream)
-
-
 async def _drain(arriving: AsyncIterator[bytes]) -> None:
     """Read the few bytes after the last event, so that the connection can be used again; not waited for, not believed."""
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in arriving:
                 break
-    except (TimeoutError, httpx2.HTTPError):
+    except (TimeoutError, aiohttp.ClientError):
         pass
 
 

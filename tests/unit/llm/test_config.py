@@ -28,6 +28,7 @@ def test_a_trailing_slash_and_spaces_do_not_matter():
         "http://h:99999/v1",
         "http://[::1/v1",
         "http://host/\x1b[2J",
+        f"http://{'a' * 300}/v1",
     ],
 )
 def test_an_address_that_can_never_work_is_refused_by_the_settings_name(url: str):

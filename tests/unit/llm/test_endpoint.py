@@ -1,6 +1,7 @@
 """The real client against a real server: what goes out, what is learned, what is bounded."""
 
 import asyncio
+import socket
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -273,6 +274,38 @@ async def test_an_answer_that_takes_too_long_as_a_whole_is_given_up():
             error = await refused(model)
     assert error.scope == "call"
     assert "llm.answer_seconds" in str(error)
+
+
+async def test_silence_and_a_handshake_that_never_ends_are_told_apart():
+    async with raw_server(b"") as url, asking(url, stall_seconds=0.2) as model:
+        error = await refused(model)
+    assert (error.scope, "llm.stall_seconds" in str(error)) == ("call", True)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"https://127.0.0.1:{mute.getsockname()[1]}/v1"
+        async with asking(url, stall_seconds=60, connect_seconds=0.2) as model:
+            error = await refused(model)
+    assert (error.scope, "llm.connect_seconds" in str(error)) == ("call", True)
+
+
+async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_again():
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    served = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        served += 1
+        size = int(
+            (await reader.readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split()[0]
+        )
+        await reader.readexactly(size)
+        writer.write(head % len(GOOD) + GOOD)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
+        for _ in range(5):
+            assert (await model.ask(question())).message.text == "hi"
+    assert served == 5
 
 
 async def test_a_fatal_error_whose_text_never_ends_is_still_fatal():
