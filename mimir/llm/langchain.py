@@ -1,7 +1,7 @@
 """The adapter of any LangChain chat model (`provider:model`). What speaks OpenAI's protocol is asked by `chat.endpoint` instead.
 
 The only file that imports LangChain, slow to import: only when such a model is first needed. Retries are off at every level below
-`retrying`. Source: docs/decisions/0006-openai-protocol-over-httpx.md
+`retrying`. Source: docs/decisions/0006-openai-protocol-without-langchain.md
 """
 
 import asyncio
