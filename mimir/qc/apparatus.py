@@ -187,7 +187,10 @@ def _tests(command: Command) -> Iterator[str]:
     if command.program in runners.READERS or is_outside(command.below):
         return
     collected = runners.COLLECTED.get(command.program, ())
-    paths = [path for argument in _positional(command) if (path := _path(command, argument))]
+    arguments = list(_positional(command))
+    if collected and arguments and posixpath.basename(arguments[0]) == command.program:
+        del arguments[0]  # the runner itself, named by its path (`node_modules/.bin/jest`)
+    paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
         if _says_it_tests(path):
             yield _below(command, path)

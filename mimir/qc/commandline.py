@@ -23,6 +23,13 @@ _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
 """The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
 _PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
+_TEST_MODES = {
+    "node": "--test",
+    **dict.fromkeys(("bun", "deno", "dotnet", "mix", "swift"), "test"),
+}
+"""Programs that are a test runner where this word follows, and else something other: `node --test`, `bun test`."""
+_WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
+"""Scripts of a project that stand for a program; they take its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +37,7 @@ class Command:
     """One program with its arguments."""
 
     program: str
-    """Without its directory; for `python -m pytest` it is `pytest`."""
+    """Without its directory; for `python -m pytest` it is `pytest`, for `node --test` and `bun test` all of it."""
     arguments: tuple[str, ...]
     """With the script itself, where the program is one or reads one (`./check.sh`, `python check.py`)."""
     module: bool = False
@@ -77,6 +84,11 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
             yield from _single(words[at:])
             return
         yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
+    elif (mode := _TEST_MODES.get(program)) is not None and mode in words[1:]:
+        words.remove(mode)
+        yield Command(program=f"{program} {mode}", arguments=tuple(words[1:]))
+    elif program in _WRAPPED_TOOLS:
+        yield Command(program=_WRAPPED_TOOLS[program], arguments=tuple(words[1:]))
     elif "/" in words[0]:
         yield Command(program=program, arguments=tuple(words))
     else:

@@ -19,6 +19,7 @@ READERS = _names(
 
 _PYTEST = ("**/test_*.py", "**/*_test.py")
 _JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
+_OF_JVM = ("**/src/test/**", "**/src/integrationTest/**")
 COLLECTED: Mapping[str, tuple[str, ...]] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
@@ -30,6 +31,24 @@ COLLECTED: Mapping[str, tuple[str, ...]] = {
     "mocha": (*_JAVASCRIPT, "test/**"),
     "rspec": ("spec/**",),
     "cargo": ("tests/**",),
+    "node --test": (
+        "**/*.test.*",
+        "**/*-test.*",
+        "**/*_test.*",
+        "**/test-*",
+        "**/test.*",
+        "**/test/**",
+    ),
+    "bun test": ("**/*.test.*", "**/*_test.*", "**/*.spec.*", "**/*_spec.*"),
+    "deno test": ("**/*.test.*", "**/*_test.*", "**/test.*"),
+    "dotnet test": ("**/*Test.*", "**/*Tests.*", "**/*Tests/**", "**/*.Test/**"),
+    "mix test": ("**/*_test.exs",),
+    "swift test": ("Tests/**",),
+    "gradle": _OF_JVM,
+    "mvn": _OF_JVM,
+    "phpunit": ("**/*Test.php",),
+    "prove": ("**/*.t",),
+    "ctest": ("**/CTestTestfile.cmake",),
 }
 """What a test runner collects on its own."""
 
@@ -41,6 +60,11 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "unittest": ("unittest.py", "unittest/**", *_PACKAGES),
     "nose2": _PACKAGES,
     "cargo": (".cargo/**",),
+    "mix test": ("**/test_helper.exs",),
+    "dotnet test": ("**/*.runsettings", "**/Directory.Build.*"),
+    "gradle": ("gradle/**", "gradlew", "buildSrc/**", "**/init.gradle*"),
+    "mvn": (".mvn/**", "mvnw"),
+    "prove": (".proverc",),
     "npm": (".npmrc",),
     "yarn": (".yarnrc", ".yarnrc.yml"),
     "pnpm": (".npmrc", ".pnpmfile.cjs"),
@@ -66,6 +90,8 @@ _MAKE = ("Makefile", "makefile", "GNUmakefile")
 _JEST = ("jest.config.*",)
 _VITEST = ("vitest.config.*", "vite.config.*")
 _MOCHA = (".mocharc*",)
+_DENO = ("deno.json", "deno.jsonc")
+_PHPUNIT = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pytest": (*_OF_PYTEST, *_OF_MANY),
     "py.test": (*_OF_PYTEST, *_OF_MANY),
@@ -82,14 +108,31 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "cargo": ("Cargo.toml", "build.rs"),
     "go": ("go.mod", "go.work"),
     "rspec": (".rspec",),
+    "bun": ("package.json", "bunfig.toml"),
+    "bun test": ("package.json", "bunfig.toml"),
+    "deno": _DENO,
+    "deno test": _DENO,
+    "node --test": ("package.json",),
+    "mix": ("mix.exs",),
+    "mix test": ("mix.exs",),
+    "swift test": ("Package.swift",),
+    "gradle": (
+        *("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+        "gradle.properties",
+    ),
+    "mvn": ("pom.xml",),
+    "phpunit": _PHPUNIT,
+    "composer": ("composer.json",),
+    "rake": ("Rakefile", "rakefile", "Rakefile.rb"),
+    "ctest": ("CMakeLists.txt",),
 }
 """Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
 
-STARTERS = _names("just make nox npm pnpm tox yarn")
+STARTERS = _names("bun composer deno just make mix nox npm pnpm rake tox yarn")
 """Programs that start whatever their settings say."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
-STARTED_HOOKS = ("**/conftest.py",)
-STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA)
+STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc")
+STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
 """What steers runners and nothing else: whoever starts one may start any of them."""
 
 TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
@@ -110,7 +153,7 @@ _TESTING = _RUNS_TESTS | _names(
 )
 TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
 """Python modules that are tools of the machine, whatever the task writes."""
-SUBCOMMANDS = STARTERS | _names("cargo go gradle mvn")
+SUBCOMMANDS = STARTERS | _names("cargo ctest go gradle mvn") | {"dotnet test", "swift test"}
 """Programs whose bare arguments are words (`npm test`), not paths."""
 
 
