@@ -15,6 +15,7 @@ from typing import Annotated, Literal, cast
 from urllib.parse import unquote
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -113,6 +114,12 @@ class LlmSettings(_Section):
     """By the model's name as it is set; `run.max_cost` needs one for each model that a run asks."""
 
 
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} is no absolute path")
+    return path
+
+
 class SandboxSettings(_Section):
     """Where commands run."""
 
@@ -120,7 +127,7 @@ class SandboxSettings(_Section):
     """"none" runs commands unprotected; the report says so."""
     share: list[str] = []
     """Ignored folders of the project that commands may read, beside .venv, venv and node_modules."""
-    read_only: list[str] = []
+    read_only: list[Annotated[str, AfterValidator(_absolute)]] = []
     """Absolute paths outside the project that commands may read."""
     memory_mb: int = Field(default=4096, gt=0)
     processes: int = Field(default=256, gt=0)

@@ -77,7 +77,7 @@ async def _prepare(desk: Desk) -> None:
         if run.missing:
             message = (
                 f"Check {run.check!r} of {desk.task.id} cannot prove anything: "
-                f"its program is not on this machine ({' '.join(run.argv)[:200]})."
+                f"its program is not on this machine, or not where commands see it ({' '.join(run.argv)[:200]})."
             )
             await desk.note(EventKind.WARNING, attempt={}, data={"message": message})
 

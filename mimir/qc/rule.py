@@ -136,8 +136,8 @@ def _inferred(kind: CheckKind) -> str:
 
 
 _MISSING = (
-    "The program of this check is not on this machine; the plan must name another, or it must be "
-    "installed."
+    "The program of this check is not on this machine, or where commands do not see it: they see /usr, the "
+    "project's environments, and what `sandbox.read_only` names. The plan must name another, or it must be installed."
 )
 _PROVES_NOTHING = "The check proves nothing: it passes before the work too."
 _WAS_RED = "The check was red before the work and still is; it does not tell what the work did."

@@ -162,6 +162,13 @@ def test_sandbox_is_named_by_a_word_or_a_table(tmp_path: Path):
     assert by_table.share == ["third_party"]
 
 
+def test_a_folder_of_programs_is_named_absolutely(tmp_path: Path):
+    user = tmp_path / "user.toml"
+    write(user, '[sandbox]\nread_only = ["/opt/sdk", "~/.rustup"]\n')
+    with pytest.raises(ConfigurationError, match=r"sandbox\.read_only.*'~/\.rustup'"):
+        load(tmp_path, environment={"MIMIR_CONFIG": str(user)})
+
+
 def test_every_setting_is_in_the_document():
     document = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`([a-z0-9_.]+)`", document))

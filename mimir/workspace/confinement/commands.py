@@ -56,7 +56,8 @@ def plain(
         for name in toolchain.ENVIRONMENTS
         if (top / name / "bin").is_dir()
     ]
-    environment = _environment(toolchain.search_path(first[:1]), has_project_python=bool(first))
+    path = toolchain.search_path(first[:1], wanted.read_only)
+    environment = _environment(path, has_project_python=bool(first))
     real = {target: str(source) for target, source in (wanted.extra or {}).items()}
     # Else git would find the person's repository above the workspace.
     environment["GIT_CEILING_DIRECTORIES"] = str(wanted.workspace.parent)

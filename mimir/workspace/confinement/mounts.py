@@ -83,7 +83,7 @@ def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
     return Layout(
         options=tuple(options),
         contents=tuple(files.contents),
-        path=toolchain.search_path(first),
+        path=toolchain.search_path(first, wanted.read_only),
         has_project_python=has_python,
     )
 

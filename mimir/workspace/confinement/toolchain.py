@@ -144,9 +144,23 @@ def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
     return found
 
 
-def search_path(first: Iterable[str]) -> str:
-    """Join the places where programs are looked for: `first`, then mimir's environment, then the system."""
-    return ":".join(dict.fromkeys((*first, *engine_path(), *SYSTEM_PATH)))
+def search_path(first: Iterable[str], named: Iterable[Path] = ()) -> str:
+    """Join the places where programs are looked for.
+
+    Args:
+        first: These before all others; mimir's environment follows.
+        named: Folders that the person has named for commands to read: what they have in `bin` comes before the system's. Last come
+            the places below /usr/local that a toolchain has to itself (Go's own instructions put it there).
+    """
+    of_named = (str(p / "bin") for p in named if os.path.isdir(p / "bin"))  # noqa: PTH112  as above
+    return ":".join(
+        dict.fromkeys((*first, *engine_path(), *of_named, *SYSTEM_PATH, *_toolchains()))
+    )
+
+
+@cache
+def _toolchains() -> tuple[str, ...]:
+    return tuple(sorted(str(path) for path in Path("/usr/local").glob("*/bin")))
 
 
 def _home(environment: Path) -> Path | None:

@@ -222,6 +222,26 @@ async def test_environment_that_a_link_leads_to(
     assert (await run(sandbox, workspace, other, ["python", "-c", "print(1)"])).output == "1\n"
 
 
+async def test_programs_of_a_named_folder_are_found_before_the_systems(
+    make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path
+) -> None:
+    write_files(
+        tmp_path / "sdk/bin", {"gauge": "#!/bin/sh\necho 7\n", "cat": "#!/bin/sh\necho own\n"}
+    )
+    for name in ("gauge", "cat"):
+        (tmp_path / "sdk/bin" / name).chmod(0o755)
+    sandbox = make_sandbox(read_only=(tmp_path / "sdk", tmp_path / "not-there"))
+    ran = await run(sandbox, workspace, None, ["sh", "-c", "gauge; cat"])
+    assert ran.output == "7\nown\n"
+
+
+def test_toolchains_below_usr_local_are_looked_into_last() -> None:
+    there = [str(path) for path in sorted(Path("/usr/local").glob("*/bin"))]
+    path = toolchain.search_path(["/first"]).split(":")
+    assert path[0] == "/first"
+    assert path[len(path) - len(there) :] == there
+
+
 async def test_read_only_workspace_has_its_dependencies_too(
     sandbox: Sandbox, workspace: Path, project: Path
 ) -> None:
