@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from mimir.llm.config import EndpointConfig
@@ -21,6 +23,8 @@ _ERROR_BYTES = 65_536
 _ERROR_SECONDS = 1.0
 """Most time for the text of an error: its status is known, and a fatal one must stop at once."""
 _IDLE_SECONDS = 30
+_MOST_SPOILT = 300
+"""More connections than are idle at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,9 @@ class Connections:
         Raises:
             aiohttp.ClientError: No connection, timed out, broke off.
         """
-        await asyncio.sleep(
-            0
-        )  # a connection that was closed after an answer is seen to be, and not used
+        for _ in range(2):
+            # The loop looks for what has come, and handles it: an end, or an answer that nobody asked for.
+            await asyncio.sleep(0)
         response = await self._session.post(
             self._url,
             headers={**self._headers, **headers},
@@ -103,9 +107,7 @@ class Connections:
         """The connections, of which there may be as many as there are questions at a time."""
         seconds = self._config.connect_seconds
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=self._trust(), limit=0, keepalive_timeout=_IDLE_SECONDS
-            ),
+            connector=_Connector(ssl=self._trust(), limit=0, keepalive_timeout=_IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(
@@ -120,6 +122,28 @@ class Connections:
         from httpx2 import create_ssl_context
 
         return create_ssl_context()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Uses no connection again on which something came that nobody asked for: it would be taken for the next question's answer."""
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  aiohttp's own signature
+    ) -> Connection:
+        """Return a connection on which nothing has come.
+
+        Raises:
+            aiohttp.ClientError: There is none.
+        """
+        for _ in range(_MOST_SPOILT):
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
+        raise aiohttp.ClientConnectionError("the endpoint speaks before it is asked")
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

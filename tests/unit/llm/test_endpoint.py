@@ -1,6 +1,7 @@
 """The real client against a real server: what goes out, what is learned, what is bounded."""
 
 import asyncio
+import itertools
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -306,6 +307,32 @@ async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_
         for _ in range(5):
             assert (await model.ask(question())).message.text == "hi"
     assert served == 5
+
+
+async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
+    sent, numbers = asyncio.Event(), itertools.count(1)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split()[0]))
+                writer.write(answer(GOOD.replace(b"hi", b"answer %d" % next(numbers))))
+                await writer.drain()
+                await asked.wait()
+                writer.write(answer(GOOD.replace(b"hi", b"nobody asked")))
+                await writer.drain()
+                sent.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
+        for number in (1, 2, 3):
+            asked = asyncio.Event()
+            assert (await model.ask(question())).message.text == f"answer {number}"
+            sent.clear()
+            asked.set()
+            await sent.wait()
 
 
 async def test_a_fatal_error_whose_text_never_ends_is_still_fatal():
