@@ -6,7 +6,7 @@ Every phase inside an attempt is a node, every move of the table is an edge, and
 resumed attempt goes on where it was. LangGraph takes seconds to import: it is, with the first attempt.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypedDict, cast
@@ -17,6 +17,7 @@ from mimir.domain.attempt import MOVES, NODES, Status
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.runtime import Runtime
+    from langgraph.types import Command
 
 
 class State(TypedDict):
@@ -53,18 +54,21 @@ class Crew:
 
 
 class _Node(Protocol):
-    async def __call__(self, state: State, *, runtime: "Runtime[Crew]") -> State: ...
+    async def __call__(self, state: State, *, runtime: "Runtime[Crew]") -> "Command[str]": ...
 
 
-def _node(status: Status) -> _Node:
-    async def run(state: State, *, runtime: "Runtime[Crew]") -> State:
+def _node(status: Status, exits: Mapping[Status, str]) -> _Node:
+    from langgraph.types import Command
+
+    async def run(state: State, *, runtime: "Runtime[Crew]") -> "Command[str]":
         to, course = await runtime.context.phases[status](state["course"])
-        return {"status": to, "course": course}
+        # With the state goes where it leads: a branch after the node would read it once more.
+        return Command(update={"status": to, "course": course}, goto=exits[to])
 
     return run
 
 
-async def _next(state: State) -> str:
+async def _first(state: State) -> str:
     # A coroutine, though nothing is awaited: LangGraph runs plain functions in a thread.
     return state["status"].value
 
@@ -76,13 +80,11 @@ def compiled() -> "CompiledStateGraph[State, Crew, State, State]":
 
     graph = StateGraph(State, context_schema=Crew)
     for status in NODES:
-        graph.add_node(status.value, _node(status))
-        exits: dict[Hashable, str] = {
-            to.value: (to.value if to in NODES else END) for to in MOVES[status]
-        }
-        graph.add_conditional_edges(status.value, _next, exits | {status.value: END})
+        exits = {to: to.value if to in NODES else END for to in MOVES[status]} | {status: END}
+        node = _node(status, exits)
+        graph.add_node(status.value, node, destinations=tuple(dict.fromkeys(exits.values())))
     entries: dict[Hashable, str] = {s.value: s.value for s in NODES}
-    graph.add_conditional_edges(START, _next, entries)
+    graph.add_conditional_edges(START, _first, entries)
     return graph.compile()
 
 
