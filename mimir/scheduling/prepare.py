@@ -63,7 +63,7 @@ class Surroundings:
             run=runs.node(reads, facts.id),
             dependencies=tuple(_dependency(facts, row) for row in rows if row),
             attempts=tuple(tried(reads, facts.id, task.id)),
-            related=_related_to(reads, facts, task),
+            related=_related_to(facts, task),
         )
 
     @property
@@ -250,15 +250,12 @@ def _whole(reads: Reads, run: str, start: Start) -> Start:
     return replace(start, brief=(first, *start.brief[1:]), system="")
 
 
-def _related_to(reads: Reads, facts: RunFacts, task: Task) -> tuple[Related, ...]:
+def _related_to(facts: RunFacts, task: Task) -> tuple[Related, ...]:
     near = _near(facts.graph, task.id)
-    shown = [_related(reads, facts, one) for one in near[:MOST_RELATED]]
     # Those beyond are told by their number alone.
-    rest = [
-        Related(id=i, title="", status="", distance=d, relation=r)
-        for i, d, r in near[MOST_RELATED:]
-    ]
-    return (*shown, *rest)
+    return tuple(
+        _related(facts, *one, is_shown=number < MOST_RELATED) for number, one in enumerate(near)
+    )
 
 
 def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
@@ -277,16 +274,16 @@ def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
     return sorted(found.values(), key=lambda one: (one[1], one[2], one[0]))
 
 
-def _related(reads: Reads, facts: RunFacts, near: tuple[str, int, Relation]) -> Related:
-    id, distance, relation = near
-    # Whether a task that waits for this one was blocked meanwhile must not change a prompt: it would differ each time.
-    status = Status.PENDING.value
-    if relation == "needs":
-        status = fields.text(reads.get("Task", task_id(facts.id, id)) or {}, "status")
+def _related(
+    facts: RunFacts, id: str, distance: int, relation: Relation, *, is_shown: bool
+) -> Related:
+    # What a task needs is completed, or it would not have begun. Whether one that waits for it was blocked meanwhile must not change
+    # a prompt: it would differ each time.
+    status = Status.COMPLETED if relation == "needs" else Status.PENDING
     return Related(
         id=id,
-        title=facts.tasks[id].title,
-        status=status,
+        title=facts.tasks[id].title if is_shown else "",
+        status=status.value if is_shown else "",
         distance=distance,
         relation=relation,
     )
