@@ -1,87 +1,19 @@
 """The real client against a real server: what goes out, what is learned, what is bounded."""
 
 import asyncio
-import itertools
-import socket
 import tracemalloc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mimir.errors import ConfigurationError, ModelError
+from mimir.errors import ConfigurationError
 from mimir.llm.chat.dialect import Adaptation
 from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
 from mimir.llm.langchain import open_model
-from mimir.llm.protocol import ChatModel
 from tests.support.asking import READ_FILE, question
 from tests.support.clock import FrozenClock
 from tests.support.play_server import PlayServer
-
-KEY = "sk-endpoint-0123456789"
-LANE = "run-1/task-1/1/worker"
-FOREVER = "default: [{text: a good answer, repeat: forever}]"
-
-
-@asynccontextmanager
-async def asking(
-    url: str, *, learned: list[Adaptation] | None = None, **settings: object
-) -> AsyncIterator[ChatModel]:
-    known = {"api_key": KEY, "model": "m", "stall_seconds": 0.3} | settings
-    config = EndpointConfig(base_url=url, **known)  # type: ignore[arg-type]
-    on_adapt = learned.append if learned is not None else None
-    endpoint = OpenAIEndpoint(config, FrozenClock(), on_adapt)
-    try:
-        yield endpoint.for_lane(LANE)
-    finally:
-        await endpoint.aclose()
-
-
-@asynccontextmanager
-async def raw_server(*answers: bytes, asked: asyncio.Event | None = None) -> AsyncIterator[str]:
-    """Serve bytes as they are, one answer a connection; an answer without an end stalls."""
-    left = list(answers)
-    served: list[asyncio.Task[None]] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        served.append(task)
-        await reader.readuntil(b"\r\n\r\n")
-        if asked is not None:
-            asked.set()
-        writer.write(left.pop(0))
-        with suppress(ConnectionError):
-            await writer.drain()
-            await reader.read()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    finally:
-        server.close()
-        await asyncio.gather(*served)
-
-
-def answer(body: bytes, kind: str = "application/json", *more: str) -> bytes:
-    lines = [
-        "HTTP/1.1 200 OK",
-        *([f"Content-Type: {kind}"] if kind else []),
-        f"Content-Length: {len(body)}",
-        *more,
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-async def refused(model: ChatModel) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        await model.ask(question())
-    return caught.value
-
+from tests.support.raw_endpoint import FOREVER, GOOD, KEY, answer, asking, raw_server, refused
 
 # What goes out.
 
@@ -143,21 +75,6 @@ async def test_the_lane_is_told_where_it_is_wanted(on: bool, told: str | None):
         assert server.requests[0].headers.get("x-mimir-lane") == told
         if on:
             assert server.requests[0].caller.name.task == "taäsk"
-
-
-async def test_connections_are_used_again():
-    with PlayServer(FOREVER) as server:
-        async with asking(server.url) as model:
-            for _ in range(5):
-                await model.ask(question())
-        assert {seen.connection for seen in server.requests} == {1}
-
-
-async def test_many_ask_at_once():
-    with PlayServer(FOREVER) as server:
-        async with asking(server.url) as model:
-            answers = await asyncio.gather(*(model.ask(question(text=str(n))) for n in range(40)))
-    assert len(answers) == len(server.requests) == 40
 
 
 # What is learned.
@@ -258,83 +175,6 @@ async def test_the_client_itself_never_tries_again(fault: str):
     assert len(server.requests) == 1
 
 
-async def test_a_closed_port_is_trouble_that_passes():
-    with PlayServer(FOREVER) as server:
-        async with asking(server.url) as model:
-            await model.ask(question())
-            server.refuse()
-            error = await refused(model)
-            assert error.scope == "call"
-            server.accept()
-            assert (await model.ask(question())).message.text == "a good answer"
-
-
-async def test_an_answer_that_takes_too_long_as_a_whole_is_given_up():
-    with PlayServer("default: [{text: a long answer, fault: stall_middle}]") as server:
-        async with asking(server.url, stall_seconds=60, answer_seconds=0.3) as model:
-            error = await refused(model)
-    assert error.scope == "call"
-    assert "llm.answer_seconds" in str(error)
-
-
-async def test_silence_and_a_handshake_that_never_ends_are_told_apart():
-    async with raw_server(b"") as url, asking(url, stall_seconds=0.2) as model:
-        error = await refused(model)
-    assert (error.scope, "llm.stall_seconds" in str(error)) == ("call", True)
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        url = f"https://127.0.0.1:{mute.getsockname()[1]}/v1"
-        async with asking(url, stall_seconds=60, connect_seconds=0.2) as model:
-            error = await refused(model)
-    assert (error.scope, "llm.connect_seconds" in str(error)) == ("call", True)
-
-
-async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_again():
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    served = 0
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal served
-        served += 1
-        size = int(
-            (await reader.readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split()[0]
-        )
-        await reader.readexactly(size)
-        writer.write(head % len(GOOD) + GOOD)
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
-        for _ in range(5):
-            assert (await model.ask(question())).message.text == "hi"
-    assert served == 5
-
-
-async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
-    sent, numbers = asyncio.Event(), itertools.count(1)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split()[0]))
-                writer.write(answer(GOOD.replace(b"hi", b"answer %d" % next(numbers))))
-                await writer.drain()
-                await asked.wait()
-                writer.write(answer(GOOD.replace(b"hi", b"nobody asked")))
-                await writer.drain()
-                sent.set()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
-        for number in (1, 2, 3):
-            asked = asyncio.Event()
-            assert (await model.ask(question())).message.text == f"answer {number}"
-            sent.clear()
-            asked.set()
-            await sent.wait()
-
-
 async def test_a_fatal_error_whose_text_never_ends_is_still_fatal():
     head = b"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
     async with raw_server(head + b'{"error": ') as url, asking(url, stall_seconds=60) as model:
@@ -355,8 +195,6 @@ def test_openai_is_never_asked_for_a_model_that_nobody_named():
 
 
 # What is accepted.
-
-GOOD = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}'
 
 
 @pytest.mark.parametrize(
