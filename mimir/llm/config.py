@@ -16,6 +16,9 @@ _SHORTEST_KEY = 4
 """A shorter key is a placeholder for a local server; hiding it would only garble what is said."""
 _SHORTEST_HEADER = 8
 """Header values shorter than this are words, not secrets."""
+_OF_THE_CONNECTION = frozenset(
+    ("content-encoding", "content-length", "expect", "trailer", "transfer-encoding", "upgrade")
+)
 _RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools"})
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -147,6 +150,11 @@ def _check_extra(extra: Mapping[str, object]) -> None:
 
 
 def _check_header(name: str, value: str) -> None:
+    if name.lower() in _OF_THE_CONNECTION:
+        raise ConfigurationError(
+            f"llm.headers may not hold {name!r}: it says how a request is sent, which mimir does.",
+            next_step=f"Remove {name!r} from llm.headers.",
+        )
     if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
         raise ConfigurationError(
             f"The header {name!r} of llm.headers cannot be sent.",

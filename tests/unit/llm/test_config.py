@@ -94,6 +94,12 @@ def test_a_header_that_cannot_be_sent_is_refused(name: str, value: str):
         EndpointConfig(headers={name: value})
 
 
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "Expect", "upgrade"])
+def test_a_header_that_says_how_a_request_is_sent_is_refused(name: str):
+    with pytest.raises(ConfigurationError, match=name):
+        EndpointConfig(headers={name: "5"})
+
+
 @pytest.mark.parametrize(
     ("model", "split"),
     [
