@@ -147,7 +147,8 @@ class Sums:
 
     role: str
     given: int
-    """Tokens."""
+    """Tokens, by the engine's estimate."""
+    available: int
     withheld: Mapping[str, int]
     """Why → tokens; sorted."""
 
@@ -162,9 +163,11 @@ def sums(values: Mapping[str, object]) -> Sums:
     for piece in _objects(values, "withheld"):
         why = intern(_one_of(piece, "why", _WHYS))
         withheld[why] = withheld.get(why, 0) + _count(piece, "tokens")
+    given = sum(_count(piece, "tokens") for piece in _objects(values, "given"))
     return Sums(
         role=intern(_text(values, "role")),
-        given=sum(_count(piece, "tokens") for piece in _objects(values, "given")),
+        given=given,
+        available=given + sum(withheld.values()),
         withheld=dict(sorted(withheld.items())),
     )
 

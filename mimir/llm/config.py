@@ -19,6 +19,7 @@ _SHORTEST_HEADER = 8
 _OF_THE_CONNECTION = frozenset(
     ("content-encoding", "content-length", "expect", "trailer", "transfer-encoding", "upgrade")
 )
+"""Headers that say how a request is sent: another value would break it."""
 _RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools"})
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

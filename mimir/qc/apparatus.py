@@ -121,9 +121,7 @@ def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
     return _steers(path, found.hooks, found.settings, found.shadows, is_new)
 
 
-@lru_cache(
-    maxsize=16_384
-)  # most checks of a plan share their runner, and all are asked of all files
+@lru_cache(maxsize=16_384)
 def _steers(
     path: str,
     hooks: tuple[str, ...],
@@ -131,6 +129,7 @@ def _steers(
     shadows: tuple[str, ...],
     is_new: bool,
 ) -> bool:
+    # Kept, since most checks of a plan share their runner, and all are asked of all files.
     may = (*_anywhere(settings), *shadows) if is_new else settings
     return matches(path, hooks) or matches(path, may)
 

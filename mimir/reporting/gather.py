@@ -18,7 +18,6 @@ from mimir.reporting.material import (
     ArtifactData,
     AttemptData,
     Part,
-    ReceiptLine,
     RunData,
     TaskData,
     WorkData,
@@ -202,19 +201,10 @@ def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
         judgement=judgement,
         trip=_read(TRIP, row, "tripJson"),
         receipts=tuple(
-            _receipt(receipt.sums(values))
+            receipt.sums(values)
             for name in ("receiptJson", "qcReceiptJson")
             if (values := fields.mapping(row, name))
         ),
-    )
-
-
-def _receipt(sums: receipt.Sums) -> ReceiptLine:
-    return ReceiptLine(
-        role=sums.role,
-        given=sums.given,
-        available=sums.given + sum(sums.withheld.values()),
-        withheld=sums.withheld,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from mimir.agents.breaker import Trip
+from mimir.agents.receipt import Sums
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckOutcome, Record
@@ -33,17 +34,6 @@ class WorkData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptLine:
-    """What one agent was given and what was withheld from it, in tokens by the engine's estimate."""
-
-    role: str
-    given: int
-    available: int
-    withheld: Mapping[str, int]
-    """Reason (`role`, `budget`, `duplicate`, `similar`) → tokens."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptData:
     """One attempt."""
 
@@ -63,7 +53,7 @@ class AttemptData:
     outcomes: tuple[CheckOutcome, ...] = ()
     judgement: Judgement | None = None
     trip: Trip | None = None
-    receipts: tuple[ReceiptLine, ...] = ()
+    receipts: tuple[Sums, ...] = ()
     """The worker's, then QC's."""
 
 

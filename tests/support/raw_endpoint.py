@@ -1,7 +1,7 @@
 """An endpoint as its own tests ask it: over HTTP, of a server that says any bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -34,6 +34,21 @@ async def asking(
 
 
 @asynccontextmanager
+async def serving(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
+    """Serve each connection by a function; the endpoint's address."""
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+async def request_of(reader: asyncio.StreamReader) -> bytes:
+    """Read one request to its end; its body."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    return await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split()[0]))
+
+
+@asynccontextmanager
 async def raw_server(*answers: bytes, asked: asyncio.Event | None = None) -> AsyncIterator[str]:
     """Serve bytes as they are, one answer a connection; an answer without an end stalls."""
     left = list(answers)
@@ -54,11 +69,10 @@ async def raw_server(*answers: bytes, asked: asyncio.Event | None = None) -> Asy
         with suppress(ConnectionError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with serving(serve) as url:
+            yield url
     finally:
-        server.close()
         await asyncio.gather(*served)
 
 

@@ -119,13 +119,7 @@ class Exchange:
             return error.refusal, self._refused(error.refusal, {})
         except Unreadable as error:
             return None, self._trouble(str(error))
-        except aiohttp.ClientError as error:
-            return None, self._disconnected(error)
-        except TimeoutError:
-            return None, self._trouble(
-                f"the answer was not whole after {self._config.answer_seconds:g} s (llm.answer_seconds)"
-            )
-        except OSError as error:
+        except (aiohttp.ClientError, OSError) as error:
             return None, self._disconnected(error)
 
     async def _read(self, reply: Reply) -> Answer:
@@ -201,6 +195,10 @@ class Exchange:
         if isinstance(cause, aiohttp.ServerTimeoutError):
             return self._trouble(
                 f"it said nothing for {self._config.stall_seconds:g} s (llm.stall_seconds)"
+            )
+        if isinstance(cause, TimeoutError):  # aiohttp's own are that, too
+            return self._trouble(
+                f"the answer was not whole after {self._config.answer_seconds:g} s (llm.answer_seconds)"
             )
         if isinstance(cause, aiohttp.ClientConnectorError):
             return self._trouble("no connection")

@@ -87,7 +87,7 @@ class Connections:
         response = await self._session.post(
             self._url,
             headers={**self._headers, **headers},
-            data=io.BytesIO(content),
+            data=io.BytesIO(content),  # bytes of more than a megabyte are warned of
             allow_redirects=False,
         )
         return Reply(

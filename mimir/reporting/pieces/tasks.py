@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mimir.agents.breaker import Breaker
+from mimir.agents.receipt import Sums
 from mimir.domain.attempt import Status
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.material import ArtifactData, AttemptData, Part, ReceiptLine, TaskData
+from mimir.reporting.material import ArtifactData, AttemptData, Part, TaskData
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 
 
@@ -47,7 +48,7 @@ class AttemptLine:
     """Which limit was reached; empty: none."""
     commit: str
     """Of its deliverable; empty: it changed nothing, or gave none."""
-    receipts: tuple[ReceiptLine, ...]
+    receipts: tuple[Sums, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

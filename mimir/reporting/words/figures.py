@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mimir.reporting.material import ReceiptLine
+from mimir.agents.receipt import Sums
 from mimir.reporting.metrics import Metric, Number, Unit
 from mimir.reporting.summary import Summary
 from mimir.reporting.words.numbers import percent, seconds
@@ -31,7 +31,7 @@ def receipts(summary: Summary) -> Iterator[str]:
     yield "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
 
 
-def _receipt(attempt: str, one: ReceiptLine) -> str:
+def _receipt(attempt: str, one: Sums) -> str:
     withheld = ", ".join(f"{why} {tokens:,}" for why, tokens in one.withheld.items()) or "—"
     return (
         f"| {cell(attempt)} | {cell(one.role)} | {one.given:,} | {one.available:,} | {withheld} |"

@@ -147,10 +147,11 @@ def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
 def search_path(first: Iterable[str], named: Iterable[Path] = ()) -> str:
     """Join the places where programs are looked for.
 
+    Last come those below /usr/local that a toolchain has to itself: Go's own instructions put it there.
+
     Args:
         first: These before all others; mimir's environment follows.
-        named: Folders that the person has named for commands to read: what they have in `bin` comes before the system's. Last come
-            the places below /usr/local that a toolchain has to itself (Go's own instructions put it there).
+        named: Folders that the person has named for commands to read: what they have in `bin` comes before the system's.
     """
     of_named = (str(p / "bin") for p in named if os.path.isdir(p / "bin"))  # noqa: PTH112  as above
     return ":".join(

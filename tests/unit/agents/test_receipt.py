@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable, Mapping
 from typing import get_args
 
 import pytest
@@ -83,25 +84,12 @@ def test_receipt_is_read_back_as_it_was_written():
         {"withheld": [{"name": "a", "why": "role", "tokens": True}]},
     ],
 )
-def test_record_that_is_no_receipt_is_refused(damage: dict[str, object]):
+@pytest.mark.parametrize("read", [Receipt.from_json, sums])
+def test_record_that_is_no_receipt_is_refused(
+    read: Callable[[Mapping[str, object]], object], damage: dict[str, object]
+):
     with pytest.raises(StoreError):
-        Receipt.from_json({**receipt(given("a", 1)).as_json(), **damage})
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"role": 1},
-        {"given": {}},
-        {"given": ["x"]},
-        {"given": [{"name": "a"}]},
-        {"withheld": [{"why": "mood", "tokens": 1}]},
-        {"withheld": [{"why": "role", "tokens": True}]},
-    ],
-)
-def test_record_that_is_no_receipt_is_not_added_up(damage: dict[str, object]):
-    with pytest.raises(StoreError):
-        sums({**receipt(given("a", 1)).as_json(), **damage})
+        read({**receipt(given("a", 1)).as_json(), **damage})
 
 
 @drawn(
@@ -115,6 +103,7 @@ def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
     found = sums(one.as_json())
 
     assert (found.role, found.given) == (one.role, one.given_tokens)
+    assert found.available == one.available_tokens
     assert found.given + sum(found.withheld.values()) == one.available_tokens
     assert dict(found.withheld) == {
         why: sum(w.tokens for w in pieces if w.why == why)

@@ -7,7 +7,16 @@ from contextlib import suppress
 
 from tests.support.asking import question
 from tests.support.play_server import PlayServer
-from tests.support.raw_endpoint import FOREVER, GOOD, answer, asking, raw_server, refused
+from tests.support.raw_endpoint import (
+    FOREVER,
+    GOOD,
+    answer,
+    asking,
+    raw_server,
+    refused,
+    request_of,
+    serving,
+)
 
 
 async def test_connections_are_used_again():
@@ -56,21 +65,16 @@ async def test_silence_and_a_handshake_that_never_ends_are_told_apart():
 
 
 async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_again():
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     served = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal served
         served += 1
-        size = int(
-            (await reader.readuntil(b"\r\n\r\n")).lower().split(b"content-length: ")[1].split()[0]
-        )
-        await reader.readexactly(size)
-        writer.write(head % len(GOOD) + GOOD)
+        await request_of(reader)
+        writer.write(answer(GOOD))
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
+    async with serving(serve) as url, asking(url) as model:
         for _ in range(5):
             assert (await model.ask(question())).message.text == "hi"
     assert served == 5
@@ -82,8 +86,7 @@ async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split()[0]))
+                await request_of(reader)
                 writer.write(answer(GOOD.replace(b"hi", b"answer %d" % next(numbers))))
                 await writer.drain()
                 await asked.wait()
@@ -92,8 +95,7 @@ async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
                 sent.set()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, asking(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as model:
+    async with serving(serve) as url, asking(url) as model:
         for number in (1, 2, 3):
             asked = asyncio.Event()
             assert (await model.ask(question())).message.text == f"answer {number}"
