@@ -9,8 +9,11 @@ test that cannot fail passes there, and is found.
 - nothing for programs that only look at a file (`grep`, `test -f`, linters …): what they look at is the work, and so is a script
   whose name does not say that it tests.
 
+What lies *beside* tests are the data and the helpers by which they judge: an expected result that was rewritten passes any work.
+
 The *harness* are files that steer a runner without being tests: one planted `conftest.py` can make every test pass. What an attempt
-changed of it counts as part of the check, unless the task's own `files` name that very file: then it is the work.
+changed of it counts as part of the check, unless the task's own `files` name that very file: then it is the work. The *rules* of a linter
+are to it what tests are to a runner: one new `ruff.toml` can leave out whatever is wrong.
 """
 
 import posixpath
@@ -21,7 +24,7 @@ from functools import lru_cache
 
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
-from mimir.qc import runners
+from mimir.qc import linters, runners
 from mimir.qc.commandline import Command, commands
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -35,6 +38,8 @@ class Apparatus:
     """Its tests; a change to one makes the evidence self-authored."""
     reached: tuple[str, ...] = ()
     """Tests that it may start besides, by a program that says in a file of its own what it starts (`make test`, `run_tests.sh`)."""
+    beside: tuple[str, ...] = ()
+    """What lies with its tests; only where the file was there before the work."""
     hooks: tuple[str, ...] = ()
     """What steers its runner; part of the check when an attempt changes it."""
     settings: tuple[str, ...] = ()
@@ -45,11 +50,15 @@ class Apparatus:
     """What its runners take for a test below a directory; empty: it has none."""
     started_by: tuple[str, ...] = ()
     """The file in which such a program says what it starts."""
+    rules: tuple[str, ...] = ()
+    """Those of its settings by which linters judge."""
+    judged: tuple[str, ...] = ()
+    """What its linters look at, or whatever says that they are started: where nothing of it was there, rules come with the work."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """Its tests, and those that it may start."""
-        return (*self.tests, *self.reached)
+        """Its tests, those that it may start, and what lies with them."""
+        return (*self.tests, *self.reached, *self.beside)
 
     def are_tests(self, paths: Iterable[str]) -> bool:
         """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""
@@ -65,23 +74,53 @@ def apparatus(check: Check) -> Apparatus:
     tests = check.tests
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
+    rules = _of(started, linters.RULES)
     found = Apparatus(
         tests=tests,
         hooks=_of(started, runners.HOOKS),
-        settings=_of(started, runners.SETTINGS),
+        settings=(*_of(started, runners.SETTINGS), *rules),
         shadows=_of(started, runners.SHADOWS),
         collected=_of(started, runners.COLLECTED),
+        rules=rules,
+        judged=_of(started, linters.JUDGED),
     )
-    if not any(map(_starts_tests, started)):
+    found = replace(found, beside=_beside(found))
+    return _starting(found, [one for one in started if _may_start(one)])
+
+
+def _beside(found: Apparatus) -> tuple[str, ...]:
+    """Return what lies with tests: anywhere for a test runner, else in their own folder if that says that it tests."""
+    if found.tests and found.collected:
+        return runners.BESIDE
+    folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
+    return tuple(f"{folder}/**" for folder in folders if _says_it_tests(folder))
+
+
+def _starting(found: Apparatus, starters: Sequence[Command]) -> Apparatus:
+    """Add what belongs to programs that start others: any runner, any linter."""
+    if not starters:
         return found
-    starters = [one for one in started if one.program in runners.STARTERS]
-    return replace(
+    started_by = _of(starters, runners.SETTINGS)
+    found = replace(
         found,
-        reached=runners.STARTED_TESTS,
+        settings=(*found.settings, *linters.STARTED_RULES),
+        rules=(*found.rules, *linters.STARTED_RULES),
+        judged=(*found.judged, *started_by, *found.tests),
+        started_by=started_by,
+    )
+    if all(map(_lints, starters)):
+        return found
+    found = replace(
+        found,
         hooks=(*found.hooks, *runners.STARTED_HOOKS),
         settings=(*found.settings, *runners.STARTED_SETTINGS),
+    )
+    if not any(map(_starts_tests, starters)):
+        return found
+    return replace(
+        found,
+        reached=(*runners.STARTED_TESTS, *runners.BESIDE),
         collected=(*found.collected, *runners.STARTED_TESTS),
-        started_by=_of(starters, runners.SETTINGS),
     )
 
 
@@ -114,6 +153,12 @@ def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ..
     """
     may = (*_anywhere(found.settings), *found.shadows)
     return tuple(path for path in added if matches(path, may) and not declared(path, task.files))
+
+
+def rules(found: Apparatus, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths that hold rules of a check's linters, wherever they lie."""
+    named = _anywhere(found.rules)
+    return tuple(path for path in paths if matches(path, named))
 
 
 def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
@@ -171,19 +216,36 @@ def _of(started: Iterable[Command], table: Mapping[str, tuple[str, ...]]) -> tup
     return tuple(dict.fromkeys(found))
 
 
+def _may_start(command: Command) -> bool:
+    """True if a program says in a file what it starts: a build tool, or a script whose name says that it tests."""
+    return command.program in runners.STARTERS or runners.says_it_tests(_script(command))
+
+
 def _starts_tests(command: Command) -> bool:
-    """True if a program says in a file what tests it starts: a build tool, or a script whose name says so."""
+    """True if what it starts are tests rather than linters, or a look at something."""
     if command.program in runners.STARTERS:
-        return True
+        return not _lints(command)
+    return runners.says_it_runs_tests(_script(command))
+
+
+def _lints(command: Command) -> bool:
+    """True if a build tool is told to start linters, and nothing else."""
+    told = [_words(argument) for argument in command.arguments if not argument.startswith("-")]
+    told = [words for words in told if words != {"run"}]
+    is_told = command.program in runners.STARTERS and told != []
+    return is_told and all(map(runners.says_it_lints, told))
+
+
+def _script(command: Command) -> set[str]:
+    """Return the words of a script's name; none: the program is no script's."""
     if command.program in runners.COLLECTED or command.program in runners.READERS:
-        return False
-    script = next(_positional(command), "")
-    return script != "" and runners.says_it_runs_tests(_words(posixpath.basename(script)))
+        return set()
+    return _words(posixpath.basename(next(_positional(command), "")))
 
 
 def _tests(command: Command) -> Iterator[str]:
     """Yield the globs of one program's tests."""
-    if command.program in runners.READERS or is_outside(command.below):
+    if command.program in runners.READERS - runners.COMPARERS or is_outside(command.below):
         return
     collected = runners.COLLECTED.get(command.program, ())
     arguments = list(_positional(command))

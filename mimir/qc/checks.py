@@ -132,6 +132,10 @@ class Checks:
     async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
         found = apparatus(check)
         parts = sorted_out(found, work)
+        if parts.beside and not await self._history.paths(work.own_base, found.tests):
+            parts = replace(
+                parts, beside=()
+            )  # it was the data of other tests: of this check's there were none
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
         before_tree = await self._before_tree(found, parts, work, after_tree)
         before = _named_right(await self._before(check, before_tree), work.task)
@@ -146,13 +150,14 @@ class Checks:
         if disarmed:
             check = replace(check, kind="flip")
             notes.append(_DISARMED)
+        proves = kind_of(check, before) == "hold" or not before.green
         kept: CheckRun | None = None
-        if after.green and before.green == (kind_of(check, before) == "hold"):
-            kept = await self._as_it_was(check, parts, work, after_tree, before)
+        if after.green and proves:
+            kept = await self._as_it_was(check, found, parts, work, after_tree, before)
             if kept is not None and not kept.green:
                 after = kept
                 notes.append(_WEAKENED)
-        if after.green and (kind_of(check, before) == "hold" or not before.green):
+        if after.green and proves:
             bare = await self._unsteered(check, found, parts, work, after_tree, kept)
             if bare is not None and not bare.green:
                 after = bare
@@ -167,7 +172,7 @@ class Checks:
             before,
             after,
             again,
-            self_authored=bool(parts.tests or (parts.reached and not before.green)),
+            self_authored=bool(parts.tests or parts.beside or (parts.reached and not before.green)),
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if disarmed else outcome
@@ -191,7 +196,13 @@ class Checks:
         return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
-        self, check: Check, parts: Parts, work: Deliverable, after_tree: str, before: CheckRun
+        self,
+        check: Check,
+        found: Apparatus,
+        parts: Parts,
+        work: Deliverable,
+        after_tree: str,
+        before: CheckRun,
     ) -> CheckRun | None:
         """Run a check on the deliverable with its own files as they were before the work.
 
@@ -212,9 +223,9 @@ class Checks:
         was_green = (await self._before(check, work.first_base)).green
         if before.green and not was_green:
             return None
-        if was_green and not before.green:
+        if was_green and not before.green and check.kind != "hold":
             # A red test is what the work is for. A green one may change with what it tests only if the check is about that very file.
-            old = [path for path in old if path not in apparatus(check).tests]
+            old = [path for path in old if path not in found.tests]
             if all(work.status[path] == "added" for path in old):
                 return None
         tree = await self._with(after_tree, work.own_base, old)
@@ -234,16 +245,16 @@ class Checks:
         Returns:
             `kept`, the run as the check was, if that was on the same tree. None: the attempt changed nothing that steers it, or there was no test: what it has written itself may need its settings.
         """
-        steering = [*parts.steering, *parts.planted]
+        steering: Sequence[str] = [*parts.steering, *parts.planted]
+        if not steering:
+            return None
         old = [path for path in parts.all_tests if path not in work.task.files]
         new = [path for path in old if work.status[path] == "added"]
-        if not steering or any(path in found.tests for path in new):
-            return None
-        if not found.are_tests(await self._history.paths(work.own_base, found.all_tests)):
-            # Where a new Makefile stands before the one that was there, that one must pass with the tests as they are.
-            steering = [path for path in parts.planted if matches(path, found.started_by)]
-            old = new = []
-            if not steering or not await self._history.paths(work.own_base, found.started_by):
+        there = await self._history.paths(work.own_base, found.all_tests)
+        if any(path in found.tests for path in new) or not found.are_tests(there):
+            # What the attempt has written itself may need its settings; linters, and a Makefile that was there, judge without tests.
+            steering, old, new = parts.alone, [], []
+            if not steering or not await self._history.paths(work.own_base, found.judged):
                 return None
         for put_back in (old, new) if old != new else (old,):
             tree = await self._with(after_tree, work.own_base, [*steering, *put_back])
@@ -270,7 +281,7 @@ class Checks:
 
 _WEAKENED = (
     "As it was before the work, this check fails on the deliverable: the attempt changed or removed "
-    "the check's own files."
+    "the check's own files. Tests, and data of tests, that are the work must be named in the task's files."
 )
 
 

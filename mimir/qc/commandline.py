@@ -6,7 +6,7 @@ Only read, never executed: what cannot be read has no programs.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
@@ -23,11 +23,12 @@ _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
 """The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
 _PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
-_TEST_MODES = {
-    "node": "--test",
-    **dict.fromkeys(("bun", "deno", "dotnet", "mix", "swift"), "test"),
+_MODES: Mapping[str, tuple[str, ...]] = {
+    "node": ("--test",),
+    "cargo": ("clippy", "fmt"),
+    **dict.fromkeys(("bun", "deno", "dotnet", "mix", "swift"), ("test",)),
 }
-"""Programs that are a test runner where this word follows, and else something other: `node --test`, `bun test`."""
+"""Programs that are something other where one of these words follows: `node --test`, `bun test`, `cargo clippy`."""
 _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
 """Scripts of a project that stand for a program; they take its arguments."""
 
@@ -84,7 +85,7 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
             yield from _single(words[at:])
             return
         yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
-    elif (mode := _TEST_MODES.get(program)) is not None and mode in words[1:]:
+    elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
         yield Command(program=f"{program} {mode}", arguments=tuple(words[1:]))
     elif program in _WRAPPED_TOOLS:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
-from mimir.qc.apparatus import Apparatus, planted, steering
+from mimir.qc.apparatus import Apparatus, planted, rules, steering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,15 @@ class Parts:
     """New settings of its runner: the work, or a way round tests that were there."""
     reached: tuple[str, ...]
     """Tests that it may start besides its own; see `apparatus`."""
+    beside: tuple[str, ...]
+    """What lay with its tests and is another one now, or gone."""
+    alone: tuple[str, ...]
+    """Of `steering` and `planted`: what leads round the check where there are no tests, too."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """Tests that the attempt changed."""
-        return (*self.tests, *self.reached)
+        """Tests that the attempt changed, and what lies with them."""
+        return (*self.tests, *self.reached, *self.beside)
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -52,12 +56,20 @@ def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
     steers = steering(found, work.task, free, added)
     others = [path for path in free if path not in steers]
     tests = tuple(path for path in others if matches(path, found.tests))
+    reached = tuple(p for p in others if p not in tests and matches(p, found.reached))
+    beside = (p for p in others if p not in added and matches(p, found.beside))
+    new = planted(found, work.task, [path for path in free if path in added])
     return Parts(
         protected=tuple(protected),
         tests=tests,
-        reached=tuple(p for p in others if p not in tests and matches(p, found.reached)),
+        reached=reached,
+        beside=tuple(path for path in beside if path not in (*tests, *reached)),
         steering=steers,
-        planted=planted(found, work.task, [path for path in free if path in added]),
+        planted=new,
+        alone=(
+            *(path for path in new if matches(path, found.started_by)),
+            *rules(found, (*steers, *new)),
+        ),
     )
 
 

@@ -1,6 +1,8 @@
 """What is known of programs that check: what they collect, what steers them, which of them start others. Tables; `apparatus` reads them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from mimir.qc.linters import LINTERS
 
 
 def _names(words: str) -> frozenset[str]:
@@ -11,9 +13,15 @@ def _modules(words: str) -> tuple[str, ...]:
     return tuple(f"{name}{end}" for name in words.split() for end in (".py", "/__init__.py"))
 
 
-READERS = _names(
-    "[ awk black cat cmp compileall diff egrep fgrep file find flake8 grep head isort jq json.tool "
-    "ls md5sum mypy py_compile pylint pyright rg ruff sed sha256sum shellcheck stat tail test wc"
+COMPARERS = _names("cmp diff")
+"""Readers for which a file that says that it tests is what the work is held against."""
+READERS = (
+    COMPARERS
+    | frozenset(LINTERS)
+    | _names(
+        "[ awk cat compileall egrep fgrep file find grep head jq json.tool ls md5sum py_compile rg sed "
+        "sha256sum stat tail test wc"
+    )
 )
 """Programs that look at files and run none of them."""
 
@@ -51,14 +59,23 @@ COLLECTED: Mapping[str, tuple[str, ...]] = {
     "ctest": ("**/CTestTestfile.cmake",),
 }
 """What a test runner collects on its own."""
+BESIDE = tuple(
+    f"**/{name}"
+    for name in _names(
+        "tests/** test/** testdata/** test_data/** test-data/** golden/** goldens/** "
+        "__tests__/** __snapshots__/** *.snap *.golden *.approved.*"
+    )
+)
+"""What lies with tests: the data and the helpers by which they judge."""
 
 _PACKAGES = ("**/tests/__init__.py", "**/test/__init__.py")
-_PYTEST_HOOKS = ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**", *_PACKAGES)
+_SITE = ("**/sitecustomize.py", "**/usercustomize.py")
+_PYTEST_HOOKS = ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**", *_PACKAGES, *_SITE)
 HOOKS: Mapping[str, tuple[str, ...]] = {
     "pytest": _PYTEST_HOOKS,
     "py.test": _PYTEST_HOOKS,
-    "unittest": ("unittest.py", "unittest/**", *_PACKAGES),
-    "nose2": _PACKAGES,
+    "unittest": ("unittest.py", "unittest/**", *_PACKAGES, *_SITE),
+    "nose2": (*_PACKAGES, *_SITE),
     "cargo": (".cargo/**",),
     "mix test": ("**/test_helper.exs",),
     "dotnet test": ("**/*.runsettings", "**/Directory.Build.*"),
@@ -85,7 +102,7 @@ SHADOWS: Mapping[str, tuple[str, ...]] = {
 """Modules that a runner imports when it starts: a new one of that name, in the directory that it is started in, would be taken instead."""
 
 _OF_PYTEST = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
-_OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml")
+_OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc")
 _MAKE = ("Makefile", "makefile", "GNUmakefile")
 _JEST = ("jest.config.*",)
 _VITEST = ("vitest.config.*", "vite.config.*")
@@ -131,7 +148,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 STARTERS = _names("bun composer deno just make mix nox npm pnpm rake tox yarn")
 """Programs that start whatever their settings say."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
-STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc")
+STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE)
 STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
 """What steers runners and nothing else: whoever starts one may start any of them."""
 
@@ -149,12 +166,21 @@ _RUNS_TESTS = _names(
 )
 _TESTING = _RUNS_TESTS | _names(
     "spec specs check checks checker verify validate smoke e2e conftest fixture fixtures acceptance "
-    "testcase testcases"
+    "testcase testcases golden expected"
+)
+_LINTS = _names(
+    "lint linter linting fmt format formatting style typecheck types typing docs "
+    + " ".join(name for name in LINTERS if " " not in name)
 )
 TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
 """Python modules that are tools of the machine, whatever the task writes."""
 SUBCOMMANDS = STARTERS | _names("cargo ctest go gradle mvn") | {"dotnet test", "swift test"}
 """Programs whose bare arguments are words (`npm test`), not paths."""
+
+
+def says_it_lints(words: Collection[str]) -> bool:
+    """True if words of what a build tool is told say that it starts linters, and no tests."""
+    return not _LINTS.isdisjoint(words) and not says_it_runs_tests(words)
 
 
 def says_it_tests(words: Iterable[str]) -> bool:

@@ -150,8 +150,8 @@ def _unasked(
     tests = {path for path in status if matches(path, found.tests)} - steering
     weaker = {path for path in tests - new if nobody(path, _is_asked)}
     steering = {p for p in steering if nobody(p, lambda path, task: declared(path, task.files))}
-    if not steering:
-        return frozenset(weaker), frozenset()
+    if not weaker and not steering:
+        return frozenset(), frozenset()
     return frozenset(weaker | steering | (tests & new)), frozenset(tests)
 
 

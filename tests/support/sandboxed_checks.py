@@ -25,7 +25,11 @@ class Bench:
     base: str
 
     async def outcome(
-        self, check: Check, changes: Mapping[str, str | None], answer: str = "Done."
+        self,
+        check: Check,
+        changes: Mapping[str, str | None],
+        answer: str = "Done.",
+        files: tuple[str, ...] = (),
     ) -> CheckOutcome:
         where = self.room / "deliverable"
         index = self.room / "index"
@@ -35,7 +39,7 @@ class Bench:
             if text is None:
                 (where / path).unlink()
         taken = await self.history.snapshot(where, index, base=self.base)
-        task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,))
+        task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
         changed = [change.path for change in await self.history.changed(self.base, taken.tree)]
         outcomes = await self.checks.outcomes(
             task, base_tree=self.base, tree=taken.tree, changed=changed, answer=answer
