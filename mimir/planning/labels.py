@@ -121,8 +121,8 @@ FIELDS: tuple[Field, ...] = (
         label="Files",
         synonyms=("Files Written",),
         example="limiter.py",
-        advice="globs of what the task may write, inside the project; leave the line out if unknown. A test or a runner's "
-        "settings that are there already and that the task is to change must be named by their own paths.",
+        advice="globs of what the task may write, inside the project; leave the line out if unknown. A test, data or helpers "
+        "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
     ),
     Field(
         key="dependencies",

@@ -77,7 +77,7 @@ def apparatus(check: Check) -> Apparatus:
     rules = _of(started, linters.RULES)
     found = Apparatus(
         tests=tests,
-        hooks=_of(started, runners.HOOKS),
+        hooks=(*_of(started, runners.HOOKS), *_launchers(started)),
         settings=(*_of(started, runners.SETTINGS), *rules),
         shadows=_of(started, runners.SHADOWS),
         collected=_of(started, runners.COLLECTED),
@@ -86,6 +86,14 @@ def apparatus(check: Check) -> Apparatus:
     )
     found = replace(found, beside=_beside(found))
     return _starting(found, [one for one in started if _may_start(one)])
+
+
+def _launchers(started: Iterable[Command]) -> Iterator[str]:
+    """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
+    for one in started:
+        path = one.arguments[0] if one.arguments and one.program in runners.KNOWN else ""
+        if "/" in path and posixpath.basename(path) == one.program and not is_outside(path):
+            yield _below(one, path)
 
 
 def _beside(found: Apparatus) -> tuple[str, ...]:

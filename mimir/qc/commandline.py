@@ -13,7 +13,7 @@ SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
 _WRAPPERS = frozenset(
     (
         *("env", "exec", "nice", "time", "timeout", "command", "xvfb-run", "npx"),
-        *("nohup", "setsid", "stdbuf", "ionice"),
+        *("nohup", "setsid", "stdbuf", "ionice", "taskset", "dbus-run-session", "xargs"),
     )
 )
 _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
@@ -26,9 +26,24 @@ _OPERATORS = frozenset("();<>|&")
 _MODES: Mapping[str, tuple[str, ...]] = {
     "node": ("--test",),
     "cargo": ("clippy", "fmt"),
-    **dict.fromkeys(("bun", "deno", "dotnet", "mix", "swift"), ("test",)),
+    "rails": ("test", "spec"),
+    "crystal": ("spec",),
+    **dict.fromkeys(
+        ("artisan", "bun", "dart", "deno", "dotnet", "flutter", "lein", "manage.py", "mix", "ng"),
+        ("test",),
+    ),
+    **dict.fromkeys(("bazel", "meson", "playwright", "swift"), ("test",)),
 }
 """Programs that are something other where one of these words follows: `node --test`, `bun test`, `cargo clippy`."""
+_INTERPRETERS = frozenset(("node", "perl", "php", "ruby"))
+_LAUNCHED = frozenset(
+    (
+        *("artisan", "ava", "eslint", "jest", "manage.py", "mocha", "phpunit", "playwright"),
+        *("prettier", "prove", "pytest", "rails", "rake", "rspec", "tsc", "vitest"),
+    )
+)
+"""Programs that an interpreter may be given by their path: `python manage.py test`, `node node_modules/jest/bin/jest.js`."""
+_SCRIPT_ENDS = re.compile(r"\.(?:[cm]?js|php|rb)$")
 _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
 """Scripts of a project that stand for a program; they take its arguments."""
 
@@ -85,6 +100,8 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
             yield from _single(words[at:])
             return
         yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
+    elif (python or program in _INTERPRETERS) and (launched := _launched(words[1:])):
+        yield from _single(launched)
     elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
         yield Command(program=f"{program} {mode}", arguments=tuple(words[1:]))
@@ -94,6 +111,13 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
         yield Command(program=program, arguments=tuple(words))
     else:
         yield Command(program=program, arguments=tuple(words[1:]))
+
+
+def _launched(words: Sequence[str]) -> Sequence[str]:
+    """Return what an interpreter is given, from the path of a known program on; empty: it is given something else."""
+    at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
+    script = _SCRIPT_ENDS.sub("", words[at]) if at < len(words) else ""
+    return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []
 
 
 def _unwrapped(words: list[str]) -> list[str]:

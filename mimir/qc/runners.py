@@ -56,7 +56,22 @@ COLLECTED: Mapping[str, tuple[str, ...]] = {
     "mvn": _OF_JVM,
     "phpunit": ("**/*Test.php",),
     "prove": ("**/*.t",),
-    "ctest": ("**/CTestTestfile.cmake",),
+    **dict.fromkeys(
+        ("bazel test", "ctest", "meson test"),
+        ("**/tests/**", "**/test/**", "**/test_*.*", "**/*_test.*"),
+    ),
+    "manage.py test": ("**/test*.py", "**/tests/**"),
+    "rails test": ("test/**",),
+    "rails spec": ("spec/**",),
+    "artisan test": ("tests/**",),
+    "crystal spec": ("spec/**",),
+    "lein test": ("test/**",),
+    "bats": ("**/*.bats",),
+    "behave": ("features/**",),
+    "cucumber": ("features/**",),
+    "robot": ("**/*.robot",),
+    **dict.fromkeys(("dart test", "flutter test"), ("test/**",)),
+    **dict.fromkeys(("ava", "playwright test", "ng test"), (*_JAVASCRIPT, "test/**", "tests/**")),
 }
 """What a test runner collects on its own."""
 BESIDE = tuple(
@@ -76,6 +91,10 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "py.test": _PYTEST_HOOKS,
     "unittest": ("unittest.py", "unittest/**", *_PACKAGES, *_SITE),
     "nose2": (*_PACKAGES, *_SITE),
+    "manage.py test": ("**/manage.py", *_PACKAGES, *_SITE),
+    "rails test": ("bin/rails",),
+    "rails spec": ("bin/rails",),
+    "artisan test": ("artisan",),
     "cargo": (".cargo/**",),
     "mix test": ("**/test_helper.exs",),
     "dotnet test": ("**/*.runsettings", "**/Directory.Build.*"),
@@ -141,12 +160,25 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "phpunit": _PHPUNIT,
     "composer": ("composer.json",),
     "rake": ("Rakefile", "rakefile", "Rakefile.rb"),
-    "ctest": ("CMakeLists.txt",),
+    "artisan test": _PHPUNIT,
+    "ava": ("package.json", "ava.config.*"),
+    "playwright test": ("package.json", "playwright.config.*"),
+    "ng test": ("package.json", "angular.json", "karma.conf.*"),
+    "behave": ("behave.ini", *_OF_MANY),
+    "lein test": ("project.clj",),
+    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
+    "ant": ("build.xml",),
+    "sbt": ("build.sbt",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
 """Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
 
-STARTERS = _names("bun composer deno just make mix nox npm pnpm rake tox yarn")
+STARTERS = _names(
+    "ant bun composer deno inv invoke just make mix nox npm pnpm rake sbt task tox yarn"
+)
 """Programs that start whatever their settings say."""
+KNOWN = STARTERS | frozenset(COLLECTED) | frozenset(LINTERS)
+"""Programs that run tests, judge files, or start who does."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
 STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE)
 STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
@@ -174,7 +206,10 @@ _LINTS = _names(
 )
 TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
 """Python modules that are tools of the machine, whatever the task writes."""
-SUBCOMMANDS = STARTERS | _names("cargo ctest go gradle mvn") | {"dotnet test", "swift test"}
+SUBCOMMANDS = STARTERS | {
+    *("ctest", "bazel test", "meson test"),
+    *("cargo", "go", "gradle", "mvn", "dotnet test", "swift test", "manage.py test", "lein test"),
+}
 """Programs whose bare arguments are words (`npm test`), not paths."""
 
 

@@ -40,6 +40,7 @@ class T(unittest.TestCase):
     def test_all(self):
         self.assertEqual([double(n) for n in (1, 2, 3)], json.loads(WANTED.read_text()))
 """
+ONE_CASE = "import unittest\n\nfrom work import double\n\n\nclass T(unittest.TestCase):\n    def test_three(self):\n        assert double(3) == 6\n"
 HELPED = "from helpers import same\nfrom work import double\n\n\ndef test_three():\n    same(double(3), 6)\n"
 HELPER = "def same(a, b):\n    assert a == b\n"
 SAYS = "from work import double\n\nprint(double(3))\n"
@@ -99,6 +100,15 @@ BY_DATA = {
     ),
     "a helper": Way(PYTEST, HELPING, NO_HELP),
     "a helper of a file": Way((*PYTEST, "tests/test_work.py"), HELPING, NO_HELP),
+    "a test that Django finds": Way(
+        ("python3", "manage.py", "test"),
+        {
+            "manage.py": "import unittest\n\nunittest.main(module=None, argv=['manage.py', 'discover', '-p', 'tests*.py'])\n",
+            "shop/__init__.py": "",
+            "shop/tests.py": ONE_CASE,
+        },
+        {"shop/tests.py": ONE_CASE.replace("== 6", "== 5")},
+    ),
     "a hook of Python itself": Way(
         ("env", "PYTHONPATH=.", *PYTEST),
         TESTED,
