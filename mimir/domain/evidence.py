@@ -23,7 +23,7 @@ class CheckRun:
     missing: bool = False
     """True: the program, or the module that it names, is not on the machine."""
     cut_short: bool = False
-    """True: it ended with 0, but the test runner that it starts never came to its end: no test has spoken."""
+    """True: it ended with 0, but the test runner that it starts did not say at its end that the tests passed."""
     seconds: float = 0.0
     output_hash: str = ""
     """SHA-256 of the whole output."""
@@ -38,7 +38,7 @@ class CheckRun:
 
     @property
     def green(self) -> bool:
-        """True if the command came to its end, and that was 0."""
+        """True if the command ended with 0, and nothing that it said is against it."""
         return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
 
     @property

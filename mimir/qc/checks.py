@@ -21,6 +21,7 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.apparatus import Apparatus, apparatus, is_work
+from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
@@ -144,7 +145,7 @@ class Checks:
             new = [path for path in parts.reached if work.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
-        after = _named_right(after, work.task)
+        after = _heard(_named_right(after, work.task), before)
         notes = list(notes_on(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
@@ -167,6 +168,7 @@ class Checks:
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
+            again = _heard(again, before)
         outcome = rule(
             check,
             before,
@@ -296,6 +298,10 @@ _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails 
 def _named_right(run: CheckRun, task: Task) -> CheckRun:
     """Take a module that the task is to write for what it is: work that is not done, not a program that is missing."""
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
+
+
+def _heard(run: CheckRun, before: CheckRun) -> CheckRun:
+    return held_against(run, tally(before), was_green=before.green)
 
 
 async def _all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:

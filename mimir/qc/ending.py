@@ -1,18 +1,41 @@
-"""Whether a test runner came to its end. Pure.
+"""What a test runner says at its end, and whether that bears out the exit code 0 that it left behind. Pure.
 
-The work runs in the process of its tests, and may end it: `os._exit(0)` leaves exit code 0 behind, and no test has spoken. Runners say
-something when all is done; one that ended with 0 and did not say it was cut short. Only where it is known what would be said: a runner
-that the check starts itself, whose output nothing takes away.
+The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`), now or when all has been said, and have tests
+skipped. Runners say something when all is done: one that ended with 0 and did not say it, or spoke of tests that failed, was *cut short*: that
+is known of a runner that the check starts itself, whose output nothing takes away. Whoever starts it, what it said before the work is held
+against what it says after it: silence, failures and skipped tests are no passed ones.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from mimir.domain.evidence import CheckRun
 from mimir.qc.commandline import commands, shell_line
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
 """What may keep a program's output from being seen, or let the line end before the program."""
+_DECIDES_OTHERWISE = re.compile(r"[;!\n]|\b(?:if|while|until)\b")
+"""What lets a line end with 0 though a program in it did not."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The tests that a runner spoke of at its end."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Or expected to fail: whatever did not decide."""
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return both together."""
+        return Tally(
+            passed=self.passed + other.passed,
+            failed=self.failed + other.failed,
+            skipped=self.skipped + other.skipped,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +44,8 @@ class _Runner:
 
     ended: Callable[[str], bool]
     """Whether it said in its output what it says when all is done."""
+    tallies: Callable[[str], Sequence[Tally]]
+    """What it said at each of its ends that counts tests."""
     other: str = ""
     """Options with which it does something else, or says nothing."""
     verb: str = ""
@@ -44,17 +69,51 @@ _ENDS_OF_PYTEST = re.compile(
     ),
     re.MULTILINE,
 )
-_END_OF_UNITTEST = re.compile(r"^Ran \d+ tests? in ", re.MULTILINE)
+_STOPPED = re.compile(r"^!+ .*\b(?:Exit|KeyboardInterrupt)\b.* !+$", re.MULTILINE)
+_SUMMARY = re.compile(
+    r"^(?:=+ )?(?:no tests ran|(\d+ \w[\w ]*(?:, \d+ \w[\w ]*)*)) in \d+\.\d+s", re.MULTILINE
+)
+_COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
+_END_OF_UNITTEST = re.compile(
+    r"^Ran (\d+) tests? in [^\n]*(?:\n+(?:OK|FAILED|NO TESTS RAN)(?: \(([^)]*)\))?)?", re.MULTILINE
+)
+_NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
-_END_IN_RUST = re.compile(r"^test result: ", re.MULTILINE)
+_END_IN_RUST = re.compile(
+    r"^test result: (?:\w+\. (\d+) passed; (\d+) failed; (\d+) ignored)?", re.MULTILINE
+)
 
 
 def _in_pytest(output: str) -> bool:
-    return _ENDS_OF_PYTEST.search(output) is not None
+    return _ENDS_OF_PYTEST.search(output) is not None and not _STOPPED.search(output)
+
+
+def _of_pytest(output: str) -> Sequence[Tally]:
+    return [_tally(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
+
+
+def _tally(counted: Iterable[tuple[str, str]]) -> Tally:
+    numbers = {word.removesuffix("s"): int(number) for number, word in counted}
+    return Tally(
+        passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
+        failed=numbers.get("failed", 0) + numbers.get("error", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),
+    )
 
 
 def _in_unittest(output: str) -> bool:
     return _END_OF_UNITTEST.search(output) is not None
+
+
+def _of_unittest(output: str) -> Sequence[Tally]:
+    found: list[Tally] = []
+    for end in _END_OF_UNITTEST.finditer(output):
+        numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
+        failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
+        skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
+        passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
+        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
+    return found
 
 
 def _in_rust(output: str) -> bool:
@@ -62,8 +121,14 @@ def _in_rust(output: str) -> bool:
     return len(_END_IN_RUST.findall(output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
+def _of_rust(output: str) -> Sequence[Tally]:
+    ends = [end.groups(default="0") for end in _END_IN_RUST.finditer(output)]
+    return [Tally(passed=int(p), failed=int(f), skipped=int(i)) for p, f, i in ends]
+
+
 _PYTEST = _Runner(
     ended=_in_pytest,
+    tallies=_of_pytest,
     other=(
         "-h --help -V --version --co --collect-only --fixtures --funcargs --fixtures-per-test "
         "--markers --cache-show no:terminal -pno:terminal"
@@ -72,22 +137,69 @@ _PYTEST = _Runner(
 _RUNNERS: Mapping[str, _Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _Runner(ended=_in_unittest, other="-h --help"),
-    "cargo": _Runner(ended=_in_rust, verb="test"),
+    "unittest": _Runner(ended=_in_unittest, tallies=_of_unittest, other="-h --help"),
+    "cargo": _Runner(ended=_in_rust, tallies=_of_rust, verb="test"),
 }
 
 
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
-    """True if a test runner that a command starts has not said what it says at its end.
+    """True if a test runner that a command starts has not said what it says at its end, or said that tests failed.
 
     Args:
         argv: The command, which ended with 0.
         output: All that it said.
     """
+    said = _COLOUR.sub("", output)
+    started = _started(argv)
+    if not all(runner.ended(said) for runner in started):
+        return True
+    for runner in {id(runner): runner for runner in started}.values():
+        tallies = runner.tallies(said)
+        if tallies and len(tallies) < started.count(runner):
+            return True  # the end that is there is that of another one
+        decides = not _DECIDES_OTHERWISE.search(shell_line(argv) or "")
+        if decides and any(tally.failed for tally in tallies):
+            return True
+    return False
+
+
+def tally(run: CheckRun) -> Tally | None:
+    """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
+    said = _COLOUR.sub("", run.output_tail)
+    told = [one for count in (_of_pytest, _of_unittest, _of_rust) for one in count(said)]
+    return sum(told, Tally()) if told else None
+
+
+def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> CheckRun:
+    """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
+
+    Nothing is said of them any more; or of no fewer that failed; or more are skipped, and fewer pass, or no more where some failed.
+
+    Args:
+        run: Of a check.
+        then: What the other one spoke of. None: nothing.
+        was_green: Whether the other one was.
+    """
+    if run.green and _worse(tally(run), then, gain=0 if was_green else 1):
+        return replace(run, cut_short=True)
+    return run
+
+
+def _worse(now: Tally | None, then: Tally | None, gain: int) -> bool:
+    if now is None:
+        return then is not None
+    then = then or Tally()
+    if now.failed and now.failed > then.failed - gain:
+        return True
+    return now.skipped > then.skipped and now.passed < then.passed + gain
+
+
+def _started(argv: Sequence[str]) -> list[_Runner]:
+    """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
     if _REDIRECTS.search(shell_line(argv) or ""):
-        return False
-    return any(
-        runner.is_meant(one.arguments) and not runner.ended(output)
+        return []
+    return [
+        runner
         for one in commands(argv)
-        if (runner := _RUNNERS.get(one.program)) is not None
-    )
+        if (runner := _RUNNERS.get(one.program)) is not None and runner.is_meant(one.arguments)
+    ]

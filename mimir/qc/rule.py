@@ -126,7 +126,10 @@ def _failure(after: CheckRun) -> str:
     if after.timed_out:
         return "The check did not end within its time limit."
     if after.cut_short:
-        return "The check ended with 0 before its test runner came to its end: something in it ends the process."
+        return (
+            "The check ended with 0, but its test runner did not say at its end that the tests passed: the work ends their "
+            "process, or has them skipped."
+        )
     return ""
 
 

@@ -9,13 +9,14 @@ them. Tests that were changed as asked may need them too, so there it is enough 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mimir.domain.evidence import CheckRun
+from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.apparatus import Apparatus, apparatus, declared, steers
+from mimir.qc.ending import Tally, held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.store.schema import well_formed
@@ -61,6 +62,14 @@ class Accepted:
     """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
     tree: str = ""
     """On which it was accepted, merged with the work of others; empty: in another run."""
+    told: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    """Check → the tests that its runner spoke of then; of those that count tests."""
+
+
+def told(outcomes: Iterable[CheckOutcome]) -> Mapping[str, Tally]:
+    """Return what the runners of an attempt's checks spoke of on its deliverable, as `Accepted.told`."""
+    found = {one.check: tally(one.again or one.after) for one in outcomes}
+    return {check: one for check, one in found.items() if one is not None}
 
 
 async def on_tree(
@@ -83,23 +92,26 @@ async def on_tree(
         others: Tasks that are accepted too, or are about to be.
         phase: Of the runs.
     """
-    first = await execution.run(check, tree, phase, answer=mine.answer)
+
+    async def run(on: str, *, again: bool = False) -> CheckRun:
+        ran = await execution.run(check, on, phase, answer=mine.answer, again=again)
+        return held_against(ran, mine.told.get(check.id), was_green=True)
+
+    first = await run(tree)
     if not check.required:
         return (first,)
     runs = [first]
     if not first.green:
-        runs.append(await execution.run(check, tree, phase, answer=mine.answer, again=True))
+        runs.append(await run(tree, again=True))
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
     put_back = await _put_back(trees, mine, check, tree, others)
     for kept in put_back:
-        run = await execution.run(check, kept, phase, answer=mine.answer)
-        runs.append(replace(run, stands_for=tree))
-        if run.green:
+        runs.append(replace(await run(kept), stands_for=tree))
+        if runs[-1].green:
             return tuple(runs)
     if put_back:
-        run = await execution.run(check, put_back[-1], phase, answer=mine.answer, again=True)
-        runs.append(replace(run, stands_for=tree))
+        runs.append(replace(await run(put_back[-1], again=True), stands_for=tree))
     return tuple(runs)
 
 

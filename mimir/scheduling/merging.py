@@ -17,7 +17,7 @@ from mimir.domain.turn import give_way
 from mimir.domain.verdict import Judgement
 from mimir.qc import seal
 from mimir.qc.bodies import Body, run_body, verdict_body
-from mimir.qc.standing import Accepted
+from mimir.qc.standing import Accepted, told
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrate
 from mimir.scheduling.moving import Move, Publish
@@ -59,6 +59,7 @@ class Merging:
             passed=frozenset(o.check for o in self._course.outcomes if o.state == "passed"),
             changed=frozenset(map(well_formed, work.changed)),
             tree=work.tree,
+            told=told(self._course.outcomes),
         )
         use = Integrator(
             history=self._desk.history,

@@ -2,11 +2,11 @@
 
 from bisect import insort
 
-from mimir.attempts.record import OUTPUT_ON_TASK, WORK
+from mimir.attempts.record import OUTCOMES, OUTPUT_ON_TASK, WORK
 from mimir.domain.event import EventKind
 from mimir.domain.ids import attempt_id, task_id
 from mimir.domain.plan import Plan, Task
-from mimir.qc.standing import Accepted
+from mimir.qc.standing import Accepted, told
 from mimir.store import fields, proof, runs
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import Edge, Label
@@ -34,13 +34,15 @@ def whole_answer(reads: Reads, task: Row) -> str:
 
 def accepted(reads: Reads, task: Task, row: Row) -> Accepted:
     """Return a completed task with what its accepted verdict counted."""
+    tried: Row = _accepted_attempt(reads, row) if task.checks else {}
     return Accepted(
         task=task,
         attempt=fields.whole(row, "acceptedAttempt"),
         answer=whole_answer(reads, row) if task.checks else "",
         passed=frozenset(fields.texts(row, "passedChecks")),
         changed=frozenset(fields.texts(row, "filesChanged")),
-        tree=fields.text(row, "integratedTree") or _looked_at(reads, task, row),
+        tree=fields.text(row, "integratedTree") or _looked_at(tried),
+        told=told(OUTCOMES.read(fields.text(tried, "checksJson") or "[]")),
     )
 
 
@@ -68,10 +70,17 @@ class Completions:
         return tuple(self._known[place] for place in self._places)
 
 
-def _looked_at(reads: Reads, task: Task, row: Row) -> str:
-    """Return the tree that a task without changes was accepted on; empty: no check of it was, or that was in another run."""
-    if not task.checks or row.get("takenFrom"):
-        return ""
-    name = attempt_id(fields.text(row, "runId"), task.id, fields.whole(row, "acceptedAttempt"))
-    text = fields.text(reads.get(Label.ATTEMPT, name) or {}, "workJson")
+def _accepted_attempt(reads: Reads, row: Row) -> Row:
+    """Return the attempt that a task was completed with; empty: that was in another run."""
+    if row.get("takenFrom"):
+        return {}
+    run, task = fields.text(row, "runId"), fields.text(row, "taskId")
+    return (
+        reads.get(Label.ATTEMPT, attempt_id(run, task, fields.whole(row, "acceptedAttempt"))) or {}
+    )
+
+
+def _looked_at(attempt: Row) -> str:
+    """Return the tree that a task without changes was accepted on; empty: no check of it was."""
+    text = fields.text(attempt, "workJson")
     return WORK.read(text).tree if text else ""

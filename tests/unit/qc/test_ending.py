@@ -1,8 +1,9 @@
-"""What pytest and unittest say at their end; and where nothing can be told from it."""
+"""What test runners say at their end; what that is held against; and where nothing can be told from it."""
 
 import pytest
 
-from mimir.qc.ending import is_cut_short
+from mimir.domain.evidence import CheckRun
+from mimir.qc.ending import Tally, held_against, is_cut_short, tally
 
 HEADER = "===== test session starts =====\nplatform linux\nrootdir: /workspace\n"
 ENDED = {
@@ -28,6 +29,7 @@ CUT = {
     "other words": "imported in 0.31s\nAll tests passed.\n",
 }
 PYTEST = ("python", "-m", "pytest", "-q", "tests")
+MAKE = ("make", "test")
 UNITTEST = ("python3", "-m", "unittest", "-q", "tests.test_a")
 
 
@@ -103,3 +105,104 @@ def test_a_runner_is_known_behind_what_starts_it(line: str):
 )
 def test_where_its_end_cannot_be_seen_nothing_is_said(line: str):
     assert not is_cut_short(("bash", "-o", "pipefail", "-c", line), "")
+
+
+FAILED = {
+    "pytest": (PYTEST, "F.\n1 failed, 1 passed in 0.04s\n"),
+    "pytest in colours": (PYTEST, "\x1b[31m\x1b[1m1 failed\x1b[0m, \x1b[32m1 passed\x1b[0m\x1b[31m in 0.04s\x1b[0m\n"),
+    "pytest, an error": (PYTEST, "===== 3 passed, 1 warning, 2 errors in 1.04s =====\n"),
+    "pytest, stopped": (PYTEST, "!!!!!!! _pytest.outcomes.Exit: enough !!!!!!!\n1 passed in 0.04s\n"),
+    "pytest, stopped at once": (PYTEST, "\n!!!!!!! _pytest.outcomes.Exit: x !!!!!!!\nno tests ran in 0.04s\n"),
+    "unittest": (UNITTEST, "F.\n-----\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n"),
+    "unittest, an error": (UNITTEST, "Ran 2 tests in 0.001s\n\nFAILED (errors=1, skipped=1)\n"),
+    "cargo": (("cargo", "test"), f"{RUST}test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n"),
+    "the second of two": (
+        ("bash", "-c", "pytest a && pytest b"),
+        "1 passed in 0.01s\n===== test session starts =====\n",
+    ),
+    "the first of two": (
+        ("bash", "-c", "pytest a && pytest b"),
+        "1 failed in 0.01s\n1 passed in 0.01s\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "said"), FAILED.values(), ids=FAILED.keys())
+def test_a_runner_that_ended_with_0_and_spoke_of_failures_was_cut_short(
+    argv: tuple[str, ...], said: str
+):
+    assert is_cut_short(argv, said)
+
+
+@pytest.mark.parametrize(
+    "line", ["pytest a; pytest b", "! pytest a", "if pytest a\nthen exit 1\nfi", "pytest a || true"]
+)
+def test_where_the_line_decides_its_failures_do_not(line: str):
+    assert not is_cut_short(("bash", "-c", line), "1 failed in 0.01s\n1 passed in 0.01s\n")
+
+
+def ran(argv: tuple[str, ...], said: str, code: int = 0) -> CheckRun:
+    return CheckRun(check="k", argv=argv, phase="after", tree="t", exit_code=code, output_tail=said)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said", "expected"),
+    [
+        (PYTEST, "1 failed, 12 passed, 3 skipped in 0.04s\n", Tally(passed=12, failed=1, skipped=3)),
+        (PYTEST, "= 2 xfailed, 1 xpassed, 9 warnings in 61.04s (0:01:01) =\n", Tally(passed=1, skipped=2)),
+        (PYTEST, "1 passed, 2 subtests passed in 0.01s\n", Tally(passed=1)),
+        (PYTEST, "no tests ran in 0.01s\n", Tally()),
+        (PYTEST, "..\n", None),
+        (UNITTEST, "Ran 5 tests in 0.1s\n\nOK (skipped=1, expected failures=2)\n", Tally(passed=2, skipped=3)),
+        (UNITTEST, "Ran 5 tests in 0.1s\n\nFAILED (errors=1, unexpected successes=1)\n", Tally(passed=3, failed=2)),
+        (UNITTEST, "Ran 1 test in 0.1s\n\nFAILED (failures=4)\n", Tally(failed=4)),
+        (UNITTEST, "Ran 3 tests in 0.1s\n\nOK\n", Tally(passed=3)),
+        (("cargo", "test"), RESULT + RESULT, Tally(passed=2)),
+        (("bash", "-c", "pytest a && pytest b"), "1 passed in 0.1s\n2 passed in 0.1s\n", Tally(passed=3)),
+        (("make", "test"), "1 passed in 0.1s\nRan 1 test in 0.1s\n\nOK\nall is well\n", Tally(passed=2)),
+        (("make", "test"), "all is well\n", None),
+    ],
+)  # fmt: skip
+def test_tests_are_counted_where_their_runner_counts_them(
+    argv: tuple[str, ...], said: str, expected: Tally | None
+):
+    assert tally(ran(argv, said)) == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "was_green", "now", "cut"),
+    [
+        ("1 failed, 1 passed", False, "1 passed, 1 skipped", True),
+        ("1 failed", False, "1 skipped", True),
+        ("1 error", False, "1 skipped", True),
+        ("1 failed, 1 passed", False, "1 passed, 1 xfailed", True),
+        ("1 failed, 1 passed, 1 skipped", False, "2 passed, 1 skipped", False),
+        ("1 error, 5 passed", False, "6 passed, 1 skipped", False),
+        ("1 failed, 5 passed", False, "5 passed", False),
+        ("2 passed", True, "1 passed, 1 skipped", True),
+        ("1 failed", False, "1 failed", True),
+        ("2 failed", False, "1 failed, 1 passed", False),
+        ("1 failed, 1 passed", True, "1 failed, 1 passed", False),
+        ("1 passed", True, "1 failed", True),
+        ("2 passed", True, "2 passed, 1 skipped", False),
+        ("2 passed, 1 skipped", True, "1 passed, 1 skipped", False),
+    ],
+)
+def test_a_test_that_is_skipped_or_fails_now_has_not_passed(
+    then: str, was_green: bool, now: str, cut: bool
+):
+    """Whoever starts the runner; one whose failures do not count here may go on to fail."""
+    before, after = ran(MAKE, f"{then} in 0.1s\n"), ran(MAKE, f"{now} in 0.1s\n")
+
+    assert held_against(after, tally(before), was_green=was_green).green is not cut
+
+
+def test_who_spoke_of_tests_must_go_on_to_speak_of_them():
+    assert not held_against(ran(MAKE, "compiled\n"), Tally(failed=1), was_green=False).green
+    assert not held_against(ran(MAKE, "compiled\n"), Tally(passed=1), was_green=True).green
+
+
+def test_nothing_is_held_against_a_run_of_which_nothing_is_known():
+    assert held_against(ran(MAKE, "..\n"), None, was_green=True).green
+    assert held_against(ran(PYTEST, "1 passed, 1 skipped in 0.1s"), None, was_green=True).green
+    assert not held_against(ran(PYTEST, "1 skipped in 0.1s"), None, was_green=False).green
