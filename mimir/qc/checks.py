@@ -145,7 +145,9 @@ class Checks:
             new = [path for path in parts.reached if work.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
-        after = _heard(_named_right(after, work.task), before)
+        after = _named_right(after, work.task)
+        if not parts.steering and not parts.planted:
+            after = _heard(after, before)
         notes = list(notes_on(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
@@ -160,6 +162,7 @@ class Checks:
                 notes.append(_WEAKENED)
         if after.green and proves:
             bare = await self._unsteered(check, found, parts, work, after_tree, kept)
+            bare = bare and _heard(bare, before)
             if bare is not None and not bare.green:
                 after = bare
                 notes.append(_STEERED)
@@ -168,7 +171,7 @@ class Checks:
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
-            again = _heard(again, before)
+            again = _heard(again, before) if after.cut_short else again
         outcome = rule(
             check,
             before,
@@ -183,12 +186,13 @@ class Checks:
         self, found: Apparatus, parts: Parts, work: Deliverable, after_tree: str
     ) -> str:
         """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
-        steering = frozenset(parts.steering)
+        unasked = (path for path in parts.beside if path not in work.task.files)
+        judging = frozenset((*parts.steering, *unasked))
         added = [
             change.path
             for change in await self._history.changed(work.first_base, after_tree)
             if change.status != "deleted"
-            and (change.path in steering or matches(change.path, found.tests))
+            and (change.path in judging or matches(change.path, found.tests))
         ]
         return await self._with(work.first_base, after_tree, added)
 
@@ -227,7 +231,10 @@ class Checks:
             return None
         if was_green and not before.green and check.kind != "hold":
             # A red test is what the work is for. A green one may change with what it tests only if the check is about that very file.
-            old = [path for path in old if path not in found.tests]
+            named = set(found.tests)
+            if named == set(await self._history.paths(work.tree, found.tests)):
+                named.update(parts.beside)
+            old = [path for path in old if path not in named]
             if all(work.status[path] == "added" for path in old):
                 return None
         tree = await self._with(after_tree, work.own_base, old)

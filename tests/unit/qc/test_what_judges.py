@@ -171,6 +171,29 @@ async def test_an_expected_result_that_the_task_names_is_the_work(bench: Bench):
     assert any("named in the task's files" in finding for finding in unasked.findings)
 
 
+async def test_an_expected_result_that_was_wrong_is_mended_where_the_task_names_it(bench: Bench):
+    await begin(bench, {"work.py": RIGHT, **TESTED, **OTHER_DATA})
+
+    outcome = await bench.outcome(check("flip", PYTEST), DATA, files=("tests/data/wanted.json",))
+
+    assert outcome.state == "passed"
+
+
+@pytest.mark.parametrize("kind", ["flip", None])
+async def test_what_is_expected_may_change_with_the_work_where_the_check_is_about_that_very_test(
+    bench: Bench, kind: str | None
+):
+    """As the test itself may: where many are run, the others must pass as they were."""
+    await begin(bench, {"work.py": RIGHT, **TESTED})
+    other = {"work.py": WRONG, **OTHER_DATA}
+
+    about = await bench.outcome(check(kind, (*PYTEST, "tests/test_work.py")), other)
+    among = await bench.outcome(check(kind, PYTEST), other)
+
+    assert (about.state, about.self_authored) == ("passed", True)
+    assert among.state in NOT_PASSED
+
+
 GROWN = {
     "work.py": f"{RIGHT}\n\ndef triple(x):\n    return x * 3\n",
     "tests/helpers.py": f"{HELPER}\n\ndef six():\n    return 6\n",
