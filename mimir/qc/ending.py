@@ -7,6 +7,7 @@ against what it says after it: silence, failures and skipped tests are no passed
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,12 @@ _END_OF_UNITTEST = re.compile(
     r"^Ran (\d+) tests? in [^\n]*(?:\n+(?:OK|FAILED|NO TESTS RAN)(?: \(([^)]*)\))?)?", re.MULTILINE
 )
 _NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
+_OK_IN_GO = re.compile(r"^ok\s+\S+\s", re.MULTILINE)
+_PASS_IN_GO = re.compile(r"^PASS$", re.MULTILINE)
+_COUNTED_IN_NODE = re.compile(r"^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)$", re.MULTILINE)
+_FILE_IN_NODE = re.compile(
+    r"^(?:(not )?ok \d+ - |✔ |(✖) )\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$", re.MULTILINE
+)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 _END_IN_RUST = re.compile(
     r"^test result: (?:\w+\. (\d+) passed; (\d+) failed; (\d+) ignored)?", re.MULTILINE
@@ -121,6 +128,28 @@ def _in_rust(output: str) -> bool:
     return len(_END_IN_RUST.findall(output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
+def _in_go(output: str) -> bool:
+    """Compare how many test programs ended with 0, and how many said that their tests passed: one may end before any began."""
+    return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
+
+
+def _of_go(_: str) -> Sequence[Tally]:
+    return ()
+
+
+def _of_node(output: str) -> Sequence[Tally]:
+    """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
+    numbers = Counter[str]()
+    for word, number in _COUNTED_IN_NODE.findall(output):
+        numbers[word] += int(number)
+    files = [failed or cross for failed, cross in _FILE_IN_NODE.findall(output)]
+    if not numbers:
+        return ()
+    passed = numbers["pass"] - sum(not failed for failed in files)
+    skipped = numbers["skipped"] + numbers["todo"] + len(files)
+    return [Tally(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
+
+
 def _of_rust(output: str) -> Sequence[Tally]:
     ends = [end.groups(default="0") for end in _END_IN_RUST.finditer(output)]
     return [Tally(passed=int(p), failed=int(f), skipped=int(i)) for p, f, i in ends]
@@ -138,8 +167,25 @@ _RUNNERS: Mapping[str, _Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
     "unittest": _Runner(ended=_in_unittest, tallies=_of_unittest, other="-h --help"),
+    "go": _Runner(
+        ended=_in_go, tallies=_of_go, verb="test", other="-json --json -c -n -list --list -h"
+    ),
     "cargo": _Runner(ended=_in_rust, tallies=_of_rust, verb="test"),
 }
+
+
+def speaking(argv: Sequence[str]) -> Mapping[str, str]:
+    """Return what a command needs in its environment so that its runners say at their end what is asked of them here.
+
+    `go test` says of a package only that its program ended with 0, unless it is to tell of each test.
+    """
+    return _TELL_OF_EACH if _runs_go(argv) else {}
+
+
+def _runs_go(argv: Sequence[str]) -> bool:
+    """True if `go test` is started, and not told otherwise."""
+    goes = any(one.program == "go" and "test" in one.arguments for one in commands(argv))
+    return goes and not any("GOFLAGS" in word for word in argv)
 
 
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
@@ -166,7 +212,7 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
 def tally(run: CheckRun) -> Tally | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
     said = _COLOUR.sub("", run.output_tail)
-    told = [one for count in (_of_pytest, _of_unittest, _of_rust) for one in count(said)]
+    told = [one for count in (_of_pytest, _of_unittest, _of_node, _of_rust) for one in count(said)]
     return sum(told, Tally()) if told else None
 
 
@@ -194,12 +240,18 @@ def _worse(now: Tally | None, then: Tally | None, gain: int) -> bool:
     return now.skipped > then.skipped and now.passed < then.passed + gain
 
 
+_TELL_OF_EACH = {"GOFLAGS": "-v"}
+
+
 def _started(argv: Sequence[str]) -> list[_Runner]:
     """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
     if _REDIRECTS.search(shell_line(argv) or ""):
         return []
+    tells = _runs_go(argv)
     return [
         runner
         for one in commands(argv)
-        if (runner := _RUNNERS.get(one.program)) is not None and runner.is_meant(one.arguments)
+        if (runner := _RUNNERS.get(one.program)) is not None
+        and runner.is_meant(one.arguments)
+        and (tells or one.program != "go")
     ]

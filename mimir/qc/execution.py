@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
-from mimir.qc.ending import is_cut_short
+from mimir.qc.ending import is_cut_short, speaking
 from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
 from mimir.workspace.threads import to_its_end
@@ -190,7 +190,7 @@ class Execution:
                 workspace=room / _PLACE,
                 seconds=check.timeout_seconds,
                 extra_ro={ANSWER_PATH: paper},
-                env={ANSWER_VARIABLE: ANSWER_PATH},
+                env={ANSWER_VARIABLE: ANSWER_PATH, **speaking(check.argv)},
             )
             return ran, room
         finally:

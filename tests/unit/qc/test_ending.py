@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.ending import Tally, held_against, is_cut_short, tally
+from mimir.qc.ending import Tally, held_against, is_cut_short, speaking, tally
 
 HEADER = "===== test session starts =====\nplatform linux\nrootdir: /workspace\n"
 ENDED = {
@@ -68,6 +68,35 @@ RESULT = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; finished i
 def test_each_test_program_of_cargo_tells_its_result(said: str, cut: bool):
     assert is_cut_short(("cargo", "test", "--quiet"), said) is cut
     assert not is_cut_short(("cargo", "run"), said)
+
+
+GO = ("go", "test", "./...")
+TOLD = "=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\nok  \tx/a\t0.007s\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cut"),
+    [
+        (TOLD, False),
+        (f"?   \tx\t[no test files]\n{TOLD}{TOLD}", False),
+        ("testing: warning: no tests to run\nPASS\nok  \tx/a\t0.007s [no tests to run]\n", False),
+        (TOLD.replace("0.007s", "(cached)"), False),
+        ("ok  \tx/a\t0.007s\n", True),
+        (f"{TOLD}ok  \tx/b\t0.007s\n", True),
+    ],
+    ids=["one", "two and none", "nothing to run", "kept", "silent", "one of two"],
+)  # fmt: skip
+def test_each_test_program_of_go_says_that_it_passed(said: str, cut: bool):
+    """Asked to tell of each test, which it is by its environment."""
+    assert speaking(GO) == {"GOFLAGS": "-v"}
+    assert is_cut_short(GO, said) is cut
+
+
+@pytest.mark.parametrize(
+    "argv", [("go", "vet"), ("env", "GOFLAGS=-mod=mod", "go", "test"), ("go", "test", "-json")]
+)
+def test_go_that_is_told_otherwise_is_believed(argv: tuple[str, ...]):
+    assert not is_cut_short(argv, "ok  \tx/a\t0.007s\n")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +229,34 @@ def test_a_test_that_is_skipped_or_fails_now_has_not_passed(
 def test_who_spoke_of_tests_must_go_on_to_speak_of_them():
     assert not held_against(ran(MAKE, "compiled\n"), Tally(failed=1), was_green=False).green
     assert not held_against(ran(MAKE, "compiled\n"), Tally(passed=1), was_green=True).green
+
+
+def of_node(first: str, passed: int, failed: int) -> str:
+    return f"TAP version 13\n{first}\n  ---\n  ...\n1..1\n# tests 1\n# pass {passed}\n# fail {failed}\n# skipped 0\n# todo 0\n"
+
+
+SPECIFIED = (
+    "✔ /workspace/a.test.js (45.1ms)\nℹ tests 1\nℹ pass 1\nℹ fail 0\nℹ skipped 0\nℹ todo 0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "green"),
+    [
+        (of_node("not ok 1 - adds", 0, 1), of_node("ok 1 - adds", 1, 0), True),
+        (of_node("not ok 1 - adds", 0, 1), of_node("ok 1 - /workspace/a.test.js", 1, 0), False),
+        (of_node("not ok 1 - adds", 0, 1), SPECIFIED, False),
+        # Assertions without tests: the file is all there is, before and after.
+        (of_node("not ok 1 - /workspace/a.test.js", 0, 1), SPECIFIED, True),
+        (of_node("not ok 1 - /workspace/a.test.js", 0, 1), of_node("ok 1 - adds", 1, 0), True),
+    ],
+)
+def test_a_file_of_node_that_ends_before_its_tests_has_passed_none(
+    before: str, after: str, green: bool
+):
+    then = tally(ran(("node", "--test"), before, code=1))
+
+    assert held_against(ran(("node", "--test"), after), then, was_green=False).green is green
 
 
 def test_nothing_is_held_against_a_run_of_which_nothing_is_known():
