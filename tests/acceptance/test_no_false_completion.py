@@ -157,7 +157,9 @@ async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(
     first = step("a", files=("a.py",), checks=(UNITTEST,))
     second = step("b", "a", files=("b.py",), checks=(holds("b.py", "import"),))
     parts = [
-        worker("a", writes("a.py", "import b\n\n\ndef double(x):\n    return b.twice(x)\n"), "Done."),
+        worker(
+            "a", writes("a.py", "import b\n\n\ndef double(x):\n    return b.twice(x)\n"), "Done."
+        ),
         worker("b", writes("b.py", silencing), "Done."),
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.plan import Task
+from mimir.domain.plan import Check, Task
 from tests.support import invariants
 from tests.support.journey import (
     Curtain,
@@ -172,5 +172,66 @@ async def test_new_tests_may_need_what_came_with_them(tmp_path: Path):
     tasks = [step("a", files=("a.py",), checks=(everything,)), second(files=("**",))]
 
     journey = await go(tmp_path, tasks, parts)
+
+    assert journey.ending.outcome == "completed"
+
+
+WANTED = """import json
+import pathlib
+
+from a import double
+
+
+def test_wanted():
+    wanted = pathlib.Path(__file__).parent / "wanted.json"
+    assert [double(n) for n in (2, 3)] == json.loads(wanted.read_text())
+"""
+JUDGED = {"tests/test_wanted.py": WANTED, "tests/wanted.json": "[4, 6]\n", "conftest.py": ""}
+RUFF = check("python", "-m", "ruff", "check", "--no-cache", "a.py")
+BY_MORE = {
+    "an expected result": (
+        check("python", "-m", "pytest", "-q", "tests/test_wanted.py"),
+        writes("a.py", WRONG),
+        writes("tests/wanted.json", "[4, 4]\n"),
+    ),
+    "rules of a linter": (
+        replace(RUFF, kind="hold"),
+        writes("a.py", f"import os\n\n\n{RIGHT}"),
+        writes("ruff.toml", "lint.ignore = ['F401']\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("judge", "breaks", "hides"), BY_MORE.values(), ids=BY_MORE.keys())
+async def test_what_judged_one_task_is_not_changed_by_another_to_fit_what_it_broke(
+    judge: Check, breaks: Turn, hides: Turn, tmp_path: Path
+):
+    first = step("a", files=("a.py",), checks=(judge,))
+
+    journey = await go(tmp_path, [first, second()], [did_first, did_second(breaks, hides)], JUDGED)
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}
+    assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
+    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
+
+
+async def test_tests_may_be_helped_more_and_skip_more_later(tmp_path: Path):
+    """The second task adds a test with a helper that others use too, and one that cannot run here."""
+    helped = "from helpers import same\n\nfrom a import double\n\n\ndef test_helped():\n    same(double(2), 4)\n"
+    lame = "import pytest\n\n\n@pytest.mark.skip(reason='no such device')\ndef test_device():\n    assert False\n"
+    same = "def same(a, b):\n    assert a == b\n"
+    files = {"tests/helpers.py": same, "tests/test_helped.py": helped, "conftest.py": ""}
+    parts = [
+        did_first,
+        did_second(
+            writes("tests/helpers.py", f"{same}\n\ndef four():\n    return 4\n"),
+            writes("tests/test_more.py", helped.replace("same\n", "four, same\n", 1).replace(", 4)", ", four())")),
+            writes("tests/test_device.py", lame),
+        ),
+    ]  # fmt: skip
+    tasks = [step("a", files=("a.py",), checks=(check("python", "-m", "pytest", "-q"),)), second()]
+
+    journey = await go(tmp_path, tasks, parts, files)
 
     assert journey.ending.outcome == "completed"
