@@ -7,36 +7,22 @@ against what it says after it: silence, failures and skipped tests are no passed
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mimir.domain.evidence import CheckRun
 from mimir.qc.commandline import commands, shell_line
+from mimir.qc.tallies import RUST, Tally, of_form, of_pytest, of_unittest, tallies, uncoloured
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
 """What may keep a program's output from being seen, or let the line end before the program."""
 _DECIDES_OTHERWISE = re.compile(r"[;!\n]|\b(?:if|while|until)\b")
 """What lets a line end with 0 though a program in it did not."""
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """The tests that a runner spoke of at its end."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    """Or expected to fail: whatever did not decide."""
-
-    def __add__(self, other: "Tally") -> "Tally":
-        """Return both together."""
-        return Tally(
-            passed=self.passed + other.passed,
-            failed=self.failed + other.failed,
-            skipped=self.skipped + other.skipped,
-        )
+SHORTENED = "[… "
+"""How the kept end of an output begins, if it is not all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +31,8 @@ class _Runner:
 
     ended: Callable[[str], bool]
     """Whether it said in its output what it says when all is done."""
-    tallies: Callable[[str], Sequence[Tally]]
-    """What it said at each of its ends that counts tests."""
+    tallies: Callable[[str], Sequence[Tally]] | None = None
+    """What it said at each of its ends, where those count tests."""
     other: str = ""
     """Options with which it does something else, or says nothing."""
     verb: str = ""
@@ -70,62 +56,25 @@ _ENDS_OF_PYTEST = re.compile(
     ),
     re.MULTILINE,
 )
-_STOPPED = re.compile(r"^!+ .*\b(?:Exit|KeyboardInterrupt)\b.* !+$", re.MULTILINE)
-_SUMMARY = re.compile(
-    r"^(?:=+ )?(?:no tests ran|(\d+ \w[\w ]*(?:, \d+ \w[\w ]*)*)) in \d+\.\d+s", re.MULTILINE
+_STOPPED = re.compile(
+    r"^!+ [^\n]{0,200}\b(?:Exit|KeyboardInterrupt)\b[^\n]{0,500} !+$", re.MULTILINE
 )
-_COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
-_END_OF_UNITTEST = re.compile(
-    r"^Ran (\d+) tests? in [^\n]*(?:\n+(?:OK|FAILED|NO TESTS RAN)(?: \(([^)]*)\))?)?", re.MULTILINE
-)
-_NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
 _OK_IN_GO = re.compile(r"^ok\s+\S+\s", re.MULTILINE)
 _PASS_IN_GO = re.compile(r"^PASS$", re.MULTILINE)
-_COUNTED_IN_NODE = re.compile(r"^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)$", re.MULTILINE)
-_FILE_IN_NODE = re.compile(
-    r"^(?:(not )?ok \d+ - |✔ |(✖) )\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$", re.MULTILINE
-)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
-_END_IN_RUST = re.compile(
-    r"^test result: (?:\w+\. (\d+) passed; (\d+) failed; (\d+) ignored)?", re.MULTILINE
-)
 
 
 def _in_pytest(output: str) -> bool:
     return _ENDS_OF_PYTEST.search(output) is not None and not _STOPPED.search(output)
 
 
-def _of_pytest(output: str) -> Sequence[Tally]:
-    return [_tally(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
-
-
-def _tally(counted: Iterable[tuple[str, str]]) -> Tally:
-    numbers = {word.removesuffix("s"): int(number) for number, word in counted}
-    return Tally(
-        passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
-        failed=numbers.get("failed", 0) + numbers.get("error", 0),
-        skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),
-    )
-
-
 def _in_unittest(output: str) -> bool:
-    return _END_OF_UNITTEST.search(output) is not None
-
-
-def _of_unittest(output: str) -> Sequence[Tally]:
-    found: list[Tally] = []
-    for end in _END_OF_UNITTEST.finditer(output):
-        numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
-        failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
-        skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
-        passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
-        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
-    return found
+    return of_unittest(output) != []
 
 
 def _in_rust(output: str) -> bool:
     """Compare how many of its programs began, and how many came to their end."""
-    return len(_END_IN_RUST.findall(output)) >= len(_BEGINNING_IN_RUST.findall(output))
+    return len(of_form(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
 def _in_go(output: str) -> bool:
@@ -133,31 +82,9 @@ def _in_go(output: str) -> bool:
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
 
-def _of_go(_: str) -> Sequence[Tally]:
-    return ()
-
-
-def _of_node(output: str) -> Sequence[Tally]:
-    """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
-    numbers = Counter[str]()
-    for word, number in _COUNTED_IN_NODE.findall(output):
-        numbers[word] += int(number)
-    files = [failed or cross for failed, cross in _FILE_IN_NODE.findall(output)]
-    if not numbers:
-        return ()
-    passed = numbers["pass"] - sum(not failed for failed in files)
-    skipped = numbers["skipped"] + numbers["todo"] + len(files)
-    return [Tally(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
-
-
-def _of_rust(output: str) -> Sequence[Tally]:
-    ends = [end.groups(default="0") for end in _END_IN_RUST.finditer(output)]
-    return [Tally(passed=int(p), failed=int(f), skipped=int(i)) for p, f, i in ends]
-
-
 _PYTEST = _Runner(
     ended=_in_pytest,
-    tallies=_of_pytest,
+    tallies=of_pytest,
     other=(
         "-h --help -V --version --co --collect-only --fixtures --funcargs --fixtures-per-test "
         "--markers --cache-show no:terminal -pno:terminal"
@@ -166,11 +93,9 @@ _PYTEST = _Runner(
 _RUNNERS: Mapping[str, _Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _Runner(ended=_in_unittest, tallies=_of_unittest, other="-h --help"),
-    "go": _Runner(
-        ended=_in_go, tallies=_of_go, verb="test", other="-json --json -c -n -list --list -h"
-    ),
-    "cargo": _Runner(ended=_in_rust, tallies=_of_rust, verb="test"),
+    "unittest": _Runner(ended=_in_unittest, tallies=of_unittest, other="-h --help"),
+    "go": _Runner(ended=_in_go, verb="test", other="-json --json -c -n -list --list -h"),
+    "cargo": _Runner(ended=_in_rust, tallies=partial(of_form, RUST), verb="test"),
 }
 
 
@@ -195,24 +120,23 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
         argv: The command, which ended with 0.
         output: All that it said.
     """
-    said = _COLOUR.sub("", output)
+    said = uncoloured(output)
     started = _started(argv)
     if not all(runner.ended(said) for runner in started):
         return True
     for runner in {id(runner): runner for runner in started}.values():
-        tallies = runner.tallies(said)
-        if tallies and len(tallies) < started.count(runner):
+        told = runner.tallies(said) if runner.tallies else ()
+        if told and len(told) < started.count(runner):
             return True  # the end that is there is that of another one
         decides = not _DECIDES_OTHERWISE.search(shell_line(argv) or "")
-        if decides and any(tally.failed for tally in tallies):
+        if decides and any(one.failed for one in told):
             return True
     return False
 
 
 def tally(run: CheckRun) -> Tally | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
-    said = _COLOUR.sub("", run.output_tail)
-    told = [one for count in (_of_pytest, _of_unittest, _of_node, _of_rust) for one in count(said)]
+    told = tallies(run.output_tail)
     return sum(told, Tally()) if told else None
 
 
@@ -226,7 +150,10 @@ def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> Check
         then: What the other one spoke of. None: nothing.
         was_green: Whether the other one was.
     """
-    if run.green and _worse(tally(run), then, gain=0 if was_green else 1):
+    now = tally(run)
+    if now is None and run.output_tail.startswith(SHORTENED):
+        return run  # an end may stand in what is not kept
+    if run.green and _worse(now, then, gain=0 if was_green else 1):
         return replace(run, cut_short=True)
     return run
 

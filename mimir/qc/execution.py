@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
-from mimir.qc.ending import is_cut_short, speaking
+from mimir.qc.ending import SHORTENED, is_cut_short, speaking
 from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
 from mimir.workspace.threads import to_its_end
@@ -225,4 +225,4 @@ def _tail(output: str) -> str:
     """Return the bounded end of an output, with a mark where it was cut."""
     if len(output) <= MAX_TAIL:
         return output
-    return f"[… {len(output) - MAX_TAIL} characters before]\n{output[-MAX_TAIL:]}"
+    return f"{SHORTENED}{len(output) - MAX_TAIL} characters before]\n{output[-MAX_TAIL:]}"

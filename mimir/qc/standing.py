@@ -16,9 +16,10 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.apparatus import Apparatus, apparatus, declared, steers
-from mimir.qc.ending import Tally, held_against, tally
+from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
+from mimir.qc.tallies import Tally
 from mimir.store.schema import well_formed
 
 

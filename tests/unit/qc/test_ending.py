@@ -3,7 +3,8 @@
 import pytest
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.ending import Tally, held_against, is_cut_short, speaking, tally
+from mimir.qc.ending import SHORTENED, held_against, is_cut_short, speaking, tally
+from mimir.qc.tallies import Tally
 
 HEADER = "===== test session starts =====\nplatform linux\nrootdir: /workspace\n"
 ENDED = {
@@ -189,7 +190,18 @@ def ran(argv: tuple[str, ...], said: str, code: int = 0) -> CheckRun:
         (("cargo", "test"), RESULT + RESULT, Tally(passed=2)),
         (("bash", "-c", "pytest a && pytest b"), "1 passed in 0.1s\n2 passed in 0.1s\n", Tally(passed=3)),
         (("make", "test"), "1 passed in 0.1s\nRan 1 test in 0.1s\n\nOK\nall is well\n", Tally(passed=2)),
-        (("make", "test"), "all is well\n", None),
+        (MAKE, "all is well\n", None),
+        (MAKE, "Tests:       1 failed, 2 skipped, 3 passed, 6 total\nSnapshots:   0 total\n", Tally(passed=3, failed=1, skipped=2)),
+        (MAKE, "Tests:       3 passed, 3 total\n", Tally(passed=3)),
+        (MAKE, " Test Files  1 passed (1)\n      Tests  1 failed | 2 passed (3)\n", Tally(passed=2, failed=1)),
+        (MAKE, "      Tests  2 passed (2)\n", Tally(passed=2)),
+        (MAKE, "  2 passing (5ms)\n  1 pending\n  1 failing\n", Tally(passed=2, failed=1, skipped=1)),
+        (MAKE, "3 examples, 1 failure, 1 pending\n", Tally(passed=1, failed=1, skipped=1)),
+        (MAKE, "5 runs, 9 assertions, 1 failures, 1 errors, 1 skips\n", Tally(passed=2, failed=2, skipped=1)),
+        (MAKE, "1 doctest, 4 tests, 1 failure\n", Tally(passed=3, failed=1)),
+        (MAKE, "OK (3 tests, 5 assertions)\n", Tally(passed=3)),
+        (MAKE, "Tests: 3, Assertions: 5, Failures: 1.\n", Tally(passed=2, failed=1)),
+        (MAKE, "[ERROR] Tests run: 4, Failures: 1, Errors: 1, Skipped: 1\n", Tally(passed=1, failed=2, skipped=1)),
     ],
 )  # fmt: skip
 def test_tests_are_counted_where_their_runner_counts_them(
@@ -257,6 +269,12 @@ def test_a_file_of_node_that_ends_before_its_tests_has_passed_none(
     then = tally(ran(("node", "--test"), before, code=1))
 
     assert held_against(ran(("node", "--test"), after), then, was_green=False).green is green
+
+
+def test_an_end_that_may_not_have_been_kept_is_not_missed():
+    assert held_against(
+        ran(MAKE, f"{SHORTENED}9 characters before]\ncompiled\n"), Tally(failed=1), was_green=False
+    ).green
 
 
 def test_nothing_is_held_against_a_run_of_which_nothing_is_known():

@@ -1,0 +1,147 @@
+"""How many tests runners spoke of at their ends, by the words of each. Pure; output is untrusted, so no pattern looks further than its line."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The tests that a runner spoke of at its end."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Or expected to fail: whatever did not decide."""
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return both together."""
+        return Tally(
+            passed=self.passed + other.passed,
+            failed=self.failed + other.failed,
+            skipped=self.skipped + other.skipped,
+        )
+
+
+def tallies(output: str) -> Sequence[Tally]:
+    """Return what was said at each end that counts tests, whoever started the runner; none: no end is known in it."""
+    said = uncoloured(output)
+    special = (*of_pytest(said), *of_unittest(said), *_of_node(said))
+    return (*special, *(one for form in (RUST, *_FORMS) for one in of_form(form, said)))
+
+
+def uncoloured(output: str) -> str:
+    """Return an output without the codes that colour it."""
+    return _COLOUR.sub("", output)
+
+
+_SUMMARY = re.compile(
+    r"^(?:=+ )?(?:no tests ran|(\d+ \w[\w ]*(?:, \d+ \w[\w ]*)*)) in \d+\.\d+s", re.MULTILINE
+)
+_COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
+
+
+def of_pytest(output: str) -> Sequence[Tally]:
+    """Read its summaries: `1 failed, 2 passed in 0.04s`."""
+    return [_of_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
+
+
+def _of_words(counted: Iterable[tuple[str, str]]) -> Tally:
+    numbers = {word.removesuffix("s"): int(number) for number, word in counted}
+    return Tally(
+        passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
+        failed=numbers.get("failed", 0) + numbers.get("error", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),
+    )
+
+
+_END_OF_UNITTEST = re.compile(
+    r"^Ran (\d+) tests? in [^\n]*(?:\n+(?:OK|FAILED|NO TESTS RAN)(?: \(([^)\n]*)\))?)?",
+    re.MULTILINE,
+)
+_NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
+
+
+def of_unittest(output: str) -> Sequence[Tally]:
+    """Read its ends: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
+    found: list[Tally] = []
+    for end in _END_OF_UNITTEST.finditer(output):
+        numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
+        failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
+        skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
+        passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
+        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
+    return found
+
+
+_COUNTED_IN_NODE = re.compile(r"^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)$", re.MULTILINE)
+_FILE_IN_NODE = re.compile(
+    r"^(?:(not )?ok \d+ - |✔ |(✖) )\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$", re.MULTILINE
+)
+
+
+def _of_node(output: str) -> Sequence[Tally]:
+    """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
+    numbers = Counter[str]()
+    for word, number in _COUNTED_IN_NODE.findall(output):
+        numbers[word] += int(number)
+    if not numbers:
+        return ()
+    files = [failed or cross for failed, cross in _FILE_IN_NODE.findall(output)]
+    passed = numbers["pass"] - sum(not failed for failed in files)
+    skipped = numbers["skipped"] + numbers["todo"] + len(files)
+    return [Tally(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
+
+
+def _form(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
+
+
+RUST = _form(
+    r"^test result: (?:\w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored)?"
+)
+_FORMS = (
+    # jest; vitest
+    _form(
+        r"^Tests: +(?:(?P<failed>\d+) failed, )?(?:(?P<skipped>\d+) skipped, )?(?:\d+ todo, )?(?:(?P<passed>\d+) passed, )?\d+ total$"
+    ),
+    _form(
+        r"^ +Tests  (?:(?P<failed>\d+) failed(?: \| )?)?(?:(?P<passed>\d+) passed(?: \| )?)?(?:(?P<skipped>\d+) skipped)? ?\(\d+\)$"
+    ),
+    # mocha says each on a line of its own
+    _form(r"^ +(?P<passed>\d+) passing\b"),
+    _form(r"^ +(?P<failed>\d+) failing$"),
+    _form(r"^ +(?P<skipped>\d+) pending$"),
+    # rspec; minitest; ExUnit
+    _form(r"^(?P<all>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?"),
+    _form(
+        r"^(?P<all>\d+) (?:runs|tests), \d+ assertions, (?P<failed>\d+) failures, (?P<errors>\d+) errors(?:, (?P<skipped>\d+) skips)?"
+    ),
+    _form(
+        r"^(?:\d+ doctests?, )?(?P<all>\d+) tests?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) skipped)?$"
+    ),
+    # PHPUnit
+    _form(r"^OK \((?P<passed>\d+) tests?, \d+ assertions?\)"),
+    _form(
+        r"^Tests: (?P<all>\d+), Assertions: \d+(?:, Errors: (?P<errors>\d+))?(?:, Failures: (?P<failed>\d+))?"
+    ),
+    # JUnit, by Maven
+    _form(
+        r"Tests run: (?P<all>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), Skipped: (?P<skipped>\d+)"
+    ),
+)
+
+
+def of_form(form: re.Pattern[str], output: str) -> Sequence[Tally]:
+    """Read what a pattern names: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
+    found: list[Tally] = []
+    for end in form.finditer(output):
+        numbers = {name: int(number or 0) for name, number in end.groupdict().items()}
+        failed = numbers.get("failed", 0) + numbers.get("errors", 0)
+        skipped = numbers.get("skipped", 0)
+        passed = numbers.get("passed", max(0, numbers.get("all", 0) - failed - skipped))
+        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
+    return found
