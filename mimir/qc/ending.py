@@ -143,7 +143,8 @@ def tally(run: CheckRun) -> Tally | None:
 def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> CheckRun:
     """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
 
-    Nothing is said of them any more; or of no fewer that failed; or more are skipped, and fewer pass, or no more where some failed.
+    Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
+    where some failed.
 
     Args:
         run: Of a check.
@@ -151,17 +152,15 @@ def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> Check
         was_green: Whether the other one was.
     """
     now = tally(run)
-    if now is None and run.output_tail.startswith(SHORTENED):
-        return run  # an end may stand in what is not kept
-    if run.green and _worse(now, then, gain=0 if was_green else 1):
-        return replace(run, cut_short=True)
-    return run
-
-
-def _worse(now: Tally | None, then: Tally | None, gain: int) -> bool:
     if now is None:
-        return then is not None
-    then = then or Tally()
+        # Some speak only of failures; and of what is not kept of an output nothing is known.
+        worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
+    else:
+        worse = _worse(now, then or Tally(), gain=0 if was_green else 1)
+    return replace(run, cut_short=True) if run.green and worse else run
+
+
+def _worse(now: Tally, then: Tally, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
     return now.skipped > then.skipped and now.passed < then.passed + gain

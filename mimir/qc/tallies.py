@@ -128,10 +128,6 @@ _FORMS = (
     _form(
         r"^Tests: (?P<all>\d+), Assertions: \d+(?:, Errors: (?P<errors>\d+))?(?:, Failures: (?P<failed>\d+))?"
     ),
-    # JUnit, by Maven
-    _form(
-        r"Tests run: (?P<all>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), Skipped: (?P<skipped>\d+)"
-    ),
 )
 
 
