@@ -21,7 +21,7 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.apparatus import Apparatus, apparatus, is_work
-from mimir.qc.ending import held_against, tally
+from mimir.qc.ending import heard
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
@@ -147,7 +147,7 @@ class Checks:
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
         after = _named_right(after, work.task)
         if not parts.steering and not parts.planted:
-            after = _heard(after, before)
+            after = heard(after, before)
         notes = list(notes_on(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
@@ -162,7 +162,7 @@ class Checks:
                 notes.append(_WEAKENED)
         if after.green and proves:
             bare = await self._unsteered(check, found, parts, work, after_tree, kept)
-            bare = bare and _heard(bare, before)
+            bare = bare and heard(bare, before)
             if bare is not None and not bare.green:
                 after = bare
                 notes.append(_STEERED)
@@ -171,7 +171,7 @@ class Checks:
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
-            again = _heard(again, before) if after.cut_short else again
+            again = heard(again, before) if after.cut_short else again
         outcome = rule(
             check,
             before,
@@ -305,10 +305,6 @@ _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails 
 def _named_right(run: CheckRun, task: Task) -> CheckRun:
     """Take a module that the task is to write for what it is: work that is not done, not a program that is missing."""
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
-
-
-def _heard(run: CheckRun, before: CheckRun) -> CheckRun:
-    return held_against(run, tally(before), was_green=before.green)
 
 
 async def _all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:

@@ -61,6 +61,8 @@ _STOPPED = re.compile(
 )
 _OK_IN_GO = re.compile(r"^ok\s+\S+\s", re.MULTILINE)
 _PASS_IN_GO = re.compile(r"^PASS$", re.MULTILINE)
+_FAILED_IN_RUST = re.compile(r"^test (\S+) \.\.\. FAILED$", re.MULTILINE)
+_NAMED_IN_RUST = re.compile(r"^test (\S+)(?: - [^\n]*)? \.\.\. ", re.MULTILINE)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 
 
@@ -138,6 +140,18 @@ def tally(run: CheckRun) -> Tally | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
     told = tallies(run.output_tail)
     return sum(told, Tally()) if told else None
+
+
+def heard(run: CheckRun, before: CheckRun) -> CheckRun:
+    """Return a run on the deliverable as it is; as cut short, if the one before the work shows that its tests have not passed.
+
+    Tests of Rust stand in the files that they test, where nobody can put them back: one that failed must not be gone.
+    """
+    if run.green and not run.output_tail.startswith(SHORTENED):
+        failed = set(_FAILED_IN_RUST.findall(before.output_tail))
+        if failed.difference(_NAMED_IN_RUST.findall(run.output_tail)):
+            return replace(run, cut_short=True)
+    return held_against(run, tally(before), was_green=before.green)
 
 
 def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> CheckRun:

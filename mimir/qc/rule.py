@@ -128,7 +128,7 @@ def _failure(after: CheckRun) -> str:
     if after.cut_short:
         return (
             "The check ended with 0, but its test runner did not say at its end that the tests passed: the work ends their "
-            "process, or has them skipped."
+            "process, has them skipped, or has taken them away."
         )
     return ""
 

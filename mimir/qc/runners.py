@@ -86,7 +86,13 @@ BESIDE = tuple(
 _PACKAGES = ("**/tests/__init__.py", "**/test/__init__.py")
 _SITE = ("**/sitecustomize.py", "**/usercustomize.py")
 _PYTEST_HOOKS = ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**", *_PACKAGES, *_SITE)
+_JS_HOOKS = (
+    *("**/setupTests.*", "**/jest.setup.*", "**/jest-setup.*", "**/vitest.setup.*"),
+    "__mocks__/**",
+)
 HOOKS: Mapping[str, tuple[str, ...]] = {
+    "jest": _JS_HOOKS,
+    "vitest": _JS_HOOKS,
     "pytest": _PYTEST_HOOKS,
     "py.test": _PYTEST_HOOKS,
     "unittest": ("unittest.py", "unittest/**", *_PACKAGES, *_SITE),
@@ -180,7 +186,7 @@ STARTERS = _names(
 KNOWN = STARTERS | frozenset(COLLECTED) | frozenset(LINTERS)
 """Programs that run tests, judge files, or start who does."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
-STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE)
+STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE, *_JS_HOOKS)
 STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
 """What steers runners and nothing else: whoever starts one may start any of them."""
 

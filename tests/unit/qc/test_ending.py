@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.ending import SHORTENED, held_against, is_cut_short, speaking, tally
+from mimir.qc.ending import SHORTENED, heard, held_against, is_cut_short, speaking, tally
 from mimir.qc.tallies import Tally
 
 HEADER = "===== test session starts =====\nplatform linux\nrootdir: /workspace\n"
@@ -268,6 +268,24 @@ def test_a_file_of_node_that_ends_before_its_tests_has_passed_none(
     then = tally(ran(("node", "--test"), before, code=1))
 
     assert held_against(ran(("node", "--test"), after), then, was_green=False).green is green
+
+
+@pytest.mark.parametrize(
+    ("after", "green"),
+    [
+        ("test tests::adds ... ok\ntest tests::more ... ok\n", True),
+        ("test tests::more ... ok\n", False),
+        ("test tests::adds ... ignored\ntest tests::more ... ok\n", False),
+        ("test tests::adds - should panic ... ok\ntest tests::more ... ok\n", True),
+    ],
+)
+def test_a_test_of_rust_that_failed_is_not_taken_away(after: str, green: bool):
+    """It stands in the file of the work, and may be deleted with what it says."""
+    cargo = ("cargo", "test")
+    said = "test tests::adds ... FAILED\ntest tests::more ... ok\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n"
+    end = f"test result: ok. {after.count(' ok')} passed; 0 failed; {after.count('ignored')} ignored\n"
+
+    assert heard(ran(cargo, after + end), ran(cargo, said, code=101)).green is green
 
 
 def test_an_end_that_may_not_have_been_kept_is_not_missed():
