@@ -7,8 +7,10 @@ that is equal to the glob as text is always named (`pages/[id].tsx`). Matching t
 and never backtracks over the whole path: globs come from models.
 """
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 _WILD = frozenset("*?[")
 
@@ -33,29 +35,41 @@ def has_wildcard(glob: str) -> bool:
     return not _WILD.isdisjoint(glob)
 
 
+class _Compiled(NamedTuple):
+    parts: tuple[str, ...]
+    below: bool
+    """True: it names what is below a match too."""
+    literal: str
+    needle: str
+    """What stands in every path that it names: most paths are told by that."""
+
+
 def _named(path: str, glob: str) -> bool:
-    if is_outside(glob):
+    made = _compiled(glob)
+    if made is None or made.needle not in path:
         return False
-    parts, below = _compiled(glob)
-    if not parts:
-        return below
-    literal = "/".join(parts)
-    if path == literal or (below and path.startswith(literal + "/")):
+    if not made.parts:
+        return made.below
+    if path == made.literal or (made.below and path.startswith(made.literal + "/")):
         return True
-    return _matches_parts(tuple(path.split("/")), parts, below)
+    return _matches_parts(tuple(path.split("/")), made.parts, made.below)
 
 
 @lru_cache(maxsize=1024)
-def _compiled(glob: str) -> tuple[tuple[str, ...], bool]:
-    """Split a glob into parts; the second value says whether it names what is below a match too."""
+def _compiled(glob: str) -> _Compiled | None:
+    """Split a glob into parts; None: it points out of the workspace."""
+    if is_outside(glob):
+        return None
     parts: list[str] = []
     for part in glob.split("/"):
         if part in ("", ".") or (part == "**" and parts and parts[-1] == "**"):
             continue
         parts.append(part)
     if not parts:
-        return (), glob != ""
-    return tuple(parts), glob.endswith("/") or not has_wildcard(parts[-1])
+        return _Compiled((), glob != "", "", "")
+    below = glob.endswith("/") or not has_wildcard(parts[-1])
+    fixed = [run for part in parts if "[" not in part for run in re.split(r"[*?]", part)]
+    return _Compiled(tuple(parts), below, "/".join(parts), max(fixed, key=len, default=""))
 
 
 def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) -> bool:

@@ -68,8 +68,10 @@ class Apparatus:
         )
 
 
+@lru_cache(maxsize=1024)
 def apparatus(check: Check) -> Apparatus:
     """Return which files make up a check."""
+    # Kept, since it is asked wherever a check runs, and of each check for each author of a file.
     started = commands(check.argv)
     tests = check.tests
     if tests is None:
