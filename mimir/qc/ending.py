@@ -7,6 +7,7 @@ against what it says after it: silence, failures and skipped tests are no passed
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,8 +30,8 @@ SHORTENED = "[… "
 class _Runner:
     """A test runner."""
 
-    ended: Callable[[str], bool]
-    """Whether it said in its output what it says when all is done."""
+    ended: Callable[[str, int], bool]
+    """(output, how often it was started) → whether it said each time what it says when all is done."""
     tallies: Callable[[str], Sequence[Tally]] | None = None
     """What it said at each of its ends, where those count tests."""
     other: str = ""
@@ -66,20 +67,23 @@ _NAMED_IN_RUST = re.compile(r"^test (\S+)(?: - [^\n]*)? \.\.\. ", re.MULTILINE)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 
 
-def _in_pytest(output: str) -> bool:
-    return _ENDS_OF_PYTEST.search(output) is not None and not _STOPPED.search(output)
+def _in_pytest(output: str, times: int) -> bool:
+    if _STOPPED.search(output) or not _ENDS_OF_PYTEST.search(output):
+        return False
+    counted = len(of_pytest(output))
+    return not counted or counted >= times  # else the end that is there is that of another one
 
 
-def _in_unittest(output: str) -> bool:
-    return of_unittest(output) != []
+def _in_unittest(output: str, times: int) -> bool:
+    return len(of_unittest(output)) >= times
 
 
-def _in_rust(output: str) -> bool:
+def _in_rust(output: str, _: int) -> bool:
     """Compare how many of its programs began, and how many came to their end."""
     return len(of_form(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
-def _in_go(output: str) -> bool:
+def _in_go(output: str, _: int) -> bool:
     """Compare how many test programs ended with 0, and how many said that their tests passed: one may end before any began."""
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
@@ -123,17 +127,12 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
         output: All that it said.
     """
     said = uncoloured(output)
-    started = _started(argv)
-    if not all(runner.ended(said) for runner in started):
+    started = Counter(_started(argv))
+    if not all(runner.ended(said, times) for runner, times in started.items()):
         return True
-    for runner in {id(runner): runner for runner in started}.values():
-        told = runner.tallies(said) if runner.tallies else ()
-        if told and len(told) < started.count(runner):
-            return True  # the end that is there is that of another one
-        decides = not _DECIDES_OTHERWISE.search(shell_line(argv) or "")
-        if decides and any(one.failed for one in told):
-            return True
-    return False
+    if _DECIDES_OTHERWISE.search(shell_line(argv) or ""):
+        return False
+    return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
 
 
 def tally(run: CheckRun) -> Tally | None:

@@ -69,6 +69,8 @@ RESULT = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; finished i
 def test_each_test_program_of_cargo_tells_its_result(said: str, cut: bool):
     assert is_cut_short(("cargo", "test", "--quiet"), said) is cut
     assert not is_cut_short(("cargo", "run"), said)
+    built = ("bash", "-c", "cargo test --no-run && cargo test --quiet")
+    assert is_cut_short(built, said) is cut
 
 
 GO = ("go", "test", "./...")
