@@ -138,7 +138,7 @@ class Checks:
                 parts, beside=()
             )  # it was the data of other tests: of this check's there were none
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
-        before_tree = await self._before_tree(found, parts, work, after_tree)
+        before_tree = await self._before_tree(check, found, parts, work, after_tree)
         before = _named_right(await self._before(check, before_tree), work.task)
         if check.kind == "flip" and before.green and parts.reached:
             # `make test` on the project as it was: it is to flip by tests that came with the work.
@@ -183,10 +183,12 @@ class Checks:
         return replace(outcome, inferred=True) if disarmed else outcome
 
     async def _before_tree(
-        self, found: Apparatus, parts: Parts, work: Deliverable, after_tree: str
+        self, check: Check, found: Apparatus, parts: Parts, work: Deliverable, after_tree: str
     ) -> str:
         """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
-        unasked = (path for path in parts.beside if path not in work.task.files)
+        unasked = [path for path in parts.beside if path not in work.task.files]
+        if unasked and not (await self._before(check, work.first_base)).green:
+            unasked = []  # what was red is what the work is for, and must pass by what was expected then
         judging = frozenset((*parts.steering, *unasked))
         added = [
             change.path

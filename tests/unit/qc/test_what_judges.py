@@ -145,6 +145,8 @@ async def test_wrong_work_does_not_pass_by_changing_what_it_is_held_against(benc
     good = await bench.outcome(run, {"work.py": RIGHT})
 
     assert hidden.state in NOT_PASSED
+    if way.fits in (OTHER_DATA, NO_HELP) and "tests" not in way.run:
+        assert hidden.state == "failed", "its worker is told, and may try again"
     assert hidden.findings
     assert good.state == "passed"
 
