@@ -76,14 +76,14 @@ def apparatus(check: Check) -> Apparatus:
     tests = check.tests
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
-    rules = _of(started, linters.RULES)
+    judging = _of(started, linters.RULES)
     found = Apparatus(
         tests=tests,
         hooks=(*_of(started, runners.HOOKS), *_launchers(started)),
-        settings=(*_of(started, runners.SETTINGS), *rules),
+        settings=(*_of(started, runners.SETTINGS), *judging),
         shadows=_of(started, runners.SHADOWS),
         collected=_of(started, runners.COLLECTED),
-        rules=rules,
+        rules=judging,
         judged=_of(started, linters.JUDGED),
     )
     found = replace(found, beside=_beside(found))

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.apparatus import Apparatus, apparatus, is_work
+from mimir.qc.apparatus import apparatus, is_work
 from mimir.qc.ending import heard
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
@@ -131,14 +131,12 @@ class Checks:
         return await on_tree(self._execution, self._history, accepted, check, tree, others, phase)
 
     async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
-        found = apparatus(check)
-        parts = sorted_out(found, work)
-        if parts.beside and not await self._history.paths(work.own_base, found.tests):
-            parts = replace(
-                parts, beside=()
-            )  # it was the data of other tests: of this check's there were none
+        parts = sorted_out(apparatus(check), work)
+        if parts.beside and not await self._history.paths(work.own_base, parts.found.tests):
+            # It lay with other tests: of this check's there were none.
+            parts = replace(parts, beside=())
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
-        before_tree = await self._before_tree(check, found, parts, work, after_tree)
+        before_tree = await self._before_tree(check, parts, work, after_tree)
         before = _named_right(await self._before(check, before_tree), work.task)
         if check.kind == "flip" and before.green and parts.reached:
             # `make test` on the project as it was: it is to flip by tests that came with the work.
@@ -156,12 +154,12 @@ class Checks:
         proves = kind_of(check, before) == "hold" or not before.green
         kept: CheckRun | None = None
         if after.green and proves:
-            kept = await self._as_it_was(check, found, parts, work, after_tree, before)
+            kept = await self._as_it_was(check, parts, work, after_tree, before)
             if kept is not None and not kept.green:
                 after = kept
                 notes.append(_WEAKENED)
         if after.green and proves:
-            bare = await self._unsteered(check, found, parts, work, after_tree, kept)
+            bare = await self._unsteered(check, parts, work, after_tree, kept)
             bare = bare and heard(bare, before)
             if bare is not None and not bare.green:
                 after = bare
@@ -183,7 +181,7 @@ class Checks:
         return replace(outcome, inferred=True) if disarmed else outcome
 
     async def _before_tree(
-        self, check: Check, found: Apparatus, parts: Parts, work: Deliverable, after_tree: str
+        self, check: Check, parts: Parts, work: Deliverable, after_tree: str
     ) -> str:
         """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
         unasked = [path for path in parts.beside if path not in work.task.files]
@@ -194,7 +192,7 @@ class Checks:
             change.path
             for change in await self._history.changed(work.first_base, after_tree)
             if change.status != "deleted"
-            and (change.path in judging or matches(change.path, found.tests))
+            and (change.path in judging or matches(change.path, parts.found.tests))
         ]
         return await self._with(work.first_base, after_tree, added)
 
@@ -204,13 +202,7 @@ class Checks:
         return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
-        self,
-        check: Check,
-        found: Apparatus,
-        parts: Parts,
-        work: Deliverable,
-        after_tree: str,
-        before: CheckRun,
+        self, check: Check, parts: Parts, work: Deliverable, after_tree: str, before: CheckRun
     ) -> CheckRun | None:
         """Run a check on the deliverable with its own files as they were before the work.
 
@@ -233,8 +225,8 @@ class Checks:
             return None
         if was_green and not before.green and check.kind != "hold":
             # A red test is what the work is for. A green one may change with what it tests only if the check is about that very file.
-            named = set(found.tests)
-            if named == set(await self._history.paths(work.tree, found.tests)):
+            named = set(parts.found.tests)
+            if named == set(await self._history.paths(work.tree, parts.found.tests)):
                 named.update(parts.beside)
             old = [path for path in old if path not in named]
             if all(work.status[path] == "added" for path in old):
@@ -245,7 +237,6 @@ class Checks:
     async def _unsteered(
         self,
         check: Check,
-        found: Apparatus,
         parts: Parts,
         work: Deliverable,
         after_tree: str,
@@ -261,6 +252,7 @@ class Checks:
             return None
         old = [path for path in parts.all_tests if path not in work.task.files]
         new = [path for path in old if work.status[path] == "added"]
+        found = parts.found
         there = await self._history.paths(work.own_base, found.all_tests)
         if any(path in found.tests for path in new) or not found.are_tests(there):
             # What the attempt has written itself may need its settings; linters, and a Makefile that was there, judge without tests.

@@ -20,8 +20,8 @@ _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
 """What may keep a program's output from being seen, or let the line end before the program."""
 _DECIDES_OTHERWISE = re.compile(r"[;!\n]|\b(?:if|while|until)\b")
 """What lets a line end with 0 though a program in it did not."""
-
-
+_TELL_OF_EACH = {"GOFLAGS": "-v"}
+"""Environment in which runners that are silent about what passes name it."""
 SHORTENED = "[… "
 """How the kept end of an output begins, if it is not all of it."""
 
@@ -177,9 +177,6 @@ def _worse(now: Tally, then: Tally, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
     return now.skipped > then.skipped and now.passed < then.passed + gain
-
-
-_TELL_OF_EACH = {"GOFLAGS": "-v"}
 
 
 def _started(argv: Sequence[str]) -> list[_Runner]:

@@ -25,6 +25,8 @@ class Deliverable:
 class Parts:
     """The changed paths that belong to one check."""
 
+    found: Apparatus
+    """Of the check."""
     protected: tuple[str, ...]
     tests: tuple[str, ...]
     steering: tuple[str, ...]
@@ -50,21 +52,23 @@ class Parts:
 
 def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
     """Sort the changed paths by what they are to a check."""
-    protected = _protected(work)
+    protected = dict.fromkeys(_protected(work))
     free = [path for path in work.status if path not in protected]
     added = frozenset(path for path, status in work.status.items() if status == "added")
-    steers = steering(found, work.task, free, added)
+    steers = dict.fromkeys(steering(found, work.task, free, added))
     others = [path for path in free if path not in steers]
-    tests = tuple(path for path in others if matches(path, found.tests))
-    reached = tuple(p for p in others if p not in tests and matches(p, found.reached))
-    beside = (p for p in others if p not in added and matches(p, found.beside))
+    tests = dict.fromkeys(path for path in others if matches(path, found.tests))
+    others = [path for path in others if path not in tests]
+    reached = dict.fromkeys(path for path in others if matches(path, found.reached))
+    others = [path for path in others if path not in reached and path not in added]
     new = planted(found, work.task, [path for path in free if path in added])
     return Parts(
+        found=found,
         protected=tuple(protected),
-        tests=tests,
-        reached=reached,
-        beside=tuple(path for path in beside if path not in (*tests, *reached)),
-        steering=steers,
+        tests=tuple(tests),
+        reached=tuple(reached),
+        beside=tuple(path for path in others if matches(path, found.beside)),
+        steering=tuple(steers),
         planted=new,
         alone=(
             *(path for path in new if matches(path, found.started_by)),

@@ -1,4 +1,4 @@
-"""How many tests runners spoke of at their ends, by the words of each. Pure; output is untrusted, so no pattern looks further than its line."""
+"""How many tests runners spoke of at their ends, by the words of each. Pure; output is untrusted, so what a pattern may read is bound to its lines."""
 
 import re
 from collections import Counter
