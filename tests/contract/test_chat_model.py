@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 from langchain_openai import ChatOpenAI
+from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
 from mimir.domain.message import Message
@@ -34,7 +35,7 @@ def config(server: PlayServer) -> EndpointConfig:
     )
 
 
-def langchain(server: PlayServer) -> Endpoint:
+def langchain(server: PlayServer, client: DefaultAsyncHttpxClient) -> Endpoint:
     def make(name: str, max_tokens: int, temperature: float | None, /) -> ChatOpenAI:
         return ChatOpenAI(
             model=name,
@@ -45,13 +46,23 @@ def langchain(server: PlayServer) -> Endpoint:
             temperature=temperature,
             stream_usage=True,
             default_headers={"x-mimir-lane": LANE},
+            http_async_client=client,
         )
 
     return LangChainEndpoint(make, "m", config(server), FrozenClock())
 
 
+@pytest.fixture
+async def client() -> AsyncIterator[DefaultAsyncHttpxClient]:
+    """LangChain keeps its own by address: another test's server may have had this port, on a loop that is closed."""
+    async with DefaultAsyncHttpxClient() as opened:
+        yield opened
+
+
 @pytest.fixture(params=["scripted", "streamed", "whole", "langchain"])
-async def open_play(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
+async def open_play(
+    request: pytest.FixtureRequest, client: DefaultAsyncHttpxClient
+) -> AsyncIterator[Open]:
     opened: list[Endpoint] = []
     with ExitStack() as stack:
 
@@ -61,7 +72,7 @@ async def open_play(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
             else:
                 server = stack.enter_context(PlayServer(play, streams=request.param != "whole"))
                 if request.param == "langchain":
-                    endpoint = langchain(server)
+                    endpoint = langchain(server, client)
                 else:
                     endpoint = OpenAIEndpoint(config(server), FrozenClock())
             opened.append(endpoint)
