@@ -135,11 +135,11 @@ class Known:
         """Open it."""
         await self._inner.init()
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction; the clock stands still."""
         self._loop.begin()
         try:
-            return await self._inner.write(work)
+            return await self._inner.write(work, durable=durable)
         finally:
             self._loop.end()
 

@@ -165,7 +165,7 @@ class Stage:
         await self._for_turn(writes=False)
         return await self._inner.read(work)
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Write, when it is the writer's turn; the events that this brings about must be the recorded ones."""
         actor = ACTOR.get()
         await self._for_turn(writes=True)
@@ -177,7 +177,7 @@ class Stage:
             after = fields.whole(ops.get(Label.RUN, run) or {}, "eventSeq")
             return value, runs.events(ops, run, after=before) if after > before else []
 
-        value, told = await self._inner.write(watched)
+        value, told = await self._inner.write(watched, durable=durable)
         if told:
             self._score.take(told)
         if actor is not None:

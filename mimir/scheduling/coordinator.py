@@ -77,7 +77,7 @@ class Coordinator:
             for task, because in blocks:
                 claims.block(ops, run, task, because)
 
-        await self._crew.store.write(work)
+        await self._crew.store.write(work, durable=False)  # it follows from what is stored
         if self._snapshot:
             for task, _ in releases:
                 self._snapshot.note_released(task)

@@ -28,8 +28,8 @@ class JoiningStore:
         """Have something committed with the next write, before it; done twice it must be as if done once."""
         self._waiting.append(work)
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
-        """Do what waits, then `work`, in one transaction; if that fails, what waits goes on waiting."""
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Do what waits, then `work`, in one transaction; if that fails, what waits goes on waiting. It may all be lost where `work` may."""
         async with self._turn:
             waiting = tuple(self._waiting)
 
@@ -38,7 +38,7 @@ class JoiningStore:
                     one(ops)
                 return work(ops)
 
-            value = await self._store.write(together)
+            value = await self._store.write(together, durable=durable)
             del self._waiting[: len(waiting)]
             return value
 

@@ -193,10 +193,10 @@ class Lane:
         return outcome
 
     async def _begin(self, asked: Asked) -> None:
-        """Commit the intent, and with it what waited."""
+        """Commit the intent, and with it what waited. What was only thought may be thought again: it does not wait for the disk."""
         done = self._done()
         intent = partial(calls.write_intent, place=self._place, asked=asked, done=done)
-        await self._store.write(intent)
+        await self._store.write(intent, durable=asked.kind != "model")
         self._committed(done)
 
     async def _ended_before(self, seq: int) -> None:

@@ -118,8 +118,8 @@ class Neo4jStore:
             ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read"),
         )
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
-        """Run `work` in one transaction and commit it durably."""
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Run `work` in one transaction and commit it; the server decides about its disk."""
         writer, _ = self._open()
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         return await asyncio.shield(self._job(self._write(writer, work)))

@@ -124,8 +124,11 @@ class Ops(Reads, Protocol):
 class Doors(Protocol):
     """The two ways into a store."""
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
-        """Run `work` in one transaction and commit it durably.
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Run `work` in one transaction and commit it: no death of a process takes it back.
+
+        A power cut does not either, unless `durable` is False: then it may, and all that was committed after it, as if the machine had stopped
+        a moment sooner. So nothing outside of the store may be done on the strength of it but what may be done twice.
 
         `work` may be run more than once (deadlock, lost connection), so it must have no effect but through its argument.
         An exception of `work` rolls it back and is raised here. A cancelled caller leaves the transaction to finish.

@@ -30,14 +30,14 @@ class PublishingStore:
         """Make or check the schema."""
         await self._store.init()
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Publish, then write.
 
         Raises:
             WorkspaceError: It cannot be published; nothing was written.
         """
         await self._share()
-        return await self._store.write(work)
+        return await self._store.write(work, durable=durable)
 
     async def read(self, work: Callable[[Reads], T], /) -> T:
         """Read."""

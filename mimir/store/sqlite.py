@@ -3,6 +3,9 @@
 Whatever waits to be written is committed together (group commit): one durable write of the disk serves all callers of that moment. A
 job that fails takes nobody with it: the transaction is rolled back, and the others are run again, each in its own. What the writer has
 read or changed stays in its hand while nobody else writes. Reads have connections of their own.
+
+What may be lost with the machine's power is not waited for on the disk, and written by the caller itself where the writer is idle.
+Source: docs/decisions/0014-thinking-does-not-wait-for-the-disk.md
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from mimir.domain.clock import Clock, stamp
-from mimir.errors import Paused, StoreError
+from mimir.errors import MimirError, Paused, StoreError
 from mimir.store.embedded import file, heap
 from mimir.store.embedded.changes import SqliteOps, write_out
 from mimir.store.embedded.kept import Kept
@@ -31,6 +34,8 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
+_LOG_PAGES = 1000
+"""So long may the log grow before it is brought into the file; SQLite's own figure."""
 _PAUSES = ((0.02, 0.002), (0.1, 0.001), (math.inf, 0.008))
 """(until this long was waited, seconds between two tries for the write lock): who waits asks more often than who has just come, so that nobody is
 passed over for long; and seldom where somebody keeps the lock."""
@@ -51,6 +56,7 @@ class _Job:
     work: Callable[[Ops], object]
     done: "asyncio.Future[object]"
     loop: asyncio.AbstractEventLoop
+    durable: bool
 
 
 _Ended = tuple[_Job, object, BaseException | None]
@@ -85,10 +91,13 @@ class SqliteStore:
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._readers: ThreadPoolExecutor | None = None
         self._writer: threading.Thread | None = None
+        self._connection: sqlite3.Connection | None = None
+        """That is written with, by whoever has the pen."""
+        self._pen = threading.Lock()
         self._identity = (0, 0)
         self._kept = Kept()
         self._version = 0
-        self._durable = durable
+        self._durable = self._waits = durable
         self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
         self._patience = patience_seconds
 
@@ -103,7 +112,9 @@ class SqliteStore:
             return
         heap.share()
         await asyncio.to_thread(file.prepare, self._path)
-        connection = self._open()
+        self._connection = connection = self._open()
+        # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
+        connection.execute("PRAGMA busy_timeout = 0")
         self._identity = file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
         self._writer = threading.Thread(
@@ -111,14 +122,16 @@ class SqliteStore:
         )
         self._writer.start()
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
-        """Run `work` in one transaction and commit it durably."""
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Run `work` in one transaction and commit it; the disk is waited for if anything that is committed with it is to be durable."""
         if self._writer is None:
             raise StoreError(f"The store {self._path} is not open.")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
         done.add_done_callback(_seen)
-        self._jobs.put(_Job(work, done, loop))
+        job = _Job(work, done, loop, durable)
+        if durable or not self._write_here(job):
+            self._jobs.put(job)
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         return cast("T", await asyncio.shield(done))
 
@@ -169,13 +182,13 @@ class SqliteStore:
 
     def _serve(self, connection: sqlite3.Connection) -> None:
         """Write batch after batch until the store is closed."""
-        # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
-        connection.execute("PRAGMA busy_timeout = 0")
         going = True
         while going:
             batch, going = self._next_batch()
             if batch:
-                self._write(connection, batch)
+                with self._pen:
+                    ended = self._transaction(connection, batch)
+                _tell(ended)
         connection.close()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -191,17 +204,31 @@ class SqliteStore:
                 return batch, True
         return batch, False
 
-    def _write(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
-        ended = self._transaction(connection, batch)
-        for loop in {job.loop for job in batch}:
-            # A caller whose loop is gone does not mind.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, [each for each in ended if each[0].loop is loop])
+    def _write_here(self, job: _Job) -> bool:
+        """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
 
-    def _transaction(self, connection: sqlite3.Connection, batch: list[_Job]) -> list[_Ended]:
+        To have another thread do it takes longer than to do it: both fall asleep and are woken.
+        """
+        connection = self._connection
+        if connection is None or not self._jobs.empty() or not self._pen.acquire(blocking=False):
+            return False
+        try:
+            if not self._is_locked(connection, durable=False):
+                return False
+            _settle(self._transaction(connection, [job], begun=True))
+        except (MimirError, sqlite3.Error):  # the writer's thread will meet it too, and tell
+            return False
+        finally:
+            self._pen.release()
+        return True
+
+    def _transaction(
+        self, connection: sqlite3.Connection, batch: list[_Job], *, begun: bool = False
+    ) -> list[_Ended]:
         """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
         try:
-            self._begin(connection)
+            if not begun:
+                self._begin(connection, any(job.durable for job in batch))
             self._forget_what_others_wrote(connection)
             ended: list[_Ended] = [(job, self._run(connection, job), None) for job in batch]
             write_out(connection, self._kept)
@@ -236,22 +263,31 @@ class SqliteStore:
             self._kept.clear()
             self._version = version
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
+    def _begin(self, connection: sqlite3.Connection, durable: bool) -> None:
         """Take the write lock, waiting for other processes."""
-        self._still_there()
         waited = 0.0
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or waited >= self._patience:
-                    raise
-            else:
-                return
+        while not self._is_locked(connection, durable, last=waited >= self._patience):
             pause = next(pause for most, pause in _PAUSES if waited < most)
             time.sleep(pause)
             waited += pause
+
+    def _is_locked(
+        self, connection: sqlite3.Connection, durable: bool, *, last: bool = False
+    ) -> bool:
+        """Try to take the write lock; False: another process has it, which is an error on the last try."""
+        self._still_there()
+        if self._durable and durable != self._waits:
+            # What does not wait for the disk leaves it to others to bring the log into the file, too.
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES if durable else 0}")
+            self._waits = durable
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if last or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
 
     def _still_there(self) -> None:
         """Refuse to write into a file that was removed: it would be gone with this process."""
@@ -284,6 +320,13 @@ def _no_faults(boundary: str) -> None:
 def _ends_all(error: BaseException) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(error, sqlite3.Error) and code is not None and code & 0xFF in _ENDS_ALL
+
+
+def _tell(ended: Sequence[_Ended]) -> None:
+    """Tell all callers, each on its loop; one whose loop is gone does not mind."""
+    for loop in {job.loop for job, _, _ in ended}:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, [each for each in ended if each[0].loop is loop])
 
 
 def _settle(ended: Sequence[_Ended]) -> None:

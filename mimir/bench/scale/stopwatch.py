@@ -28,12 +28,12 @@ class Stopwatch:
         """Open it."""
         await self._inner.init()
 
-    async def write(self, work: Callable[[Ops], T], /) -> T:
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction; time it if it is a claim."""
         if getattr(work, "func", None) is not claims.claim:
-            return await self._inner.write(work)
+            return await self._inner.write(work, durable=durable)
         began = self._clock.monotonic()
-        done = await self._inner.write(work)
+        done = await self._inner.write(work, durable=durable)
         self._seconds.append(self._clock.monotonic() - began)
         return done
 

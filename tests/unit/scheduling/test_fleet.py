@@ -187,8 +187,8 @@ class RungAfterEachGift:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    async def write(self, work):
-        done = await self._inner.write(work)
+    async def write(self, work, **how):
+        done = await self._inner.write(work, **how)
         if getattr(work, "func", None) is claims.give_back:
             await self._wake.ring()
             for _ in range(50):

@@ -186,11 +186,11 @@ async def test_crash_between_outcome_and_its_commit_costs_this_call_alone(
     await ask(lane, world, "m0")
     write, count = store.write, []
 
-    async def dying(work):
+    async def dying(work, **how):
         count.append(work)
         if len(count) == 2:  # the first is the intent
             raise Crash
-        return await write(work)
+        return await write(work, **how)
 
     monkeypatch.setattr(store, "write", dying)
     with pytest.raises(Crash):
@@ -270,12 +270,12 @@ async def test_every_kill_point_of_a_lane_costs_at_most_the_call_in_flight(store
             world.made.clear()
             left, trees = n, []
 
-            async def mortal(work, late=late):
+            async def mortal(work, late=late, **how):
                 nonlocal left
                 left -= 1
                 if left == -1 and not late:
                     raise Crash
-                done = await write(work)
+                done = await write(work, **how)
                 if left == -1:
                     raise Crash
                 return done
