@@ -23,7 +23,7 @@ class CheckRun:
     missing: bool = False
     """True: the program, or the module that it names, is not on the machine."""
     cut_short: bool = False
-    """True: it ended with 0, but the test runner that it starts did not say at its end that the tests passed."""
+    """True: it ended with 0, but the test runner that it starts did not say that the tests passed, or the work ended its program."""
     seconds: float = 0.0
     output_hash: str = ""
     """SHA-256 of the whole output."""

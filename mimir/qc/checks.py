@@ -26,7 +26,7 @@ from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
 from mimir.qc.rule import kind_of, needs_again, rule
-from mimir.qc.standing import Accepted, Trees, on_tree
+from mimir.qc.standing import Accepted, Trees, on_tree, seen_through
 
 T = TypeVar("T")
 
@@ -151,25 +151,16 @@ class Checks:
         if disarmed:
             check = replace(check, kind="flip")
             notes.append(_DISARMED)
-        proves = kind_of(check, before) == "hold" or not before.green
-        kept: CheckRun | None = None
-        if after.green and proves:
-            kept = await self._as_it_was(check, parts, work, after_tree, before)
-            if kept is not None and not kept.green:
-                after = kept
-                notes.append(_WEAKENED)
-        if after.green and proves:
-            bare = await self._unsteered(check, parts, work, after_tree, kept)
-            bare = bare and heard(bare, before)
-            if bare is not None and not bare.green:
-                after = bare
-                notes.append(_STEERED)
+        if after.green and (kind_of(check, before) == "hold" or not before.green):
+            after, more = await self._tried_harder(check, parts, work, before, after)
+            notes += more
         again = None
         if needs_again(check, before, after):
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
-            again = heard(again, before) if after.cut_short else again
+            if after.cut_short:
+                again = await self._seen_through(check, work, before, heard(again, before))
         outcome = rule(
             check,
             before,
@@ -179,6 +170,32 @@ class Checks:
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if disarmed else outcome
+
+    async def _tried_harder(
+        self, check: Check, parts: Parts, work: Deliverable, before: CheckRun, after: CheckRun
+    ) -> tuple[CheckRun, tuple[str, ...]]:
+        """Try a green run again: as the check was, without what the attempt would steer it by, and watched.
+
+        Returns:
+            The run that decides, and what there is to say of it.
+        """
+        kept = await self._as_it_was(check, parts, work, after.tree, before)
+        if kept is not None and not kept.green:
+            return kept, (_WEAKENED,)
+        bare = await self._unsteered(check, parts, work, after.tree, kept)
+        bare = bare and heard(bare, before)
+        if bare is not None and not bare.green:
+            return bare, (_STEERED,)
+        seen = await self._seen_through(check, work, before, bare or kept or after)
+        return (after, ()) if seen.green else (seen, (_ENDED_EARLY,))
+
+    async def _seen_through(
+        self, check: Check, work: Deliverable, before: CheckRun, ran: CheckRun
+    ) -> CheckRun:
+        if not any(path.endswith(_OF_PYTHON) for path in work.status):
+            return ran
+        was = before.tree if before.green else ""
+        return await seen_through(self._execution, check, ran, work.answer, was=was)
 
     async def _before_tree(
         self, check: Check, parts: Parts, work: Deliverable, after_tree: str
@@ -292,6 +309,13 @@ _STEERED = (
     "With its tests, and what steers their runner, as they were before the work, this check fails on "
     "the deliverable. Settings that are the work must be named in the task's files."
 )
+
+_ENDED_EARLY = (
+    "Watched on the same files, the program of this check did not come to its end: what it imports ends it, or hides that "
+    "it failed."
+)
+
+_OF_PYTHON = (".py", ".pth")
 
 _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails before the work."
 

@@ -21,7 +21,7 @@ _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
 _KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
 _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
 """The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
-_PYTHON = re.compile(r"python[0-9.]*")
+PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
 _MODES: Mapping[str, tuple[str, ...]] = {
     "node": ("--test",),
@@ -89,11 +89,11 @@ def shell_line(argv: Sequence[str]) -> str | None:
 
 
 def _single(argv: Sequence[str]) -> Iterator[Command]:
-    words = _unwrapped(list(argv))
+    words = unwrapped(list(argv))
     if not words:
         return
     program = posixpath.basename(words[0])
-    python = _PYTHON.fullmatch(program) is not None
+    python = PYTHON.fullmatch(program) is not None
     if (python or program == "coverage") and "-m" in words[:-1]:
         at = words.index("-m") + 1
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
@@ -120,7 +120,7 @@ def _launched(words: Sequence[str]) -> Sequence[str]:
     return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def unwrapped(words: list[str]) -> list[str]:
     """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
     while words:
         if words[0] in _KEYWORDS:

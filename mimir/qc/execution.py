@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
+from mimir.qc import watched
 from mimir.qc.ending import SHORTENED, is_cut_short, speaking
 from mimir.qc.seal import fingerprint
 from mimir.workspace.clearing import remove
@@ -190,7 +191,11 @@ class Execution:
                 workspace=room / _PLACE,
                 seconds=check.timeout_seconds,
                 extra_ro={ANSWER_PATH: paper},
-                env={ANSWER_VARIABLE: ANSWER_PATH, **speaking(check.argv)},
+                env={
+                    ANSWER_VARIABLE: ANSWER_PATH,
+                    **speaking(check.argv),
+                    **watched.environment(check.argv),
+                },
             )
             return ran, room
         finally:

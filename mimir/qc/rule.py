@@ -127,8 +127,8 @@ def _failure(after: CheckRun) -> str:
         return "The check did not end within its time limit."
     if after.cut_short:
         return (
-            "The check ended with 0, but its test runner did not say at its end that the tests passed: the work ends their "
-            "process, has them skipped, or has taken them away."
+            "The check ended with 0, but not at its own end: the work ends its process, or has tests skipped or taken away, "
+            "so that its runner did not say that all passed."
         )
     return ""
 

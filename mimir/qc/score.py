@@ -197,8 +197,9 @@ def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str
     """Yield the engine's own issues, each with what must be done about it."""
     for outcome in _failed_checks(case):
         command = " ".join(outcome.after.argv)
+        why = "".join(f" [{finding}]" for finding in outcome.findings)
         yield (
-            f"Check {outcome.check!r} failed ({outcome.after.ended}): {command}",
+            f"Check {outcome.check!r} failed ({outcome.after.ended}): {command}{why}",
             f"Make check {outcome.check!r} pass: {command}",
         )
     for path in case.protected:

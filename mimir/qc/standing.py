@@ -20,6 +20,7 @@ from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.tallies import Tally
+from mimir.qc.watched import OPEN, watched
 from mimir.store.schema import well_formed
 
 
@@ -96,7 +97,8 @@ async def on_tree(
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
         ran = await execution.run(check, on, phase, answer=mine.answer, again=again)
-        return held_against(ran, mine.told.get(check.id), was_green=True)
+        ran = held_against(ran, mine.told.get(check.id), was_green=True)
+        return await seen_through(execution, check, ran, mine.answer, was=mine.tree)
 
     first = await run(tree)
     if not check.required:
@@ -114,6 +116,29 @@ async def on_tree(
     if put_back:
         runs.append(replace(await run(put_back[-1], again=True), stands_for=tree))
     return tuple(runs)
+
+
+async def seen_through(
+    execution: Executes, check: Check, ran: CheckRun, answer: str, *, was: str
+) -> CheckRun:
+    """Return a green run as it is; as cut short, if its program was ended before it came to its end, and on the tree `was` it was not.
+
+    Args:
+        execution: Runs checks.
+        check: Whose run it is.
+        ran: The run.
+        answer: Of whose work it is.
+        was: Where the check was green before; empty: nowhere.
+    """
+    argv = watched(check.argv) if ran.green and ran.tree != was else None
+    if argv is None:
+        return ran
+    seen = replace(check, run=argv)
+    if (await execution.run(seen, ran.tree, ran.phase, answer=answer)).exit_code not in OPEN:
+        return ran
+    if was and (await execution.run(seen, was, "before")).exit_code in OPEN:
+        return ran
+    return replace(ran, cut_short=True)
 
 
 async def _put_back(

@@ -1,0 +1,150 @@
+"""Runs a Python program and tells whether it came to its own end: `python -c "exec(…)" check.py`, in the place of `python check.py`.
+
+A program that ends with 0 may have been ended by what it was to look at. This one ends with `END` if the program was executed to its end, or
+ended itself; with `OPEN` if it failed, or was ended from elsewhere while there was more of it. Whoever ends the whole process ends it with
+some other code. It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
+"""
+
+import sys
+
+END, OPEN = 96, 95
+_UNKNOWN = 94
+"""Exit code where the program cannot be run here: it is an archive, or what its text is only the interpreter knows."""
+_SAFE = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
+if __name__ == "__main__" and not _SAFE:
+    del sys.path[0]  # the work's directory: what is imported here is the library's
+
+import ast  # noqa: E402
+import contextlib  # noqa: E402
+import os  # noqa: E402
+import runpy  # noqa: E402
+import traceback  # noqa: E402
+import types  # noqa: E402
+from functools import partial  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ENDING = ("SystemExit", "exit", "quit")
+_INLINE = "<string>"
+"""What a program that is given on the command line is called."""
+
+
+def main(words: "list[str]") -> None:
+    """Run the program that `words` name, as they would follow `python`, and end the process."""
+    end, code = os._exit, _UNKNOWN  # before the work can have its own
+    inline = words[1] if words[0] == "-c" else ""
+    try:
+        run = _module(words) if words[0] == "-m" else _program(words)
+        code = OPEN
+        run()
+        code = END
+    except SystemExit as error:
+        if error.code in (None, 0) and _is_its_own_end(error, inline):
+            code = END
+    except BaseException:  # noqa: BLE001  whatever it is, it is the program's failure
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or none
+            stream.flush()
+    end(code)
+
+
+def _program(words: "list[str]") -> "Callable[[], object]":
+    """Make ready a script, or a program given on the command line."""
+    if words[0] == "-c":
+        name, program, place = _INLINE, words[1].encode(errors="surrogateescape"), ""
+        sys.argv = ["-c", *words[2:]]
+    else:
+        name, program = words[0], Path(words[0]).read_bytes()
+        place = str(Path(name).resolve().parent)
+        sys.argv = list(words)
+    if not _SAFE:
+        sys.path.insert(0, place)
+    module = types.ModuleType("__main__")
+    if words[0] != "-c":
+        module.__file__ = name
+    sys.modules["__main__"] = module
+    return partial(exec, compile(program, name, "exec", dont_inherit=True), module.__dict__)
+
+
+def _module(words: "list[str]") -> "Callable[[], object]":
+    """Make ready a module."""
+    if not _SAFE:
+        sys.path.insert(0, str(Path.cwd()))
+    sys.argv = list(words[1:])
+    return partial(runpy.run_module, words[1], run_name="__main__", alter_sys=True)
+
+
+def _is_its_own_end(error: SystemExit, inline: str) -> bool:
+    """True if the program ended itself, or called what ended it as the last thing that it had to do."""
+    calls = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    calls = [(code, line) for code, line in calls if _is_of_project(code.co_filename)]
+    if not calls:
+        return True
+    ended_by = calls[-1][0].co_filename
+    for code, line in calls:
+        if code.co_filename == ended_by:
+            return True
+        try:
+            if not _is_last(code, line, inline):
+                return False
+        except (OSError, SyntaxError, AttributeError):
+            return True
+    return True
+
+
+def _is_of_project(path: str) -> bool:
+    """True for the program and what it imports, but for libraries."""
+    if path == _INLINE:
+        return True
+    parents = Path(path).resolve().parents
+    is_library = Path(os.__file__).resolve().parent in parents
+    is_installed = any(one.name in ("site-packages", "dist-packages") for one in parents)
+    return not (path.startswith("<") or is_library or is_installed)
+
+
+def _is_last(code: types.CodeType, line: int, inline: str) -> bool:
+    """True if nothing remains of what is executed, when the call in this line is over."""
+    is_inline = code.co_filename == _INLINE
+    tree = ast.parse(inline if is_inline else Path(code.co_filename).read_bytes())
+    if code.co_name == "<module>":
+        return _is_tail(tree.body, line)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return _is_tail(node.body, line)
+    return False
+
+
+def _is_tail(body: "list[ast.stmt]", line: int) -> bool:
+    last = body[-1]
+    if not last.lineno <= line <= (last.end_lineno or line):
+        return False
+    if isinstance(last, (ast.If, ast.With, ast.Try)):
+        parts = [last.body, getattr(last, "orelse", []), getattr(last, "finalbody", [])]
+        parts += [one.body for one in getattr(last, "handlers", [])]
+        if isinstance(last, ast.Try) and last.orelse:
+            del parts[0]
+        return any(part and _is_tail(part, line) for part in parts)
+    if isinstance(last, ast.Raise):
+        return _is_bare_call(last.exc)
+    return isinstance(last, (ast.Expr, ast.Return, ast.Assign)) and _is_bare_call(last.value)
+
+
+def _is_bare_call(node: "ast.expr | None") -> bool:
+    """True for `main(…)` and `sys.exit(main(…))`: nothing is made of what comes back but an exit code."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    given = [*node.args, *(one.value for one in node.keywords)]
+    if name in _ENDING and len(given) == 1 and isinstance(given[0], ast.Call):
+        return _is_bare_call(given[0])
+    return not any(isinstance(inner, ast.Call) for one in given for inner in ast.walk(one))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
