@@ -21,6 +21,7 @@ import runpy  # noqa: E402
 import traceback  # noqa: E402
 import types  # noqa: E402
 from functools import partial  # noqa: E402
+from importlib.machinery import SourceFileLoader  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 TYPE_CHECKING = False
@@ -66,6 +67,7 @@ def _program(words: "list[str]") -> "Callable[[], object]":
     module = types.ModuleType("__main__")
     if words[0] != "-c":
         module.__file__ = name
+        module.__loader__ = SourceFileLoader("__main__", name)
     sys.modules["__main__"] = module
     return partial(exec, compile(program, name, "exec", dont_inherit=True), module.__dict__)
 

@@ -135,7 +135,7 @@ FILES = {
     "cases.py": "import doctest\nimport unittest\n\n\nclass T(unittest.TestCase):\n    '''\n    >>> T.__module__\n    '__main__'\n    '''\n    def test_it(self):\n        self.assertEqual(doctest.testmod().failed, 0)\n\n\nunittest.main()\n",
     "processes.py": "import multiprocessing\nimport pickle\nimport subprocess\nimport sys\n\n\nclass Mine:\n    pass\n\n\ndef work(x):\n    return x + 1\n\n\nif __name__ == '__main__':\n    for way in ('fork', 'spawn'):\n        with multiprocessing.get_context(way).Pool(1) as pool:\n            assert pool.map(work, [1, 2]) == [2, 3]\n    assert type(pickle.loads(pickle.dumps(Mine()))) is Mine\n    subprocess.run([sys.executable, '-c', 'import sys; sys.exit(0)'], check=True)\n",
     "mirror.py": "from __future__ import annotations\n\nimport inspect\nimport sys\n\n\ndef shown(x: Unknown):\n    pass\n\n\nassert 'Unknown' in inspect.getsource(shown)\nassert sys.argv == ['mirror.py', 'a b', '--flag'], sys.argv\nassert __name__ == '__main__' and __file__.endswith('mirror.py')\nassert 'MIMIR_WATCHER' not in __import__('os').environ\n",
-    "below/script.py": "import beside\n\nassert beside.VALUE == 1\n",
+    "below/script.py": "import beside\n\nassert beside.VALUE == 1\nassert __loader__.get_data(__file__)\n",
     "below/beside.py": "VALUE = 1\n",
 }
 
