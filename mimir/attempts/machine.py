@@ -1,12 +1,12 @@
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
 # langgraph's own signatures contain unsolved generics.
-"""One try at one task: the table of moves, compiled to LangGraph once a process.
+"""One try at one task: the table of moves, compiled to LangGraph once a process for each status that an attempt begins at.
 
 Every phase inside an attempt is a node, every move of the table is an edge, and the machine may be entered at any node, so that a
 resumed attempt goes on where it was. LangGraph takes seconds to import: it is, with the first attempt.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypedDict, cast
@@ -68,14 +68,9 @@ def _node(status: Status, exits: Mapping[Status, str]) -> _Node:
     return run
 
 
-async def _first(state: State) -> str:
-    # A coroutine, though nothing is awaited: LangGraph runs plain functions in a thread.
-    return state["status"].value
-
-
 @cache
-def compiled() -> "CompiledStateGraph[State, Crew, State, State]":
-    """Compile the table, once a process: nodes, edges and entries come from `MOVES` alone."""
+def compiled(entry: Status) -> "CompiledStateGraph[State, Crew, State, State]":
+    """Compile the table, entered at a status: nodes and edges come from `MOVES` alone. To choose the entry while it runs costs a step more."""
     from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(State, context_schema=Crew)
@@ -83,8 +78,7 @@ def compiled() -> "CompiledStateGraph[State, Crew, State, State]":
         exits = {to: to.value if to in NODES else END for to in MOVES[status]} | {status: END}
         node = _node(status, exits)
         graph.add_node(status.value, node, destinations=tuple(dict.fromkeys(exits.values())))
-    entries: dict[Hashable, str] = {s.value: s.value for s in NODES}
-    graph.add_conditional_edges(START, _first, entries)
+    graph.add_edge(START, entry.value)
     return graph.compile()
 
 
@@ -97,5 +91,5 @@ async def run(status: Status, course: Course, phases: Phases) -> tuple[Status, C
 
     # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
     with tracing_context(enabled=False):
-        end = cast("State", await compiled().ainvoke(start, context=Crew(phases)))
+        end = cast("State", await compiled(status).ainvoke(start, context=Crew(phases)))
     return end["status"], end["course"]

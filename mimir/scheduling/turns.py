@@ -25,9 +25,9 @@ class Turns:
     """The turns of one process."""
 
     def __init__(self) -> None:
-        """Begin without turns: how long models think is not known yet."""
+        """Begin with turns: the first answer tells whether they pay."""
         self.lock = asyncio.Lock()
-        self.pay = False
+        self.pay = True
         """Whether the last answer was waited for."""
 
 
@@ -53,11 +53,16 @@ class Turn:
 
     async def away(self, thinking: Awaitable[T]) -> T:
         """Give the turn away while somebody else thinks; what came of that, once there is a turn for what it leads to."""
-        self.give()
-        time = asyncio.get_running_loop().time
-        since = time()
-        thought = await thinking
-        self._turns.pay = time() - since > AT_ONCE_SECONDS
+        loop = asyncio.get_running_loop()
+        # A step of the loop later: the question must be on its way before the next one begins to think.
+        leaving = loop.call_soon(self.give)
+        since = loop.time()
+        try:
+            thought = await thinking
+        finally:
+            leaving.cancel()
+            self.give()
+        self._turns.pay = loop.time() - since > AT_ONCE_SECONDS
         await self.take()
         return thought
 

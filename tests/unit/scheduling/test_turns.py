@@ -33,12 +33,6 @@ class Asked:
         return ANSWER
 
 
-def that_pay() -> Turns:
-    turns = Turns()
-    turns.pay = True
-    return turns
-
-
 async def settled() -> None:
     """Let everything that can go on go on."""
     for _ in range(20):
@@ -46,7 +40,7 @@ async def settled() -> None:
 
 
 async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
-    all_of_them, order = that_pay(), []
+    all_of_them, order = Turns(), []
     turns = [Turn(all_of_them) for _ in range(3)]
     await turns[0].take()
 
@@ -68,7 +62,7 @@ async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
 
 
 async def test_turn_is_taken_and_given_as_often_as_one_likes():
-    turns = that_pay()
+    turns = Turns()
     turn = Turn(turns)
     turn.give()
     await turn.take()
@@ -83,7 +77,7 @@ async def test_turn_is_taken_and_given_as_often_as_one_likes():
 
 async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.turns.AT_ONCE_SECONDS", 0.0)
-    turns, models = that_pay(), Asked()
+    turns, models = Turns(), Asked()
     mine, other = Turn(turns), Turn(turns)
     await mine.take()
     asking = asyncio.ensure_future(
@@ -100,8 +94,32 @@ async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them
     mine.give()
 
 
+async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
+    turns, order = Turns(), []
+    mine, other = Turn(turns), Turn(turns)
+    await mine.take()
+
+    async def think() -> None:
+        await other.take()
+        order.append("the next one thinks")
+
+    async def ask() -> None:  # an HTTP client sends what it was given in a task of its own
+        await asyncio.ensure_future(send())
+
+    async def send() -> None:
+        order.append("the question is sent")
+
+    thinking = asyncio.ensure_future(think())
+    await settled()
+    asking = asyncio.ensure_future(mine.away(ask()))
+    await thinking
+    assert order == ["the question is sent", "the next one thinks"]
+    other.give()
+    await asking
+
+
 async def test_model_that_fails_leaves_no_turn_behind():
-    turns, models = that_pay(), Asked(fails=True)
+    turns, models = Turns(), Asked(fails=True)
     mine = Turn(turns)
     await mine.take()
     models.may_answer.set()
@@ -111,7 +129,7 @@ async def test_model_that_fails_leaves_no_turn_behind():
 
 
 async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
-    turns = that_pay()
+    turns = Turns()
     first, gone, last = Turn(turns), Turn(turns), Turn(turns)
     await first.take()
     waiting = asyncio.ensure_future(gone.take())
@@ -125,13 +143,13 @@ async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
 
 
 async def test_turn_that_is_not_given_away_ends_by_itself():
-    turns = that_pay()
+    turns = Turns()
     await Turn(turns).take()
     await Turn(turns).take()  # would wait for ever otherwise
 
 
 async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
-    turns = that_pay()
+    turns = Turns()
     mine = Turn(turns)
     give_way()  # nobody's
     await mine.take()
@@ -147,7 +165,7 @@ async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away()
 
 async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.turns.AT_ONCE_SECONDS", 3600.0)
-    turns, models = that_pay(), Asked()
+    turns, models = Turns(), Asked()
     mine, other = Turn(turns), Turn(turns)
     await other.take()
     models.may_answer.set()
