@@ -20,7 +20,7 @@ from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.tallies import Tally
-from mimir.qc.watched import OPEN, watched
+from mimir.qc.watched import ENDED_EARLY, watched
 from mimir.store.schema import well_formed
 
 
@@ -134,9 +134,9 @@ async def seen_through(
     if argv is None:
         return ran
     seen = replace(check, run=argv)
-    if (await execution.run(seen, ran.tree, ran.phase, answer=answer)).exit_code not in OPEN:
+    if (await execution.run(seen, ran.tree, ran.phase, answer=answer)).exit_code not in ENDED_EARLY:
         return ran
-    if was and (await execution.run(seen, was, "before")).exit_code in OPEN:
+    if was and (await execution.run(seen, was, "before")).exit_code in ENDED_EARLY:
         return ran
     return replace(ran, cut_short=True)
 

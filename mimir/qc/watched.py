@@ -12,8 +12,8 @@ from pathlib import Path
 from mimir.qc import runners, watcher
 from mimir.qc.commandline import PYTHON, commands, shell_line, unwrapped
 
-OPEN = (0, watcher.OPEN)
-"""Exit codes of a watched command that was ended before its end."""
+ENDED_EARLY = (0, watcher.OPEN)
+"""Exit codes of a watched command that did not come to its end."""
 LAUNCH = 'import os; exec(compile(os.environ.pop("MIMIR_WATCHER"), "<mimir>", "exec"))'
 _OPTION = re.compile(r"-[bBdEIOPqRsSuvx]+")
 _OPTION_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")

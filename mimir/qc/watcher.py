@@ -22,6 +22,7 @@ import traceback  # noqa: E402
 import types  # noqa: E402
 from functools import partial  # noqa: E402
 from importlib.machinery import SourceFileLoader  # noqa: E402
+from itertools import takewhile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 TYPE_CHECKING = False
@@ -55,6 +56,7 @@ def main(words: "list[str]") -> None:
 
 def _program(words: "list[str]") -> "Callable[[], object]":
     """Make ready a script, or a program given on the command line."""
+    module = types.ModuleType("__main__")
     if words[0] == "-c":
         name, program, place = _INLINE, words[1].encode(errors="surrogateescape"), ""
         sys.argv = ["-c", *words[2:]]
@@ -62,12 +64,10 @@ def _program(words: "list[str]") -> "Callable[[], object]":
         name, program = words[0], Path(words[0]).read_bytes()
         place = str(Path(name).resolve().parent)
         sys.argv = list(words)
-    if not _SAFE:
-        sys.path.insert(0, place)
-    module = types.ModuleType("__main__")
-    if words[0] != "-c":
         module.__file__ = name
         module.__loader__ = SourceFileLoader("__main__", name)
+    if not _SAFE:
+        sys.path.insert(0, place)
     sys.modules["__main__"] = module
     return partial(exec, compile(program, name, "exec", dont_inherit=True), module.__dict__)
 
@@ -87,15 +87,11 @@ def _is_its_own_end(error: SystemExit, inline: str) -> bool:
     if not calls:
         return True
     ended_by = calls[-1][0].co_filename
-    for code, line in calls:
-        if code.co_filename == ended_by:
-            return True
-        try:
-            if not _is_last(code, line, inline):
-                return False
-        except (OSError, SyntaxError, AttributeError):
-            return True
-    return True
+    callers = takewhile(lambda call: call[0].co_filename != ended_by, calls)
+    try:
+        return all(_is_last(code, line, inline) for code, line in callers)
+    except (OSError, SyntaxError, AttributeError):
+        return True
 
 
 def _is_of_project(path: str) -> bool:

@@ -59,6 +59,14 @@ class _Job:
     durable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Who writes what is durable, and what is written with, by whoever has the pen."""
+
+    thread: threading.Thread
+    connection: sqlite3.Connection
+
+
 _Ended = tuple[_Job, object, BaseException | None]
 """A job with what it returned, or why it failed."""
 
@@ -90,9 +98,7 @@ class SqliteStore:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._readers: ThreadPoolExecutor | None = None
-        self._writer: threading.Thread | None = None
-        self._connection: sqlite3.Connection | None = None
-        """That is written with, by whoever has the pen."""
+        self._writer: _Writer | None = None
         self._pen = threading.Lock()
         self._identity = (0, 0)
         self._kept = Kept()
@@ -112,25 +118,27 @@ class SqliteStore:
             return
         heap.share()
         await asyncio.to_thread(file.prepare, self._path)
-        self._connection = connection = self._open()
+        connection = self._open()
         # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
         connection.execute("PRAGMA busy_timeout = 0")
         self._identity = file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
-        self._writer = threading.Thread(
+        thread = threading.Thread(
             target=self._serve, args=(connection,), name="mimir-write", daemon=True
         )
-        self._writer.start()
+        self._writer = _Writer(thread, connection)
+        thread.start()
 
     async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction and commit it; the disk is waited for if anything that is committed with it is to be durable."""
-        if self._writer is None:
+        writer = self._writer
+        if writer is None:
             raise StoreError(f"The store {self._path} is not open.")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
         done.add_done_callback(_seen)
         job = _Job(work, done, loop, durable)
-        if durable or not self._write_here(job):
+        if durable or not self._write_here(writer.connection, job):
             self._jobs.put(job)
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         return cast("T", await asyncio.shield(done))
@@ -149,7 +157,7 @@ class SqliteStore:
         if writer is None or readers is None:
             return
         self._jobs.put(None)
-        await asyncio.to_thread(writer.join)
+        await asyncio.to_thread(writer.thread.join)
         await asyncio.to_thread(readers.shutdown)
         while not self._idle.empty():
             self._idle.get().close()
@@ -204,13 +212,12 @@ class SqliteStore:
                 return batch, True
         return batch, False
 
-    def _write_here(self, job: _Job) -> bool:
+    def _write_here(self, connection: sqlite3.Connection, job: _Job) -> bool:
         """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
 
         To have another thread do it takes longer than to do it: both fall asleep and are woken.
         """
-        connection = self._connection
-        if connection is None or not self._jobs.empty() or not self._pen.acquire(blocking=False):
+        if not self._jobs.empty() or not self._pen.acquire(blocking=False):
             return False
         try:
             if not self._is_locked(connection, durable=False):

@@ -9,7 +9,7 @@ import pytest
 from mimir.domain.plan import Task
 from mimir.qc import watcher
 from mimir.qc.standing import Accepted
-from mimir.qc.watched import LAUNCH, OPEN, environment, watched
+from mimir.qc.watched import ENDED_EARLY, LAUNCH, environment, watched
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -160,7 +160,7 @@ def test_program_that_cannot_be_read_is_not_said_to_be_ended(tmp_path: Path):
         argv, cwd=tmp_path, env=environment(argv), check=False, capture_output=True
     )
 
-    assert seen.returncode not in (watcher.END, *OPEN)
+    assert seen.returncode not in (watcher.END, *ENDED_EARLY)
 
 
 @pytest.mark.parametrize(

@@ -90,12 +90,13 @@ async def test_log_is_brought_into_the_file_by_the_writer_alone(tmp_path):
         assert path.stat().st_size > size + 20 * 200_000
 
 
-async def test_nobody_waits_with_one_who_waits_for_another_process(tmp_path):
+@pytest.mark.parametrize("durable", [True, False])
+async def test_writer_waits_alone_while_another_process_holds_the_lock(tmp_path, durable: bool):
     path = tmp_path / "mimir.db"
     async with opened(store_at(path)) as store:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        work = store.write(lambda ops: ops.upsert("Task", [{"id": "a"}]), durable=False)
+        work = store.write(lambda ops: ops.upsert("Task", [{"id": "a"}]), durable=durable)
         waiting = asyncio.ensure_future(work)
         assert await ids(store, "Task", {}) == []
         assert not waiting.done()

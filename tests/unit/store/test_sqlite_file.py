@@ -224,22 +224,6 @@ async def test_store_that_is_removed_while_in_use_pauses_the_run(tmp_path):
         assert await ids(store, "Task", {}) == ["a", "b"]
 
 
-async def test_writer_waits_while_another_process_holds_the_lock(tmp_path):
-    path = tmp_path / "mimir.db"
-    async with opened(store_at(path)) as store:
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.ensure_future(put(store, "Task", {"id": "a"}))
-        assert await ids(store, "Task", {}) == []
-        assert not waiting.done()
-
-        other.execute("COMMIT")
-        await waiting
-        other.close()
-
-        assert await ids(store, "Task", {}) == ["a"]
-
-
 async def test_lock_that_is_never_given_back_pauses_the_run(tmp_path):
     path = tmp_path / "mimir.db"
     async with opened(store_at(path, patience_seconds=0.01)) as store:
