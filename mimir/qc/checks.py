@@ -160,7 +160,7 @@ class Checks:
                 check, after.tree, "after", answer=work.answer, again=True
             )
             if after.cut_short:
-                again = await self._to_its_end(check, work, before, heard(again, before))
+                again = await self._watch(check, work, before, heard(again, before))
         outcome = rule(
             check,
             before,
@@ -186,10 +186,10 @@ class Checks:
         bare = bare and heard(bare, before)
         if bare is not None and not bare.green:
             return bare, (_STEERED,)
-        seen = await self._to_its_end(check, work, before, bare or kept or after)
+        seen = await self._watch(check, work, before, bare or kept or after)
         return (after, ()) if seen.green else (seen, (_ENDED_EARLY,))
 
-    async def _to_its_end(
+    async def _watch(
         self, check: Check, work: Deliverable, before: CheckRun, ran: CheckRun
     ) -> CheckRun:
         """Watch a green run, where what it executes may be the work's: see `seen_through`."""

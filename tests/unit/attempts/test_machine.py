@@ -7,7 +7,7 @@ from langsmith import utils as langsmith_utils
 
 from mimir.attempts.machine import Phase, Phases, run
 from mimir.attempts.record import Course
-from mimir.domain.attempt import Status
+from mimir.domain.attempt import NODES, Status
 
 
 async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.MonkeyPatch):
@@ -24,3 +24,21 @@ async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.Monke
     await run(Status.WORKER_EXECUTING, cast("Course", object()), phases)
     langsmith_utils.get_env_var.cache_clear()
     assert seen == [False]
+
+
+@pytest.mark.parametrize("entry", range(len(NODES)), ids=NODES)
+async def test_attempt_goes_on_at_the_phase_in_which_it_stands(entry: int):
+    after = [*NODES[1:], Status.QC_PASSED]
+    done: list[Status] = []
+
+    def phase(at: Status, to: Status) -> Phase:
+        async def work(course: Course, /) -> tuple[Status, Course]:
+            done.append(at)
+            return to, course
+
+        return work
+
+    phases = {at: phase(at, to) for at, to in zip(NODES, after, strict=True)}
+    ended, _ = await run(NODES[entry], Course(), phases)
+
+    assert (done, ended) == (list(NODES[entry:]), Status.QC_PASSED)

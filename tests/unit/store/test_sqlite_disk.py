@@ -138,14 +138,22 @@ async def test_job_that_fails_leaves_nothing_behind(tmp_path):
         assert await ids(store, "Task", {}) == ["b"]
 
 
-async def test_store_that_was_removed_pauses_the_run(tmp_path):
+@pytest.mark.parametrize("durable", [True, False])
+async def test_store_that_is_removed_while_in_use_pauses_the_run(tmp_path, durable: bool):
     path = tmp_path / "mimir.db"
     async with opened(store_at(path)) as store:
+
+        def add(ops):
+            ops.upsert("Task", [{"id": "b"}])
+
         await put(store, "Task", {"id": "a"})
         path.rename(tmp_path / "away.db")
 
-        with pytest.raises(Paused, match="was removed"):
-            await store.write(lambda ops: ops.upsert("Task", [{"id": "b"}]), durable=False)
+        with pytest.raises(Paused, match="was removed") as caught:
+            await store.write(add, durable=durable)
+        assert (caught.value.reason, caught.value.exit_code) == ("store", 75)
 
         (tmp_path / "away.db").rename(path)
         assert await ids(store, "Task", {}) == ["a"]
+        await store.write(add, durable=durable)
+        assert await ids(store, "Task", {}) == ["a", "b"]

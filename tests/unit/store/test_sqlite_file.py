@@ -209,21 +209,6 @@ async def test_many_may_make_the_store_at_once(tmp_path):
     assert [p.name for p in (tmp_path / "room").iterdir()] == ["mimir.db"]
 
 
-async def test_store_that_is_removed_while_in_use_pauses_the_run(tmp_path):
-    path = tmp_path / "mimir.db"
-    async with opened(store_at(path)) as store:
-        await put(store, "Task", {"id": "a"})
-        path.rename(tmp_path / "away.db")
-
-        with pytest.raises(Paused) as caught:
-            await put(store, "Task", {"id": "b"})
-        assert (caught.value.reason, caught.value.exit_code) == ("store", 75)
-
-        (tmp_path / "away.db").rename(path)
-        await put(store, "Task", {"id": "b"})
-        assert await ids(store, "Task", {}) == ["a", "b"]
-
-
 async def test_lock_that_is_never_given_back_pauses_the_run(tmp_path):
     path = tmp_path / "mimir.db"
     async with opened(store_at(path, patience_seconds=0.01)) as store:
