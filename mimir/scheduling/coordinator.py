@@ -9,12 +9,16 @@ from typing import assert_never
 
 from mimir.domain.attempt import Status
 from mimir.domain.command import Block, Command, Finish, Release
+from mimir.domain.event import EventKind
 from mimir.domain.ids import task_id
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.decide import Snapshot, decide
 from mimir.scheduling.priority import weights
 from mimir.store import claims, runs
 from mimir.store.protocol import Ops, Row
+
+_NEWS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
+"""Events that may tell of a move: most tell of calls."""
 
 
 class Coordinator:
@@ -30,15 +34,15 @@ class Coordinator:
         crew = self._crew
         async with crew.wake.deciding():
             while True:
-                rung = crew.wake.count
+                moves = crew.wake.moves
                 commands = decide(await self._look())
                 if _finished(commands):
                     return
                 if commands:
                     await self._carry_out(commands)
-                    continue
-                await crew.wake.decided(rung)
-                await crew.wake.wait(rung, crew.poll_seconds)
+                await crew.wake.decided(moves)
+                if not any(isinstance(c, Block) for c in commands):  # more may follow from one
+                    await crew.wake.until_moved(moves, crew.poll_seconds)
 
     async def _look(self) -> Snapshot:
         """Bring the snapshot up to the store's events; build it from the rows the first time."""
@@ -49,7 +53,8 @@ class Coordinator:
             )
             self._snapshot = _snapshot(self._crew, rows)
             return self._snapshot
-        for event in await self._crew.store.read(partial(runs.events, run=run, after=self._seen)):
+        look = partial(runs.events, run=run, after=self._seen, kinds=_NEWS)
+        for event in await self._crew.store.read(look):
             self._seen = event.seq
             to = event.data.get("to")
             if event.task and isinstance(to, str):
@@ -58,18 +63,7 @@ class Coordinator:
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         run = self._crew.facts.id
-        releases: list[tuple[str, float]] = []
-        blocks: list[tuple[str, str]] = []
-        for command in commands:
-            match command:
-                case Release(task=task, priority=priority):
-                    releases.append((task, priority))
-                case Block(task=task, because=because):
-                    blocks.append((task, because))
-                case Finish():
-                    pass
-                case _:
-                    assert_never(command)
+        releases, blocks = _parted(commands)
 
         def work(ops: Ops) -> None:
             if releases:
@@ -81,7 +75,25 @@ class Coordinator:
         if self._snapshot:
             for task, _ in releases:
                 self._snapshot.note_released(task)
-        await self._crew.wake.ring()
+        if releases:
+            await self._crew.wake.offer()
+
+
+def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[tuple[str, str]]]:
+    """Part what is to be done: (task, priority) of those released, (task, because) of those blocked."""
+    releases: list[tuple[str, float]] = []
+    blocks: list[tuple[str, str]] = []
+    for command in commands:
+        match command:
+            case Release(task=task, priority=priority):
+                releases.append((task, priority))
+            case Block(task=task, because=because):
+                blocks.append((task, because))
+            case Finish():
+                pass
+            case _:
+                assert_never(command)
+    return releases, blocks
 
 
 def _finished(commands: Sequence[Command]) -> bool:

@@ -47,27 +47,41 @@ class Roster:
 
 @dataclass(slots=True)
 class Wake:
-    """A bell: whoever waits for work or for news is woken by any change in this process.
+    """The bells of one process: of the coordinator, when a task has moved; of idle agents, when there may be work for them.
 
     Where the run's coordinator is in this process, who looks for work looks after it: a task that the last change made ready
     may matter more than all that was ready before.
     """
 
-    _condition: asyncio.Condition = field(default_factory=asyncio.Condition)
-    _count: int = 0
+    moves: int = 0
+    """How often a task has moved; read it before looking, hand it to `until_moved`."""
+    offers: int = 0
+    """How often tasks could be claimed that could not be before."""
+    calls: int = 0
+    """How often agents were called: there is an offer, or one of them became idle; as `moves`, for `until_called`."""
     _decided: int | None = None
-    """The ring after which the coordinator has looked; None: it is not here."""
+    """The moves after which the coordinator has looked; None: it is not here."""
+    _condition: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @property
-    def count(self) -> int:
-        """How often the bell was rung; read it before looking, hand it to `wait`."""
-        return self._count
+    def decides_here(self) -> bool:
+        """Whether the coordinator is in this process."""
+        return self._decided is not None
 
-    async def ring(self) -> None:
-        """Wake everyone."""
-        async with self._condition:
-            self._count += 1
-            self._condition.notify_all()
+    async def moved(self, *, is_offer: bool = False) -> None:
+        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again."""
+        self.moves += 1
+        await (self.offer() if is_offer else self._tell())
+
+    async def offer(self) -> None:
+        """Tell agents that there is work which was not there before."""
+        self.offers += 1
+        await self.call()
+
+    async def call(self) -> None:
+        """Have idle agents look for work."""
+        self.calls += 1
+        await self._tell()
 
     @contextlib.asynccontextmanager
     async def deciding(self) -> AsyncGenerator[None]:
@@ -78,25 +92,33 @@ class Wake:
         finally:
             await self.decided(None)
 
-    async def decided(self, rung: int | None) -> None:
-        """Tell that all that follows from what happened before this ring was decided; None: nobody decides here any more."""
-        self._decided = rung
+    async def decided(self, moves: int | None) -> None:
+        """Tell that all that follows from so many moves was decided; None: nobody decides here any more."""
+        self._decided = moves
+        await self._tell()
+
+    async def until_decided(self, moves: int) -> None:
+        """Wait until the coordinator has looked after so many moves; where it is not in this process, do not wait."""
+        async with self._condition:
+            await self._condition.wait_for(lambda: self._decided is None or self._decided >= moves)
+
+    async def until_moved(self, seen: int, seconds: float) -> None:
+        """Wait until a task has moved after `seen`, at most `seconds`: of other processes nothing is heard here."""
+        await self._wait(lambda: self.moves != seen, seconds)
+
+    async def until_called(self, seen: int, seconds: float) -> None:
+        """Wait until agents were called after `seen`, at most `seconds`, as above."""
+        await self._wait(lambda: self.calls != seen, seconds)
+
+    async def _wait(self, is_heard: Callable[[], bool], seconds: float) -> None:
+        async with self._condition:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._condition.wait_for(is_heard)
+
+    async def _tell(self) -> None:
         async with self._condition:
             self._condition.notify_all()
-
-    async def until_decided(self, rung: int) -> None:
-        """Wait until the coordinator has looked after this ring; where it is not in this process, do not wait."""
-        async with self._condition:
-            await self._condition.wait_for(lambda: self._decided is None or self._decided >= rung)
-
-    async def wait(self, seen: int, seconds: float) -> None:
-        """Wait until the bell was rung after `seen`, at most `seconds`: other processes do not ring here."""
-        async with self._condition:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._condition.wait_for(lambda: self._count != seen)
-            except TimeoutError:
-                return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

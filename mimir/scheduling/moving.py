@@ -99,7 +99,7 @@ class Move:
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                await self._crew.wake.ring()
+                await self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
         return moved
 
     def _trace_reviewer(self, ops: Ops, attempt: str) -> None:

@@ -10,6 +10,7 @@ from mimir.scheduling.fleet import figures
 from mimir.scheduling.worker import Worker
 from mimir.store import claims, workers
 from mimir.store.claims import Claim
+from mimir.store.protocol import Reads
 from mimir.store.workers import Tally
 
 SeeThrough = Callable[[Claim], Awaitable[None]]
@@ -44,6 +45,7 @@ class AgentPool:
         self._halt = halt
         self._agents = 0
         self._held: dict[Worker, asyncio.Task[None]] = {}
+        self._offers, self._is_dry, self._looked_at = 0, False, 0.0
         self._tries = self._empty = self._claimed = self._lost = 0
         self._busy_seconds = self._served_seconds = 0.0
         self._counted_at = crew.clock.monotonic()
@@ -62,7 +64,7 @@ class AgentPool:
             raise ValueError(f"A pool cannot have {agents} agents.")
         self._count()
         self._agents = agents
-        await self._crew.wake.ring()
+        await self._crew.wake.call()
         return agents
 
     def health(self) -> Health:
@@ -116,11 +118,11 @@ class AgentPool:
         crew = self._crew
         try:
             while self._halt.reason is None:
-                # Who became idle after this ring waits for the next look: what its task made ready may not be released yet.
-                rung, idle = crew.wake.count, self._idle()
-                await crew.wake.until_decided(rung)
+                # Who became idle after these moves waits for the next look: what its task made ready may not be released yet.
+                calls, moves, idle = crew.wake.calls, crew.wake.moves, self._idle()
+                await crew.wake.until_decided(moves)
                 await self._claim(min(idle, self._idle()))
-                await crew.wake.wait(rung, crew.poll_seconds)
+                await crew.wake.until_called(calls, crew.poll_seconds)
                 self._look_for_faults()
         finally:
             self._count()
@@ -139,8 +141,9 @@ class AgentPool:
             return
         run, dead = crew.facts.id, frozenset(crew.owners.dead())
         suspect = any(worker.claim.suspect for worker in self._held)
+        offers = crew.wake.offers
         look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=suspect)
-        if not await crew.store.read(look) or self._halt.broken:
+        if not await self._is_work_there(look) or self._halt.broken:
             return
         take = partial(
             claims.claim,
@@ -152,6 +155,7 @@ class AgentPool:
             has_suspect=suspect,
         )
         taken = await crew.leases.write(take)
+        self._offers, self._is_dry = offers, len(taken) < idle
         self._tries += 1
         self._empty += not taken
         self._claimed += len(taken)
@@ -161,11 +165,27 @@ class AgentPool:
             worker = Worker(crew, self._see_through, self._halt, claim)
             self._held[worker] = asyncio.ensure_future(self._work(worker))
 
+    async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
+        """Tell whether a claim would find anything; the store is asked where nobody here can tell.
+
+        What was offered since the last claim is there. Where nothing was left, and whoever releases tasks is in this process,
+        there is only what other processes leave: that is looked for now and then.
+        """
+        crew, now = self._crew, self._crew.clock.monotonic()
+        if crew.wake.offers != self._offers:
+            return True
+        if self._is_dry and crew.wake.decides_here and now - self._looked_at < crew.poll_seconds:
+            return False
+        self._looked_at = now
+        found = await crew.store.read(look)
+        self._is_dry = not found
+        return found
+
     async def _work(self, worker: Worker) -> None:
         await worker.serve()
         self._count()
         del self._held[worker]  # one that failed by a fault of ours stays, to be found
-        await self._crew.wake.ring()
+        await self._crew.wake.call()
 
     def _look_for_faults(self) -> None:
         for work in list(self._held.values()):

@@ -163,7 +163,7 @@ async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_
         for _ in range(50):
             await crew.store.read(lambda r: r.now())
         assert work.begun == [], "a task that is about to be released may matter more"
-        await crew.wake.decided(crew.wake.count)
+        await crew.wake.decided(crew.wake.moves)
         await work.until(1)
 
 
@@ -177,8 +177,8 @@ async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
         await work.until(1)
 
 
-class RungAfterEachGift:
-    """The store, in which the bell rings, and is heard, as soon as a lease was given back."""
+class CallingAfterEachGift:
+    """The store, in which agents are called, and look, as soon as a lease was given back."""
 
     def __init__(self, inner: SqliteStore, wake: Wake) -> None:
         self._inner = inner
@@ -190,7 +190,7 @@ class RungAfterEachGift:
     async def write(self, work, **how):
         done = await self._inner.write(work, **how)
         if getattr(work, "func", None) is claims.give_back:
-            await self._wake.ring()
+            await self._wake.offer()
             for _ in range(50):
                 await self._inner.read(lambda r: r.now())
         return done
@@ -211,7 +211,7 @@ async def test_task_that_failed_by_a_fault_of_ours_is_not_taken_again_by_the_sam
             raise WorkspaceError("The workspace is gone.")
         await asyncio.Event().wait()
 
-    crew = replace(crew, leases=RungAfterEachGift(store, crew.wake))
+    crew = replace(crew, leases=CallingAfterEachGift(store, crew.wake))
     pool = AgentPool(crew, work, Halt())
     await pool.spawn(len(TASKS) + 2)
     with pytest.raises(WorkspaceError):
