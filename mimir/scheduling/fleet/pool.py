@@ -45,7 +45,7 @@ class AgentPool:
         self._halt = halt
         self._agents = 0
         self._held: dict[Worker, asyncio.Task[None]] = {}
-        self._offers, self._is_dry, self._looked_at = 0, False, 0.0
+        self._offers, self._is_dry, self._looked_at = crew.wake.offers, False, 0.0
         self._tries = self._empty = self._claimed = self._lost = 0
         self._busy_seconds = self._served_seconds = 0.0
         self._counted_at = crew.clock.monotonic()

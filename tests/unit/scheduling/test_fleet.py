@@ -1,73 +1,31 @@
 """The parts of a process that serves a run with others: its pool of agents, its heartbeat, its place in the election."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mimir.agents.context import Background
-from mimir.attempts.desk import RunFacts
 from mimir.domain.attempt import RunStatus
 from mimir.domain.event import EventKind
-from mimir.domain.graph import TaskGraph
 from mimir.domain.run import Ending
 from mimir.errors import LeaseLost, Paused, WorkspaceError
 from mimir.scheduling import lifecycle
-from mimir.scheduling.crew import Crew, Halt, Roster, Wake
+from mimir.scheduling.crew import Crew, Halt, Wake
 from mimir.scheduling.fleet import figures
 from mimir.scheduling.fleet.chair import Chair
 from mimir.scheduling.fleet.pool import AgentPool
 from mimir.scheduling.fleet.pulse import beat
-from mimir.scheduling.rows import Completions
 from mimir.store import claims, runs, workers
 from mimir.store.claims import Claim
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
-from tests.support.running import plan, start, task
+from tests.support.crew import TASKS, Hosts, Running, Work, crew_of
+from tests.support.running import start, task
 from tests.support.stores import opened
 
-TASKS = ("a", "b", "c")
 DONE = Ending(run="r1", outcome=RunStatus.COMPLETED, exit_code=0)
-
-
-class Hosts:
-    """Says who is gone."""
-
-    def __init__(self) -> None:
-        self.gone_ones: set[str] = set()
-
-    def dead(self) -> set[str]:
-        return self.gone_ones
-
-    def gone(self, known: Mapping[str, str]) -> set[str]:
-        return self.gone_ones & known.keys()
-
-
-class Work:
-    """Sees claims through until it is let go."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.stopped: list[str] = []
-        self.go = asyncio.Event()
-        self.changed = asyncio.Event()
-
-    async def __call__(self, claim: Claim) -> None:
-        self.begun.append(claim.task)
-        self.changed.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.stopped.append(claim.task)
-            self.changed.set()
-            raise
-
-    async def until(self, count: int) -> None:
-        while len(self.begun) < count:
-            self.changed.clear()
-            await self.changed.wait()
 
 
 @pytest.fixture
@@ -92,51 +50,6 @@ def other(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path:
     return crew_of("two", store, frozen_clock, hosts, tmp_path)
 
 
-def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
-    made = plan(*(task(id) for id in TASKS))
-    facts = RunFacts(
-        id="r1",
-        project="p1",
-        plan=made,
-        base_commit="c0",
-        base_tree="t0",
-        preambles={},
-        background=Background.of(made),
-        tasks={},
-        graph=TaskGraph.from_plan(made),
-        learned={},
-    )
-    process = workers.Process(owner=owner, host="here", number=1, lock_file=f"/locks/{owner}")
-    return Crew(
-        facts=facts,
-        store=store,
-        leases=store,
-        clock=clock,
-        owner=owner,
-        process=process,
-        owners=Roster(owners=hosts, host="here"),
-        lease_seconds=300,
-        work_room=room,
-        wake=Wake(),
-        completions=Completions(made),
-        poll_seconds=0.01,
-    )
-
-
-class Running:
-    """A coroutine beside the test; ended with it."""
-
-    def __init__(self, job) -> None:
-        self.task = asyncio.ensure_future(job)
-
-    async def __aenter__(self):
-        return self.task
-
-    async def __aexit__(self, *_: object) -> None:
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-
-
 async def lead_forever() -> Ending:
     await asyncio.Event().wait()
     return DONE
@@ -153,28 +66,6 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
     assert work.stopped == ["a", "b"]
     held = await crew.store.read(lambda r: workers.locks(r, "r1"))
     assert held == [], "what it held was given back"
-
-
-async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(crew: Crew):
-    work = Work()
-    pool = AgentPool(crew, work, Halt())
-    await pool.spawn(1)
-    async with crew.wake.deciding(), Running(pool.serve()):
-        for _ in range(50):
-            await crew.store.read(lambda r: r.now())
-        assert work.begun == [], "a task that is about to be released may matter more"
-        await crew.wake.decided(crew.wake.moves)
-        await work.until(1)
-
-
-async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
-    work = Work()
-    pool = AgentPool(crew, work, Halt())
-    await pool.spawn(1)
-    async with Running(pool.serve()):
-        async with crew.wake.deciding():
-            pass
-        await work.until(1)
 
 
 class CallingAfterEachGift:

@@ -1,0 +1,101 @@
+"""The crew of one process that serves a small run, and what stands in for its work and its host."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from mimir.agents.context import Background
+from mimir.attempts.desk import RunFacts
+from mimir.domain.graph import TaskGraph
+from mimir.scheduling.crew import Crew, Roster, Wake
+from mimir.scheduling.rows import Completions
+from mimir.store import workers
+from mimir.store.claims import Claim
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+from tests.support.running import plan, task
+
+TASKS = ("a", "b", "c")
+
+
+class Hosts:
+    """Says who is gone."""
+
+    def __init__(self) -> None:
+        self.gone_ones: set[str] = set()
+
+    def dead(self) -> set[str]:
+        return self.gone_ones
+
+    def gone(self, known: Mapping[str, str]) -> set[str]:
+        return self.gone_ones & known.keys()
+
+
+class Work:
+    """Sees claims through until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.go = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    async def __call__(self, claim: Claim) -> None:
+        self.begun.append(claim.task)
+        self.changed.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(claim.task)
+            self.changed.set()
+            raise
+
+    async def until(self, count: int) -> None:
+        while len(self.begun) < count:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
+    made = plan(*(task(id) for id in TASKS))
+    facts = RunFacts(
+        id="r1",
+        project="p1",
+        plan=made,
+        base_commit="c0",
+        base_tree="t0",
+        preambles={},
+        background=Background.of(made),
+        tasks={},
+        graph=TaskGraph.from_plan(made),
+        learned={},
+    )
+    process = workers.Process(owner=owner, host="here", number=1, lock_file=f"/locks/{owner}")
+    return Crew(
+        facts=facts,
+        store=store,
+        leases=store,
+        clock=clock,
+        owner=owner,
+        process=process,
+        owners=Roster(owners=hosts, host="here"),
+        lease_seconds=300,
+        work_room=room,
+        wake=Wake(),
+        completions=Completions(made),
+        poll_seconds=0.01,
+    )
+
+
+class Running:
+    """A coroutine beside the test; ended with it."""
+
+    def __init__(self, job) -> None:
+        self.task = asyncio.ensure_future(job)
+
+    async def __aenter__(self):
+        return self.task
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)

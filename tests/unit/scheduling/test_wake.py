@@ -1,0 +1,166 @@
+"""Who is woken when: the coordinator by tasks that move, idle agents by work that may be there."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mimir.scheduling.coordinator import Coordinator
+from mimir.scheduling.crew import Crew, Halt, Wake
+from mimir.scheduling.fleet.pool import AgentPool
+from mimir.store import claims
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+from tests.support.crew import TASKS, Hosts, Running, Work, crew_of
+from tests.support.running import start, task
+from tests.support.stores import opened
+
+
+@pytest.fixture
+def hosts() -> Hosts:
+    return Hosts()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[SqliteStore]:
+    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as made:
+        await start(made, *(task(id) for id in TASKS))
+        yield made
+
+
+@pytest.fixture
+def crew(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+    return crew_of("one", store, frozen_clock, hosts, tmp_path)
+
+
+async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with crew.wake.deciding(), Running(pool.serve()):
+        for _ in range(50):
+            await crew.store.read(lambda r: r.now())
+        assert work.begun == [], "a task that is about to be released may matter more"
+        await crew.wake.decided(crew.wake.moves)
+        await work.until(1)
+
+
+async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(1)
+    async with Running(pool.serve()):
+        async with crew.wake.deciding():
+            pass
+        await work.until(1)
+
+
+class Told(Wake):
+    """The bells, noting when the coordinator says that it has decided."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[str] = []
+
+    async def decided(self, moves: int | None) -> None:
+        self.events.append("decided")
+        await super().decided(moves)
+
+
+class MovingMeanwhile:
+    """The store, in which another task moves whenever something is released."""
+
+    def __init__(self, inner: SqliteStore, wake: Told) -> None:
+        self._inner = inner
+        self._wake = wake
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def read(self, work):
+        self._wake.events.append("looked")
+        return await self._inner.read(work)
+
+    async def write(self, work, **how):
+        done = await self._inner.write(work, **how)
+        self._wake.events.append("released")
+        await self._wake.moved()
+        return done
+
+
+async def test_agents_need_not_wait_for_tasks_that_move_after_the_coordinator_has_released_some(
+    tmp_path: Path, frozen_clock: FrozenClock, hosts: Hosts
+):
+    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as store:
+        await start(store, *(task(id) for id in TASKS), released=False)
+        wake = Told()
+        crew = crew_of("one", store, frozen_clock, hosts, tmp_path)
+        crew = replace(crew, wake=wake, store=MovingMeanwhile(store, wake))
+        async with Running(Coordinator(crew).drive()):
+            await wake.until_called(0, 60)
+            await wake.until_moved(0, 60)
+            while wake.events.count("decided") < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        assert wake.events[:5] == ["looked", "released", "decided", "looked", "decided"]
+
+
+class CountedLooks:
+    """The store, counting how often it is asked whether there is work."""
+
+    def __init__(self, inner: SqliteStore) -> None:
+        self._inner = inner
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def read(self, work):
+        self.looks += getattr(work, "func", None) is claims.is_work_there
+        return await self._inner.read(work)
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
+    crew: Crew, store: SqliteStore, frozen_clock: FrozenClock, *, is_here: bool
+):
+    work, counted = Work(), CountedLooks(store)
+    crew = replace(crew, store=counted)
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(len(TASKS) + 1)
+    async with contextlib.AsyncExitStack() as beside:
+        if is_here:
+            await beside.enter_async_context(crew.wake.deciding())
+            await crew.wake.decided(0)
+        await beside.enter_async_context(Running(pool.serve()))
+        await work.until(len(TASKS))
+        before = counted.looks
+        for _ in range(20):
+            await crew.wake.call()
+            await crew.store.read(lambda r: r.now())
+        assert (counted.looks == before) == is_here, "one agent is idle, and nothing is left"
+        if is_here:
+            frozen_clock.advance(2 * crew.poll_seconds)
+        while counted.looks == before:
+            await crew.store.read(lambda r: r.now())
+
+
+async def test_task_that_is_offered_is_taken_unasked(
+    crew: Crew, store: SqliteStore, frozen_clock: FrozenClock
+):
+    work, counted = Work(), CountedLooks(store)
+    crew = replace(crew, store=counted, poll_seconds=3600.0)
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(len(TASKS) + 1)
+    async with crew.wake.deciding(), Running(pool.serve()):
+        await crew.wake.decided(0)
+        await work.until(len(TASKS))
+        looks = counted.looks
+        await store.write(lambda ops: claims.give_back(ops, "r1", "b", 1))
+        await crew.wake.offer()
+        await work.until(len(TASKS) + 1)
+        assert (work.begun[-1], counted.looks) == ("b", looks)
