@@ -35,6 +35,7 @@ _SETTINGS = {
     "core.commitGraph": "false",
     # On Linux these are names like any other; refusing them would let a worker stop every snapshot.
     "core.protectNTFS": "false",
+    "checkout.workers": "0",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "commit.gpgSign": "false",

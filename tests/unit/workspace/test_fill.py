@@ -9,7 +9,7 @@ from mimir.errors import WorkspaceError
 from mimir.workspace.git import History
 from mimir.workspace.repository import trees
 from tests.support.projects import make_project, write_files
-from tests.unit.workspace.conftest import Place
+from tests.unit.workspace.conftest import OpenHistory, Place
 
 EXPECTED = {
     ".gitignore", "README.md", "calc.py", "link", "old", "pyproject.toml", "run.sh", "sub/deep/file",
@@ -122,6 +122,38 @@ async def test_checkout_holds_nothing_else(place: Place, tmp_path: Path) -> None
     assert {path.name for path in where.iterdir()} == {
         ".gitignore", "README.md", "calc.py", "link", "old", "pyproject.toml", "run.sh", "sub", "tests"
     }  # fmt: skip
+
+
+async def test_tree_of_hundreds_of_files_is_laid_out_exactly(
+    open_history: OpenHistory, tmp_path: Path
+) -> None:
+    """From a hundred files on git writes with several processes."""
+    project = make_project(tmp_path / "project")
+    write_files(project, {f"pkg{n % 7}/part/m{n:03}.py": f"x = {n}\n" for n in range(300)})
+    for n in range(0, 300, 10):
+        (project / f"pkg{n % 7}/part/m{n:03}.py").chmod(0o755)
+        (project / f"pkg{n % 7}/link{n}").symlink_to(f"part/m{n:03}.py")
+    history = await open_history(project)
+    place = Place(history, await history.base("r1"), tmp_path / "work")
+    await place.fill()
+    clean = tmp_path / "clean"
+    await history.checkout(place.base.tree, clean)
+    expected = _contents(project)
+    assert len(expected) > 330
+    assert _contents(place.where) == _contents(clean) == expected
+
+
+def _contents(where: Path) -> dict[str, tuple[object, bool]]:
+    """Return what is laid out: path → (bytes, or where a link leads to; whether it can be run)."""
+    found = [path for path in where.rglob("*") if path.is_symlink() or path.is_file()]
+    return {
+        str(path.relative_to(where)): (
+            path.readlink() if path.is_symlink() else path.read_bytes(),
+            os.access(path, os.X_OK),
+        )
+        for path in found
+        if not {".git", ".mimir"} & set(path.relative_to(where).parts)
+    }
 
 
 async def test_submodule_is_an_empty_directory_and_stays_as_it_is(
