@@ -8,6 +8,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from sys import intern
 from typing import Literal, cast, get_args
 
@@ -202,7 +203,15 @@ def normalised(text: str) -> str:
 
 def fingerprint(text: str) -> str:
     """Return the SHA-256 of a normalised text."""
-    return hashlib.sha256(normalised(text).encode("utf-8", "backslashreplace")).hexdigest()
+    return mark(text)[0]
+
+
+@lru_cache(maxsize=32)
+def mark(text: str) -> tuple[str, str]:
+    """Return a text's fingerprint, and how it begins when it is normalised. Every attempt asks of its preamble, which is long."""
+    normal = normalised(text)
+    hash = hashlib.sha256(normal.encode("utf-8", "backslashreplace")).hexdigest()
+    return hash, normal[:EXCERPT]
 
 
 def fingerprints(receipts: Iterable[Receipt]) -> tuple[Fingerprint, ...]:

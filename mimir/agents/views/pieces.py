@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mimir.agents.receipt import (
-    EXCERPT,
     Fingerprint,
     Given,
     Importance,
     Receipt,
     Withheld,
     fingerprint,
-    normalised,
+    mark,
 )
 from mimir.agents.views import fence
 from mimir.domain.usage import estimate
@@ -72,7 +71,7 @@ class Sheet:
 
     def note(self, piece: Piece, text: str, *, whole: bool = True) -> None:
         """Write down that `text` of a piece is shown."""
-        hash = fingerprint(piece.content)
+        hash, begins = mark(piece.content)
         self.given.append(
             Given(
                 name=piece.name,
@@ -85,7 +84,7 @@ class Sheet:
         known = self.marks.get(hash)
         self.marks[hash] = Fingerprint(
             hash=hash,
-            content=normalised(piece.content)[:EXCERPT],
+            content=begins,
             first_seen=self.lane,
             use_count=known.use_count + 1 if known else 1,
         )
