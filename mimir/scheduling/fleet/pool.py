@@ -135,15 +135,15 @@ class AgentPool:
         return self._agents - len(self._held)
 
     async def _claim(self, idle: int) -> None:
-        """Take as many tasks as agents are idle."""
-        crew = self._crew
-        if idle <= 0:
+        """Take as many tasks as agents are idle. What was offered since the last time is there; else the store is asked first."""
+        crew, offers = self._crew, self._crew.wake.offers
+        is_offered = offers != self._offers
+        if idle <= 0 or not (is_offered or self._may_be_work()):
             return
         run, dead = crew.facts.id, frozenset(crew.owners.dead())
         suspect = any(worker.claim.suspect for worker in self._held)
-        offers = crew.wake.offers
         look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=suspect)
-        if not await self._is_work_there(look) or self._halt.broken:
+        if not (is_offered or await self._is_work_there(look)) or self._halt.broken:
             return
         take = partial(
             claims.claim,
@@ -165,19 +165,20 @@ class AgentPool:
             worker = Worker(crew, self._see_through, self._halt, claim)
             self._held[worker] = asyncio.ensure_future(self._work(worker))
 
-    async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
-        """Tell whether a claim would find anything; the store is asked where nobody here can tell.
+    def _may_be_work(self) -> bool:
+        """Tell whether the store need be asked.
 
-        What was offered since the last claim is there. Where nothing was left, and whoever releases tasks is in this process,
-        there is only what other processes leave: that is looked for now and then.
+        Where nothing was left, and whoever releases tasks is in this process, there is only what other processes leave: that is
+        looked for now and then.
         """
-        crew, now = self._crew, self._crew.clock.monotonic()
-        if crew.wake.offers != self._offers:
-            return True
-        if self._is_dry and crew.wake.decides_here and now - self._looked_at < crew.poll_seconds:
-            return False
-        self._looked_at = now
-        found = await crew.store.read(look)
+        crew = self._crew
+        since = crew.clock.monotonic() - self._looked_at
+        return not (self._is_dry and crew.wake.decides_here and since < crew.poll_seconds)
+
+    async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
+        """Ask the store whether a claim would find anything: without its lock, so that who is idle keeps nobody waiting."""
+        self._looked_at = self._crew.clock.monotonic()
+        found = await self._crew.store.read(look)
         self._is_dry = not found
         return found
 
