@@ -69,9 +69,10 @@ class Wake:
         return self._decided is not None
 
     async def moved(self, *, is_offer: bool = False) -> None:
-        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again."""
+        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
         self.moves += 1
-        await (self.offer() if is_offer else self._tell())
+        self.offers += is_offer
+        await self._tell()
 
     async def offer(self) -> None:
         """Tell agents that there is work which was not there before."""

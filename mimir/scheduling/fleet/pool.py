@@ -108,10 +108,7 @@ class AgentPool:
 
     def lose(self, tasks: Collection[str]) -> None:
         """Stop working on tasks that another holder has."""
-        for worker in self._held:
-            if worker.claim.task in tasks:
-                self._lost += 1
-                worker.lose()
+        self._lost += self._stop(tasks)
 
     async def serve(self) -> None:
         """Work until the run stops or this coroutine is cancelled; then every lease was given back."""
@@ -160,10 +157,19 @@ class AgentPool:
         self._empty += not taken
         self._claimed += len(taken)
         self._count()
-        self.lose([claim.task for claim in taken])  # an own lease that ended before it was renewed
+        # An own lease that ended before it was renewed is lost; who has just prepared a retry was about to be done.
+        self.lose([claim.task for claim in taken if not claim.fresh])
+        self._stop([claim.task for claim in taken if claim.fresh])
         for claim in taken:
             worker = Worker(crew, self._see_through, self._halt, claim)
             self._held[worker] = asyncio.ensure_future(self._work(worker))
+
+    def _stop(self, tasks: Collection[str]) -> int:
+        """Stop who works on these tasks; how many they were."""
+        found = [worker for worker in self._held if worker.claim.task in tasks]
+        for worker in found:
+            worker.lose()
+        return len(found)
 
     def _may_be_work(self) -> bool:
         """Tell whether the store need be asked.

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from mimir.domain.attempt import RunStatus
+from mimir.domain.attempt import Mover, RunStatus, Status
 from mimir.domain.event import EventKind
 from mimir.domain.run import Ending
 from mimir.errors import LeaseLost, Paused, WorkspaceError
@@ -19,6 +20,7 @@ from mimir.scheduling.fleet.pool import AgentPool
 from mimir.scheduling.fleet.pulse import beat
 from mimir.store import claims, runs, workers
 from mimir.store.claims import Claim
+from mimir.store.protocol import Ops
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.crew import TASKS, Hosts, Running, Work, crew_of
@@ -142,6 +144,42 @@ async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_
         assert work.stopped == ["a"]
     locks = await crew.store.read(lambda r: workers.locks(r, "r1"))
     assert [(lock.task_id, lock.agent_id) for lock in locks] == [("a", "thief")]
+
+
+async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost_task(crew: Crew):
+    begun: list[tuple[str, int]] = []
+    stopped: list[tuple[str, int]] = []
+    second = asyncio.Event()
+
+    async def work(claim: Claim) -> None:
+        begun.append((claim.task, claim.attempt))
+        if begun[-1] == ("a", 1):
+            await crew.store.write(partial(_retried, claim=claim))
+            await crew.wake.moved(is_offer=True)
+            await crew.wake.call()
+        elif begun[-1] == ("a", 2):
+            second.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopped.append((claim.task, claim.attempt))
+            raise
+
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(len(TASKS) + 1)
+    async with Running(pool.serve()):
+        await second.wait()
+        while not stopped:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert stopped == [("a", 1)]
+        assert (pool.tally().lost, pool.tally().claimed) == (0, len(TASKS) + 1)
+
+
+def _retried(ops: Ops, claim: Claim) -> None:
+    claims.move(
+        ops, "r1", claim.task, claim.fence, Status.PREPARING_RETRY, Mover.SCHEDULING,
+        props={}, kind=EventKind.TASK_RETRIED,
+    )  # fmt: skip
 
 
 async def test_chair_is_one_processs_until_that_is_gone(crew: Crew, other: Crew, hosts: Hosts):
