@@ -7,6 +7,7 @@ from pathlib import Path
 from mimir.agents.context import Background
 from mimir.attempts.desk import RunFacts
 from mimir.domain.graph import TaskGraph
+from mimir.domain.plan import Plan
 from mimir.scheduling.crew import Crew, Roster, Wake
 from mimir.scheduling.rows import Completions
 from mimir.store import workers
@@ -56,20 +57,25 @@ class Work:
             await self.changed.wait()
 
 
-def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
-    made = plan(*(task(id) for id in TASKS))
-    facts = RunFacts(
-        id="r1",
+def facts_of(run: str, plan: Plan) -> RunFacts:
+    """What is fixed for a run of this plan; it has no preambles."""
+    return RunFacts(
+        id=run,
         project="p1",
-        plan=made,
+        plan=plan,
         base_commit="c0",
         base_tree="t0",
         preambles={},
-        background=Background.of(made),
-        tasks={},
-        graph=TaskGraph.from_plan(made),
+        background=Background.of(plan),
+        tasks={task.id: task for task in plan.tasks},
+        graph=TaskGraph.from_plan(plan),
         learned={},
     )
+
+
+def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
+    """A process of this name that serves the run `r1` of `TASKS`."""
+    facts = facts_of("r1", plan(*(task(id) for id in TASKS)))
     process = workers.Process(owner=owner, host="here", number=1, lock_file=f"/locks/{owner}")
     return Crew(
         facts=facts,
@@ -82,7 +88,7 @@ def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, ro
         lease_seconds=300,
         work_room=room,
         wake=Wake(),
-        completions=Completions(made),
+        completions=Completions(facts.plan),
         poll_seconds=0.01,
     )
 

@@ -4,17 +4,15 @@ from functools import partial
 
 import pytest
 
-from mimir.agents.context import Background
 from mimir.agents.views.qc import MOST_RELATED
-from mimir.attempts.desk import RunFacts
-from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan, Task
 from mimir.scheduling.prepare import Surroundings
 from mimir.scheduling.rows import tried
 from mimir.store import claims
 from mimir.store.sqlite import SqliteStore
+from tests.support.crew import facts_of
 from tests.support.small_run import RUN, SmallRun
-from tests.support.stores import opened
+from tests.support.stores import Around, opened
 
 
 class Counted:
@@ -33,11 +31,11 @@ class Counted:
         return asked
 
 
-class CountingStore:
+class CountingStore(Around):
     """A store that remembers how many rows its last question gave."""
 
     def __init__(self, store) -> None:
-        self._store = store
+        super().__init__(store)
         self.rows = 0
 
     async def read(self, work):
@@ -47,7 +45,7 @@ class CountingStore:
             self.rows = view.rows
             return found
 
-        return await self._store.read(counted)
+        return await super().read(counted)
 
 
 def wide(count: int) -> Plan:
@@ -61,21 +59,6 @@ def wide(count: int) -> Plan:
             *(Task(id=id, title=id, dependencies=("first",), **given) for id in middle),
             Task(id="last", title="last", dependencies=middle, **given),
         ),
-    )
-
-
-def facts(plan: Plan) -> RunFacts:
-    return RunFacts(
-        id=RUN,
-        project="p",
-        plan=plan,
-        base_commit="",
-        base_tree="",
-        preambles={},
-        background=Background.of(plan),
-        tasks={task.id: task for task in plan.tasks},
-        graph=TaskGraph.from_plan(plan),
-        learned={},
     )
 
 
@@ -93,7 +76,7 @@ async def asked(tmp_path, frozen_clock):
             take = partial(claims.claim, run=RUN, owner="me", lease_seconds=60, limit=count + 2)
             assert len(await store.write(take)) == count + 2
             counting = CountingStore(store)
-            known = facts(plan)
+            known = facts_of(RUN, plan)
             await counting.read(lambda reads: Surroundings.look(reads, known, known.tasks[task]))
             around = counting.rows
             assert len(await counting.read(partial(tried, run=RUN, task=task))) == 1

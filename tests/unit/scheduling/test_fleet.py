@@ -1,7 +1,6 @@
 """The parts of a process that serves a run with others: its pool of agents, its heartbeat, its place in the election."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,27 +23,9 @@ from mimir.store.protocol import Ops
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.crew import TASKS, Hosts, Running, Work, crew_of
-from tests.support.running import start, task
-from tests.support.stores import opened
+from tests.support.stores import Around
 
 DONE = Ending(run="r1", outcome=RunStatus.COMPLETED, exit_code=0)
-
-
-@pytest.fixture
-def hosts() -> Hosts:
-    return Hosts()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[SqliteStore]:
-    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as made:
-        await start(made, *(task(id) for id in TASKS))
-        yield made
-
-
-@pytest.fixture
-def crew(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
-    return crew_of("one", store, frozen_clock, hosts, tmp_path)
 
 
 @pytest.fixture
@@ -70,22 +51,19 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
     assert held == [], "what it held was given back"
 
 
-class CallingAfterEachGift:
+class CallingAfterEachGift(Around):
     """The store, in which agents are called, and look, as soon as a lease was given back."""
 
     def __init__(self, inner: SqliteStore, wake: Wake) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._wake = wake
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
     async def write(self, work, **how):
-        done = await self._inner.write(work, **how)
+        done = await super().write(work, **how)
         if getattr(work, "func", None) is claims.give_back:
             await self._wake.offer()
             for _ in range(50):
-                await self._inner.read(lambda r: r.now())
+                await self.read(lambda r: r.now())
         return done
 
 

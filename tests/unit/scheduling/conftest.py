@@ -1,0 +1,30 @@
+"""A process that serves a small run, for the tests of this room."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mimir.scheduling.crew import Crew
+from mimir.store.sqlite import SqliteStore
+from tests.support.clock import FrozenClock
+from tests.support.crew import TASKS, Hosts, crew_of
+from tests.support.running import start, task
+from tests.support.stores import opened
+
+
+@pytest.fixture
+def hosts() -> Hosts:
+    return Hosts()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[SqliteStore]:
+    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as made:
+        await start(made, *(task(id) for id in TASKS))
+        yield made
+
+
+@pytest.fixture
+def crew(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+    return crew_of("one", store, frozen_clock, hosts, tmp_path)
