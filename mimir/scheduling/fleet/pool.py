@@ -45,7 +45,8 @@ class AgentPool:
         self._halt = halt
         self._agents = 0
         self._held: dict[Worker, asyncio.Task[None]] = {}
-        self._offers, self._is_dry, self._looked_at = crew.wake.offers, False, 0.0
+        self._offers = crew.wake.offers
+        self._dry_since: float | None = None
         self._tries = self._empty = self._claimed = self._lost = 0
         self._busy_seconds = self._served_seconds = 0.0
         self._counted_at = crew.clock.monotonic()
@@ -152,7 +153,8 @@ class AgentPool:
             has_suspect=suspect,
         )
         taken = await crew.leases.write(take)
-        self._offers, self._is_dry = offers, len(taken) < idle
+        self._offers = offers
+        self._note_dry(len(taken) < idle)
         self._tries += 1
         self._empty += not taken
         self._claimed += len(taken)
@@ -177,16 +179,19 @@ class AgentPool:
         Where nothing was left, and whoever releases tasks is in this process, there is only what other processes leave: that is
         looked for now and then.
         """
-        crew = self._crew
-        since = crew.clock.monotonic() - self._looked_at
-        return not (self._is_dry and crew.wake.decides_here and since < crew.poll_seconds)
+        crew, since = self._crew, self._dry_since
+        if since is None or not crew.wake.decides_here:
+            return True
+        return crew.clock.monotonic() - since >= crew.poll_seconds
 
     async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
         """Ask the store whether a claim would find anything: without its lock, so that who is idle keeps nobody waiting."""
-        self._looked_at = self._crew.clock.monotonic()
         found = await self._crew.store.read(look)
-        self._is_dry = not found
+        self._note_dry(not found)
         return found
+
+    def _note_dry(self, is_dry: bool) -> None:
+        self._dry_since = self._crew.clock.monotonic() if is_dry else None
 
     async def _work(self, worker: Worker) -> None:
         await worker.serve()

@@ -35,6 +35,7 @@ _SETTINGS = {
     "core.commitGraph": "false",
     # On Linux these are names like any other; refusing them would let a worker stop every snapshot.
     "core.protectNTFS": "false",
+    # A process for each core, where a tree has a hundred files or more.
     "checkout.workers": "0",
     "gc.auto": "0",
     "maintenance.auto": "false",
