@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.domain.turn import give_way
+from mimir.workspace.children import listen
 from mimir.workspace.confinement import groups, watch
 from mimir.workspace.confinement.descriptors import Descriptors
 from mimir.workspace.confinement.output import Output
@@ -143,6 +144,7 @@ async def _start(
     if command.sandbox is not None:
         words = [*_sandbox(command, descriptors, waits=waits), "--", *words]
     give_way()
+    listen()
     # No environment: what bubblewrap is started with can be read inside, at /proc/1/environ.
     process = await asyncio.create_subprocess_exec(
         *words,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mimir.domain.turn import give_way
 from mimir.errors import Paused, WorkspaceError
+from mimir.workspace.children import listen
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/opt/local/bin"
 """Where git is looked for."""
@@ -252,6 +253,7 @@ class Git:
         stdout: int,
     ) -> asyncio.subprocess.Process:
         give_way()
+        listen()
         try:
             return await asyncio.create_subprocess_exec(
                 self.program,
