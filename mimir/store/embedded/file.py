@@ -74,9 +74,13 @@ def connect(
         check_same_thread=False,
         cached_statements=512,
     )
-    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-    # The system keeps the file's pages in memory anyway, once for all connections.
-    connection.execute(f"PRAGMA cache_size = -{_PAGES_KB}")
+    try:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        # The system keeps the file's pages in memory anyway, once for all connections.
+        connection.execute(f"PRAGMA cache_size = -{_PAGES_KB}")
+    except sqlite3.Error:  # the first look into the file: it may be none of SQLite's
+        connection.close()
+        raise
     return connection
 
 
