@@ -1,7 +1,7 @@
 """Where a run stands, as scripts and the live tree read it: `status --json`. Light: task rows and sealed verdicts, no attempt is read.
 
-Attempts hold briefs and answers, megabytes in a large run. What a status says of criteria is in the sealed verdicts anyway, and a
-worker's calls so far are counted by the store.
+Attempts hold briefs and answers, megabytes in a large run. What a status says of criteria is in the sealed verdicts anyway, and the
+calls so far of a worker at work are counted by the store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,10 @@ from mimir.domain.attempt import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.errors import StoreError
+from mimir.reporting.pieces.bodies import members
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
-from mimir.reporting.pieces.proofs import body
 from mimir.store import fields
-from mimir.store.proof import record_of
-from mimir.store.protocol import Reads, Row
+from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 
 SCHEMA = 1
@@ -36,7 +35,7 @@ class _Look:
     counts: Mapping[str, Counts]
     """Task → its criteria, as last judged."""
     calls: Mapping[str, int]
-    """Lane → tool calls so far."""
+    """Lane → tool calls so far, of tasks whose own figure is of an earlier attempt, or not there yet."""
     now: str
 
 
@@ -60,7 +59,7 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
         run=run,
         status={fields.text(r, "taskId"): fields.text(r, "status") for r in rows},
         counts=_judged(reads.find(Label.EVIDENCE, {"runId": run, "kind": "verdict"})),
-        calls=reads.counts(Label.CALL, "lane", {"runId": run, "kind": "tool"}),
+        calls=_calls(reads, run, rows),
         now=reads.now(),
     )
     over = shown in RUN_ENDED or shown is RunStatus.PAUSED
@@ -87,6 +86,21 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
     }
 
 
+def _calls(reads: Reads, run: str, rows: Sequence[Row]) -> Mapping[str, int]:
+    """Count the tool calls of the attempts that are not accepted: those of the others stand with their tasks."""
+    lanes = [
+        _lane(run, row) for row in rows
+        if fields.whole(row, "attemptNumber") and row.get("status") != Status.COMPLETED.value
+    ]  # fmt: skip
+    kept: Where = {"runId": run, "kind": "tool", "lane": ("in", lanes)}
+    return reads.counts(Label.CALL, "lane", kept) if lanes else {}
+
+
+def _lane(run: str, row: Row) -> str:
+    task, attempt = fields.text(row, "taskId"), fields.whole(row, "attemptNumber")
+    return lane_id(run, task, attempt, "worker")
+
+
 def _money(row: Row) -> dict[str, object]:
     """Return what a run has cost, as exact text; null: no prices are known. What `unpriced` models were asked is not in it."""
     most = fields.maybe_whole(row, "maxCost")
@@ -106,7 +120,7 @@ def _apply(row: Row) -> object:
 def _task(row: Row, look: _Look) -> dict[str, object]:
     id, status = fields.text(row, "taskId"), Status(fields.text(row, "status"))
     attempt = fields.whole(row, "attemptNumber")
-    counted = look.calls.get(lane_id(look.run, id, attempt, "worker"))
+    counted = look.calls.get(_lane(look.run, row))
     limit = Breaker.for_estimate(fields.maybe_whole(row, "estimatedToolCalls")).limit
     score = row.get("qcScore")
     held = fields.text(row, "expiresAt") > look.now and bool(fields.text(row, "lockedBy"))
@@ -157,7 +171,7 @@ def _whose(row: Row) -> tuple[str, int]:
 
 
 def _counts(row: Row) -> Counts:
-    criteria = body(record_of(row)).get("criteria")
+    criteria = members(fields.text(row, "body")).get("criteria")
     if not isinstance(criteria, list):
         return NO_CRITERIA
     items = cast("Sequence[object]", criteria)

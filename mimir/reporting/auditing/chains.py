@@ -7,7 +7,8 @@ from typing import cast
 from mimir.domain.evidence import Record
 from mimir.errors import StoreError
 from mimir.qc import seal
-from mimir.reporting.pieces.proofs import Body, body
+from mimir.reporting.pieces.bodies import Body
+from mimir.reporting.pieces.proofs import body
 from mimir.store import proof
 from mimir.store.proof import record_of
 from mimir.store.protocol import Row

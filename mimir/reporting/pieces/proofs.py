@@ -1,12 +1,12 @@
 """What the sealed records of a run say: each check with its runs, and the final gate. Pure; nothing else is believed here."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from mimir.domain.evidence import Record, how_it_ended
 from mimir.reporting.material import Part, RunData
+from mimir.reporting.pieces.bodies import Body, members
 from mimir.reporting.pieces.tasks import ruling
 
 
@@ -98,9 +98,6 @@ class Proof:
     gate: Gate | None
 
 
-Body = Mapping[str, object]
-
-
 class Proving:
     """Takes a run a part at a time, and keeps what was executed: of each task the attempt that stands for it."""
 
@@ -142,11 +139,7 @@ class Proving:
 
 def body(record: Record) -> Body:
     """Return the members of a sealed body; none if it is no JSON object."""
-    try:
-        value = json.loads(record.body)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("Body", value) if isinstance(value, dict) else {}
+    return members(record.body)
 
 
 def _checks(task: str, attempt: int, chain: str, records: Sequence[Record]) -> Iterable[CheckLine]:

@@ -115,6 +115,21 @@ async def test_calls_of_a_worker_are_counted_while_it_works(store, frozen_clock)
     )
 
 
+async def test_calls_of_an_accepted_task_are_its_own_figure_and_those_of_a_failed_one_are_counted(
+    whole,
+):
+    lanes = [ids.lane_id(RUN, task, 1, "worker") for task in ("task-0", "task-2")]
+    rows = [
+        {"id": ids.call_id(lane, 0), "name": "c", "runId": RUN, "lane": lane, "seq": 0, "kind": "tool"}
+        for lane in lanes
+    ]  # fmt: skip
+    await whole.store.write(lambda ops: ops.upsert("Call", rows))
+
+    tasks = by_id(await shaped(whole, RunStatus.FAILED))
+
+    assert (tasks["task-0"]["tool_calls"], tasks["task-2"]["tool_calls"]) == (3, 1)
+
+
 async def test_paused_run_names_its_reason_and_the_time_it_used(done):
     values = {
         "pauseReason": "budget",

@@ -1,0 +1,17 @@
+"""Bodies of sealed records as they are told: read, never judged; what is damaged is for the seal to find. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import cast
+
+Body = Mapping[str, object]
+"""Members of a sealed body."""
+
+
+def members(text: str) -> Body:
+    """Return the members of a sealed body; none if it is no JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Body", value) if isinstance(value, dict) else {}
