@@ -17,7 +17,7 @@ from mimir.domain.ids import lane_id
 from mimir.errors import StoreError
 from mimir.reporting.pieces.bodies import members
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
-from mimir.store import fields
+from mimir.store import fields, runs
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 
@@ -54,7 +54,7 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
     row = reads.get(Label.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    rows = reads.find(Label.TASK, {"runId": run}, order=("seq",))
+    rows = runs.tasks(reads, run)
     look = _Look(
         run=run,
         status={fields.text(r, "taskId"): fields.text(r, "status") for r in rows},
