@@ -191,8 +191,8 @@ def plan_of(row: Row) -> Plan:
 
 
 def tasks(reads: Reads, run: str) -> list[Row]:
-    """Return the run's tasks in the plan's order: every one has a place, and by it they need not be sorted."""
-    return reads.find(Label.TASK, {"runId": run, "seq": (">=", 0)}, order=("seq",))
+    """Return the run's tasks in the plan's order; one whose place was damaged is among them."""
+    return reads.find(Label.TASK, {"runId": run}, order=("seq",))
 
 
 def each_task(reads: Reads, run: str) -> Iterator[Row]:

@@ -130,6 +130,13 @@ async def test_calls_of_an_accepted_task_are_its_own_figure_and_those_of_a_faile
     assert (tasks["task-0"]["tool_calls"], tasks["task-2"]["tool_calls"]) == (3, 1)
 
 
+async def test_a_task_whose_place_was_damaged_is_still_told(whole):
+    damaged = ids.task_id(RUN, "task-2")
+    await whole.store.write(lambda ops: ops.patch("Task", damaged, {"seq": None}))
+
+    assert by_id(await shaped(whole, RunStatus.FAILED))["task-2"]["status"] == "failed"
+
+
 async def test_paused_run_names_its_reason_and_the_time_it_used(done):
     values = {
         "pauseReason": "budget",
