@@ -12,7 +12,7 @@ from mimir.domain.clock import moment
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.reporting.metrics import Measured
-from mimir.reporting.pieces.proofs import body
+from mimir.reporting.pieces.bodies import members
 from mimir.store import calls, fields, workers
 from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row, Where
@@ -152,7 +152,7 @@ def _red_tasks(reads: Reads, run: str) -> int | None:
     last = reads.find(Label.EVIDENCE, {"runId": run, "kind": "gate"}, order=("-seq",), limit=1)
     if not last:
         return None
-    red = body(record_of(last[0])).get("red")
+    red = members(record_of(last[0])).get("red")
     items = cast("list[object]", red) if isinstance(red, list) else []
     return len(
         {str(cast("Mapping[str, object]", i).get("task")) for i in items if isinstance(i, dict)}

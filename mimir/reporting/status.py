@@ -18,6 +18,7 @@ from mimir.errors import StoreError
 from mimir.reporting.pieces.bodies import members
 from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 from mimir.store import fields, runs
+from mimir.store.proof import record_of
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 
@@ -171,7 +172,7 @@ def _whose(row: Row) -> tuple[str, int]:
 
 
 def _counts(row: Row) -> Counts:
-    criteria = members(fields.text(row, "body")).get("criteria")
+    criteria = members(record_of(row)).get("criteria")
     if not isinstance(criteria, list):
         return NO_CRITERIA
     items = cast("Sequence[object]", criteria)

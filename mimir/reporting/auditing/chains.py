@@ -7,8 +7,7 @@ from typing import cast
 from mimir.domain.evidence import Record
 from mimir.errors import StoreError
 from mimir.qc import seal
-from mimir.reporting.pieces.bodies import Body
-from mimir.reporting.pieces.proofs import body
+from mimir.reporting.pieces.bodies import Body, members
 from mimir.store import proof
 from mimir.store.proof import record_of
 from mimir.store.protocol import Row
@@ -102,7 +101,7 @@ def chain_of(name: str, rows: Sequence[Row], owner: Row, prefix: str, linked: se
         name=name,
         rows=tuple(rows),
         records=tuple(
-            Sealed(id=f"{name}#{record.seq:05d}", record=record, body=body(record))
+            Sealed(id=f"{name}#{record.seq:05d}", record=record, body=members(record))
             for record in records
         ),
         length=length if isinstance(length, int) else None,

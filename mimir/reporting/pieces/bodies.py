@@ -4,14 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from mimir.domain.evidence import Record
+
 Body = Mapping[str, object]
 """Members of a sealed body."""
 
 
-def members(text: str) -> Body:
+def members(record: Record) -> Body:
     """Return the members of a sealed body; none if it is no JSON object."""
     try:
-        value = json.loads(text)
+        value = json.loads(record.body)
     except (ValueError, RecursionError):
         return {}
     return cast("Body", value) if isinstance(value, dict) else {}

@@ -137,16 +137,11 @@ class Proving:
         )
 
 
-def body(record: Record) -> Body:
-    """Return the members of a sealed body; none if it is no JSON object."""
-    return members(record.body)
-
-
 def _checks(task: str, attempt: int, chain: str, records: Sequence[Record]) -> Iterable[CheckLine]:
     """Yield a line a check: its runs stand one after another, the last of them carries the state."""
     runs: list[RunLine] = []
     for record in records:
-        if record.kind != "check" or "task" in (sealed := body(record)):
+        if record.kind != "check" or "task" in (sealed := members(record)):
             continue
         runs.append(_run(chain, record, sealed))
         if not sealed.get("state"):
@@ -172,7 +167,7 @@ def _verdicts(
 ) -> Iterable[VerdictLine]:
     for record in records:
         if record.kind == "verdict":
-            sealed = body(record)
+            sealed = members(record)
             yield VerdictLine(
                 task=task,
                 attempt=attempt,
@@ -185,7 +180,7 @@ def _verdicts(
 
 def _merged(task: str, chain: str, records: Sequence[Record]) -> Iterable[MergedLine]:
     for record in records:
-        if record.kind == "check" and "task" in (sealed := body(record)):
+        if record.kind == "check" and "task" in (sealed := members(record)):
             yield MergedLine(
                 task=task,
                 of=_text(sealed, "task"),
@@ -207,11 +202,11 @@ def _gate(data: RunData, records: Sequence[Record]) -> Gate | None:
         return None
     record, seen = found
     return Gate(
-        tree=_text(body(record), "tree"),
+        tree=_text(members(record), "tree"),
         record=f"{data.gate}#{record.seq:05d}",
         seal=record.hash,
         runs=seen,
-        red=data.gate_red or _red(body(record)),
+        red=data.gate_red or _red(members(record)),
     )
 
 
