@@ -16,14 +16,6 @@ Given = TypeVarTuple("Given")
 _LOG = logging.getLogger("asyncio")
 
 
-def listen() -> None:
-    """Have loops hear of programs that are started from now on; an application that has chosen another way keeps it."""
-    if sys.version_info < (3, 12) and sys.platform == "linux":
-        chosen = asyncio.get_child_watcher()  # pyright: ignore[reportDeprecated]
-        if type(chosen) is asyncio.ThreadedChildWatcher:
-            asyncio.set_child_watcher(_ByDescriptor())  # pyright: ignore[reportDeprecated]
-
-
 if sys.version_info < (3, 12) and sys.platform == "linux":
 
     class _ByDescriptor(asyncio.ThreadedChildWatcher):
@@ -46,12 +38,19 @@ if sys.version_info < (3, 12) and sys.platform == "linux":
 
             loop.add_reader(descriptor, ended)
 
+    def _exit_code(pid: int) -> int:
+        """Take the exit code of a process that has ended; 255, as asyncio has it, if somebody took it before."""
+        try:
+            _, status = os.waitpid(pid, 0)
+        except ChildProcessError:
+            _LOG.warning("Unknown child process pid %d, will report returncode 255", pid)
+            return 255
+        return os.waitstatus_to_exitcode(status)
 
-def _exit_code(pid: int) -> int:
-    """Take the exit code of a process that has ended; 255, as asyncio has it, if somebody took it before."""
-    try:
-        _, status = os.waitpid(pid, 0)
-    except ChildProcessError:
-        _LOG.warning("Unknown child process pid %d, will report returncode 255", pid)
-        return 255
-    return os.waitstatus_to_exitcode(status)
+
+def listen() -> None:
+    """Have loops hear of programs that are started from now on; an application that has chosen another way keeps it."""
+    if sys.version_info < (3, 12) and sys.platform == "linux":
+        chosen = asyncio.get_child_watcher()  # pyright: ignore[reportDeprecated]
+        if type(chosen) is asyncio.ThreadedChildWatcher:
+            asyncio.set_child_watcher(_ByDescriptor())  # pyright: ignore[reportDeprecated]
