@@ -14,11 +14,10 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from mimir.agents import ledger
 from mimir.domain.message import Message, ToolCall
+from mimir.domain.plan import call_limit
 from mimir.domain.usage import Usage
 from mimir.errors import StoreError
 
-DEFAULT_LIMIT = 50
-"""Tool calls of an attempt whose plan gives no estimate; also QC's and the PM's."""
 REPEATS = 3
 """The same call with the same result on the same tree: the second is warned, this one trips."""
 
@@ -123,9 +122,8 @@ class Breaker:
         seconds: float | None = None,
         max_tokens: int | None = None,
     ) -> "Breaker":
-        """Return the breaker for a plan's estimate: one and a half times as many calls, rounded up, at least one."""
-        limit = DEFAULT_LIMIT if estimate is None else max(1, (3 * estimate + 1) // 2)
-        return cls(limit=limit, seconds=seconds, max_tokens=max_tokens)
+        """Return the breaker for a plan's estimate."""
+        return cls(limit=call_limit(estimate), seconds=seconds, max_tokens=max_tokens)
 
     @property
     def max_messages(self) -> int:

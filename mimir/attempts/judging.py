@@ -22,6 +22,7 @@ from mimir.domain.verdict import Judgement
 from mimir.llm.journaled import JournaledModel
 from mimir.qc import judge as qc
 from mimir.qc.bodies import verdict_body
+from mimir.store import tally
 from mimir.store.schema import pack
 from mimir.workspace.threads import to_its_end
 
@@ -217,7 +218,6 @@ async def _text(desk: Desk, tree: str, path: str) -> str | None:
 
 
 def _values(judgement: Judgement) -> dict[str, str | int | float | bool | list[str]]:
-    open_criteria = sum(c.state != "passed" for c in judgement.criteria)
     return {
         "qcScore": float(judgement.score),
         "qcPassed": judgement.passed,
@@ -225,5 +225,5 @@ def _values(judgement: Judgement) -> dict[str, str | int | float | bool | list[s
         "qcIssues": list(judgement.issues),
         "qcRequiredFixes": list(judgement.required_fixes),
         "requiredFixes": list(judgement.required_fixes),
-        "criteriaOpen": open_criteria,
+        **tally.properties((c.state, c.basis) for c in judgement.criteria),
     }

@@ -32,15 +32,21 @@ SAID_CHARS = 400
 
 def clean(text: str) -> str:
     """Return `text` without anything that a terminal obeys, but tabs and line feeds; what stood there is shown as an escape."""
-    if text.isascii() and text.isprintable():
-        return text  # most are, and a status has thousands
+    if _is_plain(text):
+        return text
     lines = _COLOURS.sub("", text.replace("\r\n", "\n"))
     return _CONTROL.sub(lambda found: _shown(found[0]), lines)
 
 
+def _is_plain(text: str) -> bool:
+    """Tell without a search that nothing has to be done: most are so, and a status has thousands."""
+    return text.isascii() and text.isprintable()
+
+
 def clean_line(text: str, limit: int | None = None) -> str:
     """Return `text` harmless and on one line; longer than `limit` characters it is cut with a mark."""
-    line = clean(_SPACE.sub(" ", text)).strip()
+    spaced = text if _is_plain(text) and "  " not in text else clean(_SPACE.sub(" ", text))
+    line = spaced.strip()
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -11,6 +11,8 @@ CheckKind = Literal["flip", "hold"]
 DEFAULT_MAX_RETRIES = 2
 DEFAULT_TIME_LIMIT_MINUTES = 30
 DEFAULT_TIMEOUT_SECONDS = 60.0
+DEFAULT_CALL_LIMIT = 50
+"""Tool calls of an attempt whose plan gives no estimate; also QC's and the PM's."""
 
 _SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
 _SHELL_START = re.compile(
@@ -138,3 +140,8 @@ def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
     if total == 0:
         return {id: Fraction(100, len(raw)) for id in raw}
     return {id: points * 100 / total for id, points in raw.items()}
+
+
+def call_limit(estimate: int | None) -> int:
+    """Return how many tool calls an estimate allows: one and a half times as many, rounded up, at least one."""
+    return DEFAULT_CALL_LIMIT if estimate is None else max(1, (3 * estimate + 1) // 2)

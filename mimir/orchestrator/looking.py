@@ -6,11 +6,10 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 
-from mimir.agents.breaker import Breaker
 from mimir.domain.agent import ROLES
 from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Plan, call_limit
 from mimir.errors import MimirError
 from mimir.llm.journaled import JournaledModel
 from mimir.llm.protocol import ChatModel
@@ -182,7 +181,7 @@ def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:
     calls = tokens = 0
     for task in plan.tasks:
         attempts = task.max_retries + 1
-        limit = Breaker.for_estimate(task.estimated_tool_calls).limit
+        limit = call_limit(task.estimated_tool_calls)
         calls += attempts * limit
         most = limit * ROLES["worker"].working_tokens + ROLES["worker"].answer_tokens
         tokens += attempts * min(parts.attempt_tokens, most)

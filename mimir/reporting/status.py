@@ -1,29 +1,31 @@
-"""Where a run stands, as scripts and the live tree read it: `status --json`. Light: task rows and sealed verdicts, no attempt is read.
+"""Where a run stands, as scripts and the live tree read it: `status --json`. Light: a few properties of each task, nothing else is read.
 
-Attempts hold briefs and answers, megabytes in a large run. What a status says of criteria is in the sealed verdicts anyway, and the
-calls so far of a worker at work are counted by the store.
+Attempts hold briefs and answers, and verdicts what QC said: megabytes in a large run. What came of the criteria stands with the task, and
+the calls so far of a worker at work are counted by the store.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from mimir.agents.breaker import Breaker
 from mimir.domain import money
 from mimir.domain.attempt import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
+from mimir.domain.plan import call_limit
 from mimir.errors import StoreError
-from mimir.reporting.pieces.bodies import members
-from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
-from mimir.store import fields, runs
-from mimir.store.proof import record_of
+from mimir.store import fields, runs, tally
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 
 SCHEMA = 1
 """Grows with every change that could break a script; added members do not."""
+_SHOWN = (
+    "taskId", "title", "status", "attemptNumber", "maxRetries", "integrationRetries", "estimatedToolCalls", "workerToolCalls",
+    "qcScore", "lockedBy", "expiresAt", "cause", "blockedBy", "dependencies", *tally.NAMES,
+)  # fmt: skip
+"""What a status reads of a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,6 @@ class _Look:
     run: str
     status: Mapping[str, str]
     """Task → status: for what a task waits."""
-    counts: Mapping[str, Counts]
-    """Task → its criteria, as last judged."""
     calls: Mapping[str, int]
     """Lane → tool calls so far, of tasks whose own figure is of an earlier attempt, or not there yet."""
     now: str
@@ -55,11 +55,10 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
     row = reads.get(Label.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    rows = runs.tasks(reads, run)
+    rows = runs.tasks(reads, run, only=_SHOWN)
     look = _Look(
         run=run,
         status={fields.text(r, "taskId"): fields.text(r, "status") for r in rows},
-        counts=_judged(reads.find(Label.EVIDENCE, {"runId": run, "kind": "verdict"})),
         calls=_calls(reads, run, rows),
         now=reads.now(),
     )
@@ -119,65 +118,36 @@ def _apply(row: Row) -> object:
 
 
 def _task(row: Row, look: _Look) -> dict[str, object]:
-    id, status = fields.text(row, "taskId"), Status(fields.text(row, "status"))
-    attempt = fields.whole(row, "attemptNumber")
-    counted = look.calls.get(_lane(look.run, row))
-    limit = Breaker.for_estimate(fields.maybe_whole(row, "estimatedToolCalls")).limit
-    score = row.get("qcScore")
-    held = fields.text(row, "expiresAt") > look.now and bool(fields.text(row, "lockedBy"))
+    status, score = Status(fields.text(row, "status")), row.get("qcScore")
+    attempt, tries = fields.whole(row, "attemptNumber"), fields.whole(row, "maxRetries") + 1
+    counted = look.calls.get(_lane(look.run, row)) if look.calls else None
+    dependencies = fields.texts(row, "dependencies")
     return {
-        "id": id,
+        "id": fields.text(row, "taskId"),
         "title": fields.text(row, "title"),
         "status": status.value,
-        "running": held and status in EXECUTING,
+        "running": status in EXECUTING and _is_held(row, look.now),
         "attempts": attempt,
-        "max_attempts": fields.whole(row, "maxRetries")
-        + 1
-        + fields.whole(row, "integrationRetries"),
+        "max_attempts": tries + fields.whole(row, "integrationRetries"),
         "score": float(score) if isinstance(score, int | float) else None,
-        "criteria": look.counts.get(id, NO_CRITERIA).as_json(),
+        "criteria": tally.of(row),
         "tool_calls": fields.whole(row, "workerToolCalls") if counted is None else counted,
-        "limit": limit,
+        "limit": call_limit(fields.maybe_whole(row, "estimatedToolCalls")),
         "cause": fields.text(row, "cause"),
         "blocked_by": fields.text(row, "blockedBy"),
-        "waiting_for": _waiting_for(row, status, look.status),
-        "dependencies": fields.texts(row, "dependencies"),
+        "waiting_for": _unmet(dependencies, look.status) if status is Status.PENDING else [],
+        "dependencies": dependencies,
     }
 
 
-def _waiting_for(row: Row, status: Status, others: Mapping[str, str]) -> list[str]:
+def _is_held(row: Row, now: str) -> bool:
+    return fields.text(row, "expiresAt") > now and bool(fields.text(row, "lockedBy"))
+
+
+def _unmet(dependencies: Sequence[str], status: Mapping[str, str]) -> list[str]:
     """Return the dependencies that a pending task still waits for."""
-    if status is not Status.PENDING:
-        return []
     done = Status.COMPLETED.value
-    return [d for d in fields.texts(row, "dependencies") if others.get(d, "") != done]
-
-
-def _judged(rows: Iterable[Row]) -> Mapping[str, Counts]:
-    """Return what the newest sealed verdict of each task says of its criteria."""
-    newest: dict[str, tuple[tuple[int, int], Row]] = {}
-    for row in rows:
-        task, attempt = _whose(row)
-        place = (attempt, fields.whole(row, "seq"))
-        if task not in newest or newest[task][0] < place:
-            newest[task] = (place, row)
-    return {task: _counts(row) for task, (_, row) in newest.items()}
-
-
-def _whose(row: Row) -> tuple[str, int]:
-    """Return task and attempt of a chain `run/task/attempt`; ids of tasks may hold a slash, attempts do not."""
-    chain = fields.text(row, "chain").removeprefix(f"{fields.text(row, 'runId')}/")
-    task, _, attempt = chain.rpartition("/")
-    return task, int(attempt) if attempt.isdecimal() else 0
-
-
-def _counts(row: Row) -> Counts:
-    criteria = members(record_of(row)).get("criteria")
-    if not isinstance(criteria, list):
-        return NO_CRITERIA
-    items = cast("Sequence[object]", criteria)
-    given = [cast("Mapping[str, object]", item) for item in items if isinstance(item, dict)]
-    return count((str(item.get("state")), str(item.get("basis"))) for item in given)
+    return [d for d in dependencies if status.get(d) != done]
 
 
 def _elapsed(row: Row, shown: RunStatus, now: datetime) -> float:

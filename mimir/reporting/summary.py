@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from mimir.domain import ids, money
 from mimir.domain.attempt import RUN_ENDED, Cause, RunStatus, Status
 from mimir.domain.clock import moment
+from mimir.domain.counts import NO_CRITERIA, Counts
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.qc.diagnose import failure_report, failure_summary
 from mimir.reporting.material import Part, RunData, TaskData
 from mimir.reporting.metrics import ContextUse, Metric, context_use, metrics
-from mimir.reporting.pieces.counts import NO_CRITERIA, Counts
 from mimir.reporting.pieces.decisions import Deciding, Decision
 from mimir.reporting.pieces.places import without_places
 from mimir.reporting.pieces.proofs import Proof, Proving

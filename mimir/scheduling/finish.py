@@ -19,12 +19,12 @@ from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import Merge, Passage, Red, pass_through, put_back
 from mimir.scheduling.rows import accepted
-from mimir.store import fields, proof, runs
+from mimir.store import fields, proof, runs, tally
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import Label, pack
 from mimir.workspace.git import History
 
-_ASKED = ("taskId", "status", "criteriaOpen", "integratedTree", "attemptNumber")
+_ASKED = ("taskId", "status", tally.OPEN, "integratedTree", "attemptNumber")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def judged(tasks: Sequence[Row], *, red: bool) -> RunStatus:
         return RunStatus.CANCELLED
     if red or statuses != {Status.COMPLETED.value}:
         return RunStatus.FAILED
-    gaps = any(fields.whole(row, "criteriaOpen") for row in tasks)
+    gaps = any(fields.whole(row, tally.OPEN) for row in tasks)
     return RunStatus.COMPLETED_WITH_GAPS if gaps else RunStatus.COMPLETED
 
 

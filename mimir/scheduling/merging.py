@@ -21,7 +21,7 @@ from mimir.qc.standing import Accepted, told
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.integrate import Clash, Integrator, Line, Merged, integrate
 from mimir.scheduling.moving import Move, Publish
-from mimir.store import fields, leases, runs
+from mimir.store import fields, leases, runs, tally
 from mimir.store.protocol import Ops, Reads, Value
 from mimir.store.schema import Label, well_formed
 
@@ -136,7 +136,7 @@ class Merging:
         return {
             "qcScore": float(judgement.score),
             "qcPassed": True,
-            "criteriaOpen": sum(c.state != "passed" for c in judgement.criteria),
+            **tally.properties((c.state, c.basis) for c in judgement.criteria),
             "qcFeedback": judgement.verdict.feedback,
             "verifiedAt": now,
             "totalAttempts": number,

@@ -27,7 +27,7 @@ from mimir.qc.checks import Checks
 from mimir.qc.standing import Accepted
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import counts
-from mimir.store import claims, fields, proof, runs, texts
+from mimir.store import claims, fields, proof, runs, tally, texts
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Edge, Label
 from mimir.workspace.git import History
@@ -35,7 +35,7 @@ from mimir.workspace.git import History
 COPIED = ("checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash")
 KEPT = (
     "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
-    "workerMessageCount", "filesChanged", "passedChecks", "criteriaOpen", "qcIssues",
+    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", *tally.NAMES, tally.OPEN,
 )  # fmt: skip
 
 

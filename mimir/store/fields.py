@@ -1,11 +1,16 @@
 """Small typed readers of a row's properties. What is not there has a default; what is of another type is an error."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Never, cast
 
 from mimir.errors import StoreError
 from mimir.store.protocol import Row
 from mimir.store.schema import unpack
+
+
+def part(row: Row, names: Iterable[str]) -> Row:
+    """Return a row with these properties of it alone, and its id."""
+    return {name: row[name] for name in ("id", *names) if name in row}
 
 
 def text(row: Row, name: str, default: str = "") -> str:

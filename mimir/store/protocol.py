@@ -34,12 +34,21 @@ class Reads(Protocol):
         ...
 
     def find(
-        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+        self,
+        label: str,
+        where: Where,
+        /,
+        *,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+        only: Sequence[str] = (),
     ) -> list[Row]:
         """Return nodes that match all of `where`; `order` names properties, a leading `-` for descending. Ties by id.
 
         Nodes without the property come first, and last when descending. Types are compared strictly: True is not 1, a list is
         not its JSON text; `<` and its kin hold between numbers or between texts only.
+
+        `only` names the properties that are read, beside `id`; empty: all. Of thousands of nodes a few are read in half the time.
         """
         ...
 

@@ -190,9 +190,9 @@ def plan_of(row: Row) -> Plan:
     return codec.decode(Plan, unpack(packed))
 
 
-def tasks(reads: Reads, run: str) -> list[Row]:
-    """Return the run's tasks in the plan's order; one whose place was damaged is among them."""
-    return reads.find(Label.TASK, {"runId": run}, order=("seq",))
+def tasks(reads: Reads, run: str, only: Sequence[str] = ()) -> list[Row]:
+    """Return the run's tasks in the plan's order, one whose place was damaged among them; `only`: of each these properties."""
+    return reads.find(Label.TASK, {"runId": run}, order=("seq",), only=only)
 
 
 def each_task(reads: Reads, run: str) -> Iterator[Row]:

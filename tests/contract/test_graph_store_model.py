@@ -23,6 +23,7 @@ from tests.support.environment import MODEL_BOUNDS
 from tests.support.graph_model import GraphModel
 from tests.support.graph_steps import (
     IDS,
+    NAMES,
     QUESTIONS,
     STEPS,
     TYPES,
@@ -99,6 +100,19 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
         assert found == [self.model.find(*q) for q in questions]
+
+    @rule(questions=QUESTIONS, only=st.lists(NAMES, min_size=1, max_size=5))
+    def finds_parts(self, questions, only):
+        found = self.runner.run(
+            self.store.read(
+                lambda r: [r.find(q[0], q[1], order=q[2], limit=q[3], only=only) for q in questions]
+            )
+        )
+
+        assert found == [
+            [{k: v for k, v in row.items() if k in ("id", *only)} for row in self.model.find(*q)]
+            for q in questions
+        ]
 
     @rule(
         id=IDS,

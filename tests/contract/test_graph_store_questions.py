@@ -95,6 +95,59 @@ async def test_order_puts_missing_first_and_ties_by_id(store, order, limit, expe
     assert "".join(await ids(store, "Task", {}, order=order, limit=limit)) == expected
 
 
+@pytest.mark.parametrize(
+    "only",
+    [
+        ("text",),
+        ("n",),
+        ("seq",),
+        ("id",),
+        ("nowhere",),
+        ("ok", "tags"),
+        ("status", "text", "runId", "n", "n"),
+        ("tags", "text", "n", "ok", "seq", "status", "runId", "nowhere", "id"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("where", "order", "limit"),
+    [({}, (), None), ({"n": 5, "tags": ["x"]}, (), None), ({}, ("-text", "seq"), 4), ({}, ("seq",), 0)],
+)  # fmt: skip
+async def test_find_reads_the_named_properties_alone(store, only, where, order, limit):
+    await six(store)
+
+    def work(reads):
+        return [
+            reads.find("Task", where, order=order, limit=limit, only=names) for names in ((), only)
+        ]
+
+    whole, part = await store.read(work)
+    wanted = [{k: v for k, v in row.items() if k in ("id", *only)} for row in whole]
+    assert part == wanted
+    assert [[type(v) for v in row.values()] for row in part] == [
+        [type(row[k]) for k in got] for row, got in zip(wanted, part, strict=True)
+    ]
+
+
+async def test_reading_some_properties_first_does_not_narrow_the_row(store):
+    await six(store)
+
+    def work(ops):
+        ops.find("Task", {}, only=("n",))
+        ops.patch("Task", "a", {"note": "y"})
+        ops.find("Task", {"id": "a"}, only=("note",))
+        return ops.patch_if("Task", "a", {"note": "y", "text": "m"}, {"note": "z"})
+
+    row = await store.write(work)
+    assert (row["note"], row["n"], row["text"]) == ("z", 5, "m")
+
+
+@pytest.mark.parametrize("name", ["a b", "x'y", "", "Note", "a.b", "$"])
+async def test_name_that_no_property_has_is_refused(store, name):
+    await six(store)
+    with pytest.raises(StoreError):
+        await store.read(lambda reads: reads.find("Task", {}, only=("n", name)))
+
+
 FREE = {"runId": "r", "claimState": "free", "priority": (">=", -1e300)}
 LATE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "expiresAt": ("<=", "2030")}
 GONE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "lockedBy": ("in", ["x"])}

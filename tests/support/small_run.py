@@ -22,7 +22,7 @@ from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
 from mimir.qc import rule, score, seal
 from mimir.qc.bodies import check_bodies, deliverable_body, run_body, verdict_body
-from mimir.store import claims, proof, runs, workers
+from mimir.store import claims, proof, runs, tally, workers
 from mimir.store.protocol import GraphStore, Ops, Reads, Row
 from mimir.store.schema import pack
 from mimir.store.workers import Process, Tally
@@ -256,7 +256,7 @@ class SmallRun:
             "qcPassed": ruled.passed,
             "qcFeedback": ruled.verdict.feedback,
             "qcIssues": list(ruled.issues),
-            "criteriaOpen": sum(c.state != "passed" for c in ruled.criteria),
+            **tally.properties((c.state, c.basis) for c in ruled.criteria),
         }
         receipt = replace(RECEIPT, role="qc", lane="lane/qc")
         await self.move(

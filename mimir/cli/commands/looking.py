@@ -59,8 +59,9 @@ def _status(session: Session, run: str | None, *, workers: bool) -> int:
         return 0
     from mimir.cli.verbs import fleet, tables
 
-    for line in tables.status(shape, session.console.glyphs, session.console.width):
-        session.console.say(line)
+    # As one text: each is flushed, and a run may have thousands of tasks.
+    console = session.console
+    console.say("\n".join(tables.status(shape, console.glyphs, console.width)))
     for line in fleet.lines(shape) if workers else ():
         session.console.say(line)
     return 0

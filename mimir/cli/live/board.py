@@ -131,7 +131,7 @@ def text(value: object) -> str:
 
 def number(value: object) -> float | None:
     """Return a number that may be written as a fraction (`"200/3"`), or None where none is."""
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
@@ -263,4 +263,4 @@ def items(value: object) -> list[Mapping[str, object]]:
 
 def members(value: object) -> Mapping[str, object]:
     """Return a JSON object, or an empty one where there is none."""
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}

@@ -35,7 +35,7 @@ def status(shape: Mapping[str, object], glyphs: Glyphs, width: int) -> list[str]
     if tasks:
         lines.append(_fit(_titles(column), width))
     lines += [_fit(_task(task, column, glyphs), width) for task in tasks]
-    if any(_has_criteria(task) for task in tasks):
+    if any(_criteria(task) for task in tasks):
         lines.append("criteria: x executed, j judged, u unverified, f failed")
     return lines + [f"next: {step.format(run=run)}" for step in _ADVICE.get(state, ())]
 
@@ -143,6 +143,8 @@ def _task(task: Mapping[str, object], column: int, glyphs: Glyphs) -> str:
 def _criteria(task: Mapping[str, object]) -> str:
     """Return the counts in short: `3x 1j` is three executed, one judged."""
     counts = members(task.get("criteria"))
+    if not any(counts.values()):
+        return ""
     named = [(counts.get(name), letter) for name, letter in zip(_CRITERIA, _LETTERS, strict=True)]
     return " ".join(f"{count}{letter}" for count, letter in named if count)
 
@@ -150,12 +152,7 @@ def _criteria(task: Mapping[str, object]) -> str:
 def _note(task: Mapping[str, object]) -> str:
     """Return why it is not completed, in a few words."""
     blocker, cause = text(task.get("blocked_by")), text(task.get("cause"))
-    return clean_line(f"waited for {blocker}" if blocker else cause)
-
-
-def _has_criteria(task: Mapping[str, object]) -> bool:
-    counts = members(task.get("criteria"))
-    return any(counts.get(name) for name in _CRITERIA)
+    return clean_line(f"waited for {blocker}" if blocker else cause) if blocker or cause else ""
 
 
 def _glyph(state: str, glyphs: Glyphs) -> str:

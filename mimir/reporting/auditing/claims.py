@@ -4,7 +4,8 @@ The rule of the file: `completed` rests on a sealed passing verdict on the tree 
 sealed gate without a red check on the final tree.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
 from mimir.domain.plan import Task
@@ -12,7 +13,7 @@ from mimir.qc import seal
 from mimir.reporting.auditing.attempts import score
 from mimir.reporting.auditing.books import Books, text
 from mimir.reporting.auditing.chains import Chain, Sealed
-from mimir.store import fields
+from mimir.store import fields, tally
 from mimir.store.protocol import Row
 from mimir.store.schema import well_formed
 
@@ -148,6 +149,18 @@ def _shown(row: Row, delivered: Sealed, verdict: Sealed) -> Iterator[str]:
         map(well_formed, delivered.texts("changed"))
     ):
         yield f"{id}: property 'filesChanged' is not what {delivered.id} sealed"
+    yield from _tallied(row, verdict)
+
+
+def _tallied(row: Row, verdict: Sealed) -> Iterator[str]:
+    """Name counts of criteria that the sealed verdict does not bear out; rows of an earlier version have none."""
+    items = verdict.body.get("criteria")
+    given = cast("Sequence[object]", items if isinstance(items, list) else [])
+    sealed = [cast("Mapping[str, object]", item) for item in given if isinstance(item, dict)]
+    counts = tally.properties((str(c.get("state")), str(c.get("basis"))) for c in sealed)
+    for name, number in counts.items():
+        if row.get(name) not in (None, number):
+            yield f"{row['id']}: property {name!r} is not what {verdict.id} sealed"
 
 
 def _counted(row: Row, chain: Chain) -> Iterator[str]:
@@ -181,6 +194,7 @@ def _scored(books: Books, row: Row) -> Iterator[str]:
         if chain and chain.verdicts:
             if claimed != score(chain.verdicts[0]):
                 yield f"{id}: property 'qcScore' is not what {chain.verdicts[0].id} sealed"
+            yield from _tallied(row, chain.verdicts[0])
             return
     yield f"{id}: it has a score, but no verdict of it is sealed"
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mimir.agents.breaker import Breaker
 from mimir.agents.receipt import Sums
 from mimir.domain.attempt import Status
+from mimir.domain.counts import NO_CRITERIA, Counts, count
+from mimir.domain.plan import call_limit
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.material import ArtifactData, AttemptData, Part, TaskData
-from mimir.reporting.pieces.counts import NO_CRITERIA, Counts, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ def _line(task: TaskData, seconds: float | None, artifacts: Mapping[str, Artifac
         attempts=task.made,
         attempts_granted=task.max_retries + 1 + task.integration_retries,
         tool_calls=last.tool_calls if last else 0,
-        limit=Breaker.for_estimate(task.estimated_tool_calls).limit,
+        limit=call_limit(task.estimated_tool_calls),
         seconds=seconds,
         counts=count((c.state, c.basis) for c in criteria) if criteria else NO_CRITERIA,
         criteria=criteria,

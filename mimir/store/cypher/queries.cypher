@@ -80,7 +80,7 @@ CYPHER replan=skip MATCH (n:Task) USING INDEX SEEK n:Task(_store, runId, claimSt
 WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 
-// keys: Ids with the properties to sort by.
+// keys: Ids with some properties: those to sort by, or those that were asked for.
 MATCH (n:<label>) WHERE n._store = $store<indexed><others>
 RETURN n.id AS id, [name IN $names | n[name]] AS keys
 

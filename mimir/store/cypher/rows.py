@@ -9,6 +9,7 @@ from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.cypher.library import Cypher, query, types, united
 from mimir.store.cypher.where import Conditions, conditions, names_of, order_by, ranked
+from mimir.store.fields import part
 from mimir.store.protocol import Direction, Row, Value, Where
 from mimir.store.reaching import reached
 
@@ -61,7 +62,14 @@ class Neo4jReads:
         return _one(self._run(text, id=id)) if schema.is_id(id) else None
 
     def find(
-        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+        self,
+        label: str,
+        where: Where,
+        /,
+        *,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+        only: Sequence[str] = (),
     ) -> list[Row]:
         """Return nodes that match all of `where`."""
         names_of(order)
@@ -69,10 +77,13 @@ class Neo4jReads:
         if limit is not None and limit <= 0:
             return []
         if limit is not None and not wanted.left:
-            return self._first(label, wanted, order, limit)
-        found = self._run(_asking("find", label, wanted), **wanted.bound)
-        rows = ranked((row for row in _rows(found) if wanted.holds(row)), order)
-        return rows if limit is None else rows[:limit]
+            rows = self._first(label, wanted, order, limit)
+        elif only and not wanted.left:
+            rows = ranked(self._named(label, wanted, (*only, *order)), order)
+        else:
+            found = self._run(_asking("find", label, wanted), **wanted.bound)
+            rows = ranked((row for row in _rows(found) if wanted.holds(row)), order)[:limit]
+        return [part(row, only) for row in rows] if only else rows
 
     def first_of(
         self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
@@ -166,15 +177,22 @@ class Neo4jReads:
             name = "first-to-claim" if _is_to_claim(label, wanted) else "first"
             text = _asking(name, label, wanted, order=by)
             return _rows(self._run(text, limit=limit, **wanted.bound))
-        keys = names_of(order)
-        found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
-        keyed: list[Row] = [
-            {**dict(zip(keys, cast("list[Value]", r["keys"]), strict=True)), "id": str(r["id"])}
-            for r in found
-        ]
+        keyed = self._named(label, wanted, order)
         ids = [row["id"] for row in ranked(keyed, order)[:limit]]
         rows = {row["id"]: row for row in _rows(self._run(query("these", label=label), ids=ids))}
         return [rows[id] for id in ids]
+
+    def _named(self, label: str, wanted: Conditions, names: Sequence[str]) -> list[Row]:
+        """Read of each node its id and these properties alone; a leading `-` of a name is no part of it."""
+        keys = names_of(names)
+        found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
+        return [
+            {
+                **{k: v for k, v in zip(keys, cast("list[Value]", r["keys"]), strict=True) if v is not None},
+                "id": str(r["id"]),
+            }
+            for r in found
+        ]  # fmt: skip
 
     def _step(self, ids: Sequence[str], wanted: Sequence[str], direction: Direction) -> set[str]:
         text = query(_STEPS[direction], types=types(schema.edge_name(t) for t in wanted))

@@ -57,11 +57,20 @@ class Neo4jOps(Neo4jReads):
         return self._known[key]
 
     def find(
-        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+        self,
+        label: str,
+        where: Where,
+        /,
+        *,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+        only: Sequence[str] = (),
     ) -> list[Row]:
         """Return nodes that match all of `where`."""
         self._settle(self._waiting.has_label(label))
-        rows = super().find(label, where, order=order, limit=limit)
+        rows = super().find(label, where, order=order, limit=limit, only=only)
+        if only:
+            return rows
         self._known.update({(label, str(row["id"])): row for row in rows})
         return rows
 

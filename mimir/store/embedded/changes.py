@@ -55,11 +55,18 @@ class SqliteOps(SqliteReads):
         return None if node is None else node.row()
 
     def find(
-        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+        self,
+        label: str,
+        where: Where,
+        /,
+        *,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+        only: Sequence[str] = (),
     ) -> list[Row]:
         """Return nodes that match all of `where`."""
         self._write_out(label)
-        return super().find(label, where, order=order, limit=limit)
+        return super().find(label, where, order=order, limit=limit, only=only)
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""

@@ -1,14 +1,14 @@
 """One node of the embedded store as its tables hold it: columns, one JSON object of small properties, long texts apart. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import orjson
 
 from mimir.errors import DamagedNode
 from mimir.store.protocol import Row, Value
-from mimir.store.schema import LONG_TEXT, PROMOTED
+from mimir.store.schema import LONG_TEXT, PROMOTED, property_name
 
 Found = tuple[object, ...]
 """One line of `SELECT`."""
@@ -18,6 +18,32 @@ _COLUMNS_TEXT = ", ".join(f'n."{name}"' for name in PROMOTED)
 SELECT = f"SELECT n.key, n.label, n.id, n.texts, n.props, {_COLUMNS_TEXT} FROM nodes n WHERE "
 _FIRST_COLUMN = 5
 NOTHING: frozenset[str] = frozenset()
+
+
+class Choice(NamedTuple):
+    """Some properties of nodes, and how they are read."""
+
+    select: str
+    """Gives lines of `Found` whose small properties are a JSON list, in order; what is not there is null."""
+    names: tuple[str, ...]
+    """Of the columns, then of the small properties."""
+
+
+def choice(names: Iterable[str]) -> Choice:
+    """Return how these properties are read and no others.
+
+    Raises:
+        StoreError: One of them cannot be the name of a property.
+    """
+    columns = tuple(name for name in PROMOTED if name in names)
+    small = tuple(sorted({property_name(n) for n in names if n != "id" and n not in COLUMNS}))
+    # One more than is asked for: of one path SQLite gives the value, of several a list.
+    paths = ", ".join(f"'$.{name}'" for name in (*small, "id", "id"))
+    # What is no object has no properties; it must not pass for an empty one.
+    listed = f"CASE WHEN n.props GLOB '{{*' THEN json_extract(n.props, {paths}) END"
+    others = "".join(f', n."{name}"' for name in columns)
+    select = f"SELECT n.key, n.label, n.id, n.texts, {listed}{others} FROM nodes n WHERE "
+    return Choice(select, (*columns, *small))
 
 
 class Node(NamedTuple):
@@ -69,6 +95,20 @@ def row_of(found: Found) -> dict[str, Value]:
         DamagedNode: Its small properties cannot be read.
     """
     return {"id": cast("str", found[2]), **_columns(found), **_small(found)}
+
+
+def part_of(found: Found, chosen: Choice) -> dict[str, Value]:
+    """Return what was chosen of a line, without the texts kept apart.
+
+    Raises:
+        DamagedNode: Its small properties cannot be read.
+    """
+    listed = cast("list[Value]", _read(found, list))  # longer than the names, see `choice`
+    values = (*cast("Sequence[Value]", found[_FIRST_COLUMN:]), *listed)
+    named = zip(chosen.names, values, strict=False)
+    row: dict[str, Value] = {name: value for name, value in named if value is not None}
+    row["id"] = cast("str", found[2])
+    return row
 
 
 def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
@@ -136,15 +176,20 @@ def _lists(small: Mapping[str, Value]) -> frozenset[str]:
 
 
 def _small(found: Found) -> dict[str, Value]:
+    return cast("dict[str, Value]", _read(found, dict))
+
+
+def _read(found: Found, wanted: type) -> object:
+    """Return what the JSON of a line holds."""
     try:
         value = _unpacked(cast("str", found[4]))
     except (ValueError, TypeError):
         value = None
-    if not isinstance(value, dict):
+    if not isinstance(value, wanted):
         raise DamagedNode(
             f"{found[1]} {found[2]!r} cannot be read.", label=str(found[1]), id=str(found[2])
         )
-    return cast("dict[str, Value]", value)
+    return value
 
 
 def _unpacked(text: str) -> object:

@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
-from mimir.errors import StoreError
+from mimir.errors import DamagedNode, StoreError
 from mimir.store import schema
-from mimir.store.embedded.node import SELECT, Found, row_of
+from mimir.store.embedded.node import SELECT, Found, choice, part_of, row_of
 from mimir.store.embedded.where import Sql, conditions, grouped, order_by
-from mimir.store.protocol import Direction, Row, Where
+from mimir.store.fields import part
+from mimir.store.protocol import Direction, Row, Value, Where
 from mimir.store.reaching import reached
 
 _CHUNK = 500
@@ -53,14 +54,24 @@ class SqliteReads:
         return found[0] if found else None
 
     def find(
-        self, label: str, where: Where, /, *, order: Sequence[str] = (), limit: int | None = None
+        self,
+        label: str,
+        where: Where,
+        /,
+        *,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+        only: Sequence[str] = (),
     ) -> list[Row]:
         """Return nodes that match all of `where`."""
         if limit is not None and limit <= 0:
             return []
         condition = conditions(where)
         end = order_by(order) + (f" LIMIT {int(limit)}" if limit is not None else "")
-        return self._nodes(label, Sql(condition.text + end, condition.bound), by_id="id" in where)
+        asked = Sql(condition.text + end, condition.bound)
+        if only:
+            return self._parts(label, asked, only)
+        return self._nodes(label, asked, by_id="id" in where)
 
     def first_of(
         self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
@@ -181,14 +192,30 @@ class SqliteReads:
         plus = "+" if by_id else ""
         return self._rows(self._all(f"{SELECT}{plus}n.label = ?{condition.text}", bound))
 
+    def _parts(self, label: str, asked: Sql, only: Sequence[str]) -> list[Row]:
+        """Read some properties of nodes."""
+        chosen = choice(only)
+        bound = (schema.label_name(label), *asked.bound)
+        try:
+            found = self._all(f"{chosen.select}n.label = ?{asked.text}", bound)
+            rows = [part_of(f, chosen) for f in found]
+        except (sqlite3.OperationalError, DamagedNode):  # reading all of them says which, and why
+            return [part(row, only) for row in self._nodes(label, asked)]
+        return self._with_texts(found, rows, only)
+
     def _rows(self, found: Sequence[Found]) -> list[Row]:
-        rows = [row_of(f) for f in found]
+        return self._with_texts(found, [row_of(f) for f in found])
+
+    def _with_texts(
+        self, found: Sequence[Found], rows: Sequence[dict[str, Value]], only: Sequence[str] = ()
+    ) -> list[Row]:
+        """Add the texts kept apart; of some properties only where they are asked for."""
         apart = {cast("int", f[0]): row for f, row in zip(found, rows, strict=True) if f[3]}
+        sql = "SELECT node, name, value FROM texts WHERE node IN (SELECT value FROM json_each(?))"
+        sql += " AND name IN (SELECT value FROM json_each(?))" if only else ""
         for keys in _chunks(list(apart)):
-            sql = (
-                "SELECT node, name, value FROM texts WHERE node IN (SELECT value FROM json_each(?))"
-            )
-            for node, name, text in self._all(sql, (json.dumps(keys),)):
+            bound = (json.dumps(keys), json.dumps(list(only)))
+            for node, name, text in self._all(sql, bound if only else bound[:1]):
                 apart[cast("int", node)][cast("str", name)] = cast("str", text)
         return cast("list[Row]", rows)
 

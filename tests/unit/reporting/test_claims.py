@@ -14,6 +14,8 @@ ONE = f"{RUN}/task-1/2"
 CLAIMS = {
     "score of the task": patch("Task", f"{RUN}/task-1", qcScore=80.0),
     "score of the attempt": patch("Attempt", ONE, qcScore=80.0),
+    "criteria decided by checks": patch("Task", f"{RUN}/task-1", criteriaExecuted=2),
+    "open criteria": patch("Task", f"{RUN}/task-1", criteriaOpen=1),
     "files": patch("Task", f"{RUN}/task-1", filesChanged=["limiter.py", "other.py"]),
     "counted checks": patch("Task", f"{RUN}/task-1", passedChecks=[]),
     "accepted attempt": patch("Task", f"{RUN}/task-1", acceptedAttempt=1),
@@ -78,6 +80,15 @@ async def test_task_completed_on_a_verdict_that_did_not_pass_is_found(whole):
 async def test_score_of_a_failed_task_is_held_against_its_verdict(whole):
     found = await doctored(whole, patch("Task", f"{RUN}/task-2", qcScore=90.0))
     assert found == (f"{RUN}/task-2: property 'qcScore' is not what {RUN}/task-2/1#00001 sealed",)
+
+
+async def test_criteria_of_a_failed_task_are_held_against_its_verdict(whole):
+    found = await doctored(
+        whole, patch("Task", f"{RUN}/task-2", criteriaFailed=0, criteriaJudged=1)
+    )
+    assert [problem.rpartition(" is not what")[0] for problem in found] == [
+        f"{RUN}/task-2: property 'criteriaJudged'", f"{RUN}/task-2: property 'criteriaFailed'",
+    ]  # fmt: skip
 
 
 async def test_seal_from_a_report_is_compared(done):

@@ -137,17 +137,6 @@ async def test_a_task_whose_place_was_damaged_is_still_told(whole):
     assert by_id(await shaped(whole, RunStatus.FAILED))["task-2"]["status"] == "failed"
 
 
-async def test_a_verdict_whose_body_was_damaged_is_told_without_its_criteria(whole):
-    def damage(ops):
-        for row in ops.find("Evidence", {"runId": RUN, "kind": "verdict"}):
-            ops.patch("Evidence", row["id"], {"body": 7})
-
-    await whole.store.write(damage)
-
-    task = by_id(await shaped(whole, RunStatus.FAILED))["task-2"]
-    assert (task["status"], set(task["criteria"].values())) == ("failed", {0})
-
-
 async def test_paused_run_names_its_reason_and_the_time_it_used(done):
     values = {
         "pauseReason": "budget",

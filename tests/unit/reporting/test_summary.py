@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from mimir.domain.attempt import Cause, RunStatus, Status
+from mimir.domain.counts import Counts, count
 from mimir.domain.event import EventKind
 from mimir.errors import StoreError, UsageError
 from mimir.reporting.gather import gather
-from mimir.reporting.pieces.counts import Counts, count
 from mimir.reporting.pieces.decisions import claim_of
 from mimir.reporting.pieces.places import without_places
 from mimir.reporting.summary import Summary, summarise

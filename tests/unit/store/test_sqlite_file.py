@@ -289,15 +289,17 @@ def test_full_file_system_is_a_pause_and_other_trouble_is_not():
     assert type(file.problem(OSError(13, "Permission denied"), Path("x"))) is StoreError
 
 
-async def test_damaged_properties_name_the_node(tmp_path):
+@pytest.mark.parametrize("damage", ['{"name":', "[]", "7", '"{}"', "", "{}x", "{name:1}", " []"])
+async def test_damaged_properties_name_the_node(tmp_path, damage):
     path = tmp_path / "mimir.db"
     await fill(path)
-    sql(path, "UPDATE nodes SET props = '{\"name\":' WHERE id = 'a'")
+    sql(path, f"UPDATE nodes SET props = '{damage}' WHERE id = 'a'")
 
     async with opened(store_at(path)) as store:
         for work in (
             lambda r: r.get("Task", "a"),
             lambda r: r.find("Task", {}),
+            lambda r: r.find("Task", {}, only=("name", "title")),
             lambda r: list(r.dump()),
         ):
             with pytest.raises(DamagedNode, match="'a'") as caught:
