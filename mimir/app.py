@@ -298,6 +298,7 @@ async def _parts(
     )
     owners, owner = me
     choices = {role: _choice(settings, role) for role in ROLES}
+    replayed = endpoints if isinstance(endpoints, ReplayedModels) else None
 
     def agentinator(open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
         async def model(number: int) -> ChatModel:
@@ -311,10 +312,11 @@ async def _parts(
             library=Library(project, room / "work" / "locks"),
             open_model=model,
             asking=Asking(
-                model=choices["agentinator"].model,
+                model=choices["agentinator"].model or (replayed.preambles_by if replayed else ""),
                 temperature=choices["agentinator"].temperature,
                 max_tokens=choices["agentinator"].max_tokens or ROLES["agentinator"].answer_tokens,
             ),
+            recorded=replayed.preamble if replayed else None,
         )
 
     return Parts(

@@ -31,6 +31,8 @@ _PARTS: dict[Kind, tuple[templates.Name, templates.Name]] = {
     "qc": ("qc", "verification"),
 }
 """Template and guidance of each kind."""
+Recorded = Callable[[int, Kind, str], tuple[str, str] | None]
+"""(number among the roles, kind, role) → (text, hash)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class Agentinator:
         open_model: Callable[[int], Awaitable[ChatModel]],
         asking: Asking,
         created_by: str = "mimir",
+        recorded: Recorded | None = None,
     ) -> None:
         """Stand ready.
 
@@ -81,12 +84,14 @@ class Agentinator:
                 so that roles may be generated at the same time, and a replay finds each one's call whatever is in the library by then.
             asking: Model and limits.
             created_by: Written into the file's head.
+            recorded: Of a replay: the preamble (whole, with its hash) that the recorded run had of a role without asking for it.
         """
         self._project = project
         self._library = library
         self._open_model = open_model
         self._asking = asking
         self._created_by = created_by
+        self._recorded = recorded
         self._done: dict[str, Preamble] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._numbers: dict[str, int] = {}
@@ -115,6 +120,13 @@ class Agentinator:
         found = self._library.find(recipe)
         if found is not None:
             return _preamble(recipe, found, "found")
+        number = self._numbers[recipe.key]
+        known = self._recorded(number, recipe.kind, recipe.role) if self._recorded else None
+        if known is not None:
+            text, hash = known
+            return Preamble(
+                kind=recipe.kind, role=recipe.role, text=text, hash=hash, path="", origin="found"
+            )
         async with self._library.lock(recipe):
             found = self._library.find(recipe)
             if found is not None:

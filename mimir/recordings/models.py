@@ -73,7 +73,12 @@ class ReplayedModels:
         self._lanes: dict[str, _Lane] = {}
         self._missed: list[str] = []
         self._drifts = 0
+        self._preambles: dict[tuple[str, str], tuple[str, str]] = {}
+        self.preambles_by = ""
+        """Model that the recorded preambles are of: a part of their files' names."""
         for run in tape.runs.values():
+            self._preambles.update(run.preambles)
+            self.preambles_by = run.model_of(AGENTINATOR)
             for lane in run.lanes:
                 own = run.own(lane)
                 calls = list(recorded(run.model_calls(own)))
@@ -89,6 +94,12 @@ class ReplayedModels:
         else:
             lanes = [self._lanes[own]] if own in self._lanes else []
         return _Replayed(self, run, own, lanes)
+
+    def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
+        """Return the preamble, and its hash, that lay in the recorded run's library; None: it was asked for, or the role is not known."""
+        if f"{PLAN_TASK}/{number}/{AGENTINATOR}" in self._lanes:
+            return None
+        return self._preambles.get((kind, role))
 
     def used(self) -> Used:
         """Say what was used so far. Preambles that were found as files need no call; they do not count as left."""

@@ -91,6 +91,13 @@ class RunTape:
         """Return a lane's name within its run: `task/attempt/role`."""
         return lane.removeprefix(f"{self.id}/")
 
+    def model_of(self, role: str) -> str:
+        """Return the model that a role was set to ask; empty: the endpoint's default, or it is not told."""
+        pinned = _members(self.pinned.get("settingsJson"))
+        own = _members(_members(pinned.get("roles")).get(role)).get("model")
+        name = own or _members(pinned.get("llm")).get("model")
+        return name if isinstance(name, str) else ""
+
     def model_calls(self, lane: str) -> list[Call]:
         """Return the model calls of a lane (named within its run), in order."""
         known = self.lanes.get(f"{self.id}/{lane}", {})
@@ -101,6 +108,10 @@ class RunTape:
         """(kind, role) → (text, hash)."""
         rows = cast("list[list[str]]", self.texts.get("preambles") or [])
         return {(kind, role): (text, hash) for kind, role, text, hash in rows}
+
+
+def _members(value: object) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 @dataclass(kw_only=True)

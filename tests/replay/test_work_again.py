@@ -98,3 +98,22 @@ async def test_missing_call_is_a_miss(tmp_path: Path) -> None:
     done = await again(make_project(tmp_path / "project", shipped.README), made, file)
     assert done.used.missed == ("Lane third/1/worker, call 0: it has no such lane.",)
     assert done.ending.exit_code == 65
+
+
+async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_path: Path) -> None:
+    made, parts = plan(step("a")), [wrote("a")]
+    project, file = start(tmp_path), tmp_path / "run.jsonl"
+    play = tmp_path / "the.play.yaml"
+    await record(project, made, parts, tmp_path / "first.jsonl", play=play)
+    await record(project, made, parts, file, play=play)
+    assert not [one for one in lines(file) if str(one.get("lane", "")).endswith("/agentinator")]
+
+    done = await again(start(tmp_path / "clone"), made, file)
+    assert (done.used.missed, done.used.left) == ((), ())
+    assert done.ending.outcome is RunStatus.COMPLETED
+
+    # Where they lie, they count, whatever model is set now: an edited one is told.
+    for preamble in (project / "generated-agents").glob("worker-*.md"):
+        preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
+    missed = await again(project, made, file)
+    assert "its preamble changed" in missed.used.missed[0]
