@@ -47,6 +47,7 @@ from mimir.recordings.replaying import ReplayingMimir, tell_drift
 from mimir.recordings.served import Delay, at_once
 from mimir.recordings.tape import Tape
 from mimir.scheduling.crew import Wake
+from mimir.scheduling.pace import AtOnce
 from mimir.settings import Loaded, Settings, git_login
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing import PublishingStore
@@ -343,6 +344,7 @@ async def _parts(
             lock_file=str(owners.path(owner).absolute()),
         ),
         wake=Wake(),
+        pace=AtOnce(),
         choices=choices,
         lease_seconds=settings.run.lease_seconds,
         attempt_tokens=settings.run.attempt_tokens,

@@ -187,6 +187,7 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
         work_room=parts.work_room,
         wake=parts.wake,
         completions=Completions(facts.plan),
+        pace=parts.pace,
     )
     tools = Tools(
         history=parts.history,

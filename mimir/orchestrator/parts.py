@@ -12,6 +12,7 @@ from mimir.domain.money import Price
 from mimir.qc.checks import Checks
 from mimir.reporting.words.sections import Link
 from mimir.scheduling.crew import Wake
+from mimir.scheduling.pace import Pace
 from mimir.store.protocol import GraphStore
 from mimir.store.workers import Process
 from mimir.tools.protocol import Toolset
@@ -73,6 +74,8 @@ class Parts:
     sandbox_name: str
     link: Link | None
     """Makes links to the store's nodes; None: it has no page that shows them."""
+    pace: Pace
+    """In which attempts begin and land."""
     show_base: Callable[[str, str], None]
     """Names the commit that git shows inside checks, and the project whose memory agents see."""
 

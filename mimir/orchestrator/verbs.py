@@ -29,7 +29,7 @@ class Mimir:
     """The verbs; made by `app.open`."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        self._parts: Parts = parts
 
     @property
     def store_uri(self) -> str:

@@ -4,6 +4,7 @@ A question that differs only in what tools said is answered, and told as drift. 
 first part that differs is named. No endpoint is opened and no key is read.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,8 @@ class ReplayedModels:
         self._name = name
         self._on_drift = on_drift
         self._lanes: dict[str, _Lane] = {}
+        self._alike: dict[str, list[_Lane]] = {}
+        """By their names without what they are about."""
         self._missed: list[str] = []
         self._drifts = 0
         self._preambles: dict[tuple[str, str], tuple[str, str]] = {}
@@ -84,6 +87,8 @@ class ReplayedModels:
                 calls = list(recorded(run.model_calls(own)))
                 if calls:
                     self._lanes[own] = _Lane(own, calls)
+        for own, lane in self._lanes.items():
+            self._alike.setdefault(_unplaced(own), []).append(lane)
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
         """Return the model of a lane, `run/task/attempt/role`."""
@@ -92,8 +97,8 @@ class ReplayedModels:
         if role == AGENTINATOR:
             lanes = [one for name, one in self._lanes.items() if _is_preamble(name)]
         else:
-            lanes = [self._lanes[own]] if own in self._lanes else []
-        return _Replayed(self, run, own, lanes)
+            lanes = self._alike.get(_unplaced(own), [])
+        return Replayed(self, run, own, lanes)
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
         """Return the preamble, and its hash, that lay in the recorded run's library; None: it was asked for, or the role is not known."""
@@ -145,7 +150,7 @@ class ReplayedModels:
         )
 
 
-class _Replayed:
+class Replayed:
     """One lane's model."""
 
     def __init__(self, models: ReplayedModels, run: str, lane: str, known: Sequence[_Lane]) -> None:
@@ -195,6 +200,14 @@ class _Replayed:
 def _order(lane: _Lane) -> list[int]:
     """Return where to look: the next call, then those after it, which a resumed run goes on from."""
     return [at for at in range(lane.at, len(lane.calls)) if at not in lane.served]
+
+
+def _unplaced(lane: str) -> str:
+    """Return a lane's name without the merged tree that it is about: a file more in the project makes that another one."""
+    return _MERGED_TREE.sub(".merged", lane)
+
+
+_MERGED_TREE = re.compile(r"\.merged-[0-9a-f]{12}(?=$|\.)")
 
 
 def _is_preamble(lane: str) -> bool:

@@ -1,18 +1,21 @@
 """The verbs of a project whose models are a recording: the work is done again, and what was used of the recording is known."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Plan, Task
-from mimir.domain.run import Limits
+from mimir.domain.run import Apply, Ending, Limits
 from mimir.errors import PlanError
 from mimir.orchestrator.parts import Parts
 from mimir.orchestrator.verbs import Mimir
 from mimir.recordings.models import ReplayedModels, Used
+from mimir.recordings.pace import RecordedPace, order_of
 from mimir.recordings.requests import Differing
 from mimir.recordings.tape import Tape
 from mimir.store import runs
+from mimir.store.fields import text
 from mimir.store.protocol import GraphStore, Ops
 
 
@@ -55,6 +58,21 @@ class ReplayingMimir(Mimir):
             )
         return await super().create_run(
             plan, plan_path, only=only, limits=limits, from_run=from_run
+        )
+
+    async def drive(
+        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+    ) -> Ending:
+        """Serve a run, in the recorded order as long as that can be kept, and with as many agents as were at work at once."""
+        rows = await self._parts.store.read(partial(runs.tasks, run=run, only=("taskId",)))
+        tasks = {text(row, "taskId") for row in rows}
+        for recorded in self._tape.runs.values():  # as with answers, the last one counts
+            if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
+                order = order_of(recorded, tasks)
+                workers = max(workers, order.width)
+                self._parts = replace(self._parts, pace=RecordedPace(order, workers))
+        return await super().drive(
+            run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
 
 

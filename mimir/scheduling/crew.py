@@ -10,6 +10,7 @@ from typing import Protocol
 from mimir.attempts.desk import RunFacts
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
+from mimir.scheduling.pace import AtOnce, Pace
 from mimir.scheduling.rows import Completions
 from mimir.scheduling.turns import Turns
 from mimir.store import workers
@@ -145,6 +146,7 @@ class Crew:
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
     turns: Turns = field(default_factory=Turns)
     """In which its attempts think."""
+    pace: Pace = field(default_factory=AtOnce)
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
     answers_wait: bool = True

@@ -71,6 +71,7 @@ class Merging:
             release=self._leave_lease,
         )
         give_way()
+        await self._crew.pace.land(self._desk.task.id, self._desk.number)
         async with self._crew.integrating:
             return await integrate(self._desk.task, work, mine, use)
 

@@ -90,13 +90,15 @@ class Pursuit:
             LeaseLost: Another holder has the task.
         """
         SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
-        turn = Turn(self._crew.turns)
+        turn, pace = Turn(self._crew.turns), self._crew.pace
         TURN.set(turn.give)
-        await turn.take()
         try:
+            await pace.begin(claim.task, claim.attempt)
+            await turn.take()
             await self._pursue(claim, turn)
         finally:
             turn.give()
+            pace.over(claim.task, claim.attempt)
 
     async def _pursue(self, claim: Claim, turn: Turn) -> None:
         held = await self._hold(claim, turn)
@@ -114,6 +116,7 @@ class Pursuit:
             await self._died(held)
             return
         desk = await self._desk(held)
+        self._crew.pace.begun(claim.task, claim.attempt)
         status, course = await machine.run(
             Status(fields.text(claim.row, "status")), _course(held.attempt_row), nodes(desk)
         )

@@ -15,15 +15,19 @@ from mimir.scheduling.integrate import Integrator, Line
 from tests.support import invariants
 from tests.support.journey import (
     FAIL,
+    LINES,
     PASS,
+    SHARED,
     Curtain,
     Journey,
     Part,
     calls,
     check,
+    edit,
     holds,
     plan,
     qc,
+    sharer,
     start,
     step,
     travel,
@@ -32,25 +36,11 @@ from tests.support.journey import (
     wrote,
 )
 
-LINES = "".join(f"line {n}\n" for n in range(12))
-SHARED = {"README.md": "Hi\n", "shared.txt": LINES}
-
 
 @pytest.fixture
 def curtain(monkeypatch: pytest.MonkeyPatch) -> Curtain:
     """Holds workers back until others are done."""
     return Curtain(monkeypatch)
-
-
-def edit(task: str, line: int) -> dict[str, object]:
-    """Return a turn that puts the task's name on a line of the shared file."""
-    old, new = f"line {line}\n", f"line {line} of {task}\n"
-    return {"calls": [calls("edit_file", path="shared.txt", old=old, new=new)]}
-
-
-def sharer(id: str, *needs: str, **fields: object) -> Task:
-    """Return a task whose name must stand in the shared file."""
-    return step(id, *needs, **{"checks": (holds("shared.txt", f"of {id}"),), **fields})
 
 
 async def go(tmp_path: Path, tasks: Sequence[Task], parts: Sequence[Part]) -> Journey:

@@ -1,14 +1,30 @@
 """`execute --replay`: a recording answers for the models, everything else is done again; what is missed or left over is said."""
 
+import asyncio
 import socket
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.attempt import RunStatus
+from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import PlanError
+from mimir.recordings.models import Replayed
+from mimir.recordings.pace import RecordedPace
 from tests.support import shipped
-from tests.support.journey import calls, plan, start, step, worker, writes, wrote
+from tests.support.journey import (
+    SHARED,
+    Curtain,
+    calls,
+    edit,
+    plan,
+    sharer,
+    start,
+    step,
+    worker,
+    writes,
+    wrote,
+)
 from tests.support.projects import make_project
 from tests.support.taping import again, lines, record, replayed, write
 
@@ -117,3 +133,37 @@ async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_pat
         preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
     missed = await again(project, made, file)
     assert "its preamble changed" in missed.used.missed[0]
+
+
+async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plan(sharer("first"), sharer("second"))
+    parts = [
+        worker(name, edit(name, line), "Done.") for name, line in (("first", 1), ("second", 9))
+    ]
+    project, file = start(tmp_path, SHARED), tmp_path / "run.jsonl"
+    with monkeypatch.context() as patch:
+        Curtain(patch).hold("second", until="first")
+        assert (await record(project, made, parts, file)).outcome is RunStatus.COMPLETED
+
+    # This time the other one is done first, in a project with a file more, and with fewer agents than there were.
+    (other := start(tmp_path / "clone", SHARED)).joinpath("NOTES").write_text("mine\n")
+    is_ready = asyncio.Event()
+    ask, land = Replayed.ask, RecordedPace.land
+
+    async def held(model: Replayed, request: ModelRequest) -> Answer:
+        if "first/1/worker" in model._lane:
+            await is_ready.wait()
+        return await ask(model, request)
+
+    async def landing(pace: RecordedPace, task: str, attempt: int) -> None:
+        if task == "second":
+            is_ready.set()
+        await land(pace, task, attempt)
+
+    monkeypatch.setattr(Replayed, "ask", held)
+    monkeypatch.setattr(RecordedPace, "land", landing)
+    done = await again(other, made, file, workers=1)
+    assert (done.used.missed, done.used.left) == ((), ())
+    assert done.ending.outcome is RunStatus.COMPLETED

@@ -104,6 +104,22 @@ def wrote(task: str, **more: object) -> Part:
     return worker(task, writes(f"{task}.txt", f"{task}\n"), f"{task}.txt is written.", **more)
 
 
+LINES = "".join(f"line {n}\n" for n in range(12))
+SHARED = {"README.md": "Hi\n", "shared.txt": LINES}
+"""A project in which tasks meet in one file."""
+
+
+def edit(task: str, line: int) -> dict[str, object]:
+    """Return a turn that puts the task's name on a line of the shared file."""
+    old, new = f"line {line}\n", f"line {line} of {task}\n"
+    return {"calls": [calls("edit_file", path="shared.txt", old=old, new=new)]}
+
+
+def sharer(id: str, *needs: str, **fields: object) -> Task:
+    """Return a task whose name must stand in the shared file."""
+    return step(id, *needs, **{"checks": (holds("shared.txt", f"of {id}"),), **fields})
+
+
 def qc(task: str, *turns: Turn, **more: object) -> Part:
     """Return what QC says of a task."""
     return {"role": "qc", "task": task, "turns": list(turns), **more}

@@ -1,0 +1,39 @@
+"""When an attempt may begin, and when it may come onto the line: at once, or in the order of an earlier run."""
+
+from typing import Protocol
+
+
+class Pace(Protocol):
+    """Keeps attempts in an order; who is told that one is `over` may wait for no other of it."""
+
+    async def begin(self, task: str, attempt: int) -> None:
+        """Wait until the line stands where this attempt is to begin."""
+        ...
+
+    def begun(self, task: str, attempt: int) -> None:
+        """Take in that it knows what it begins on."""
+        ...
+
+    async def land(self, task: str, attempt: int) -> None:
+        """Wait until it may be merged."""
+        ...
+
+    def over(self, task: str, attempt: int) -> None:
+        """Take in that this process does nothing more about it."""
+        ...
+
+
+class AtOnce:
+    """No order."""
+
+    async def begin(self, task: str, attempt: int) -> None:
+        """Do not wait."""
+
+    def begun(self, task: str, attempt: int) -> None:
+        """Take no note."""
+
+    async def land(self, task: str, attempt: int) -> None:
+        """Do not wait."""
+
+    def over(self, task: str, attempt: int) -> None:
+        """Take no note."""
