@@ -133,7 +133,8 @@ async def open(
     clean = False
     try:
         parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
-        parts = replace(parts, tools=around(parts.tools))
+        tools, recording = around(parts.tools), _shown(record or replay, project)
+        parts = replace(parts, tools=tools, recording=recording)
         if isinstance(endpoints, ReplayedModels) and tape:
             yield ReplayingMimir(parts, endpoints, tape, name)
         elif record:
@@ -345,6 +346,7 @@ async def _parts(
         ),
         wake=Wake(),
         pace=AtOnce(),
+        recording="",
         choices=choices,
         lease_seconds=settings.run.lease_seconds,
         attempt_tokens=settings.run.attempt_tokens,

@@ -76,6 +76,8 @@ class Parts:
     """Makes links to the store's nodes; None: it has no page that shows them."""
     pace: Pace
     """In which attempts begin and land."""
+    recording: str
+    """File that is recorded into or replayed from, as the person calls it; empty: none. It grows, and is no part of what is planned on."""
     show_base: Callable[[str, str], None]
     """Names the commit that git shows inside checks, and the project whose memory agents see."""
 

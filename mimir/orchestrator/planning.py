@@ -243,6 +243,7 @@ class _Planning:
     async def _input(self, request: str, specification: str, base: str) -> PMInput:
         parts = self._parts
         sizes = await asyncio.to_thread(_sizes, parts.work_room / self._run / "pm")
+        sizes.pop(parts.recording, None)
         first = [await self._file(base, path) for path in READ_FIRST if path in sizes]
         return PMInput(
             preamble=templates.system("pm", parts.project),
