@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
+from mimir.agents.views.pm import MEMORY
 from mimir.domain.message import Message, ModelRequest
 from mimir.llm import codec
 from mimir.llm.journaled import settings_json
@@ -31,6 +32,8 @@ _SAID = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """A block of a brief that holds what a check or a tool said."""
+_REMEMBERED = re.compile(rf"^{re.escape(MEMORY)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+"""What a planner is told of earlier runs: a store has it or not, whatever the request."""
 _OUTPUT = "end of its output after the work:"
 _EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
 
@@ -155,7 +158,8 @@ def counting(message: Message) -> str:
         ended = _EXIT.match(message.text)
         return ended[1] if ended else "ran" if message.ran else message.text
     if message.role == "user":
-        return _VOLATILE.sub("<time>", _SAID.sub(_without_output, message.text))
+        text = _REMEMBERED.sub("", message.text).rstrip()
+        return _VOLATILE.sub("<time>", _SAID.sub(_without_output, text))
     return message.text
 
 

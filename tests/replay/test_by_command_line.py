@@ -1,6 +1,7 @@
 """Recordings as a person makes and uses them: two kills in the middle, then the same bytes; another program asks the endpoint."""
 
 import json
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -8,11 +9,19 @@ from pathlib import Path
 
 import yaml
 
+from mimir.demo.performance import REQUEST
 from mimir.planning.render import render
 from tests.support import shipped
 from tests.support.journey import REST
 from tests.support.kills import MIMIR, Place, environment
+from tests.support.many_replays import record_demo
 from tests.support.projects import make_project
+
+
+def place_env(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a person without a key, whose endpoint is not there."""
+    given = environment("http://127.0.0.1:9/v1", tmp_path).items()
+    return {n: v for n, v in given if not n.startswith("OPENAI_")} | {"PYTHONPATH": str(Path.cwd())}
 
 
 def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
@@ -22,12 +31,7 @@ def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
     (project / "plan.md").write_text(render(made), encoding="utf-8")
     play = tmp_path / "play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
-    env = {
-        name: value
-        for name, value in environment("http://127.0.0.1:9/v1", tmp_path).items()
-        if not name.startswith("OPENAI_")
-    }
-    place = Place(project=project, env=env | {"PYTHONPATH": str(Path.cwd())})
+    place = Place(project=project, env=place_env(tmp_path))
     return place, ["--model", f"play:{play}", "--record", "run.jsonl"]
 
 
@@ -65,3 +69,18 @@ def test_other_program_asks_a_recording(tmp_path: Path) -> None:
             assert json.loads(answer.read())["data"][0]["id"] == "recorded"
         server.send_signal(signal.SIGINT)
         assert server.wait(60) == 130
+
+
+def test_request_that_was_planned_and_worked_on_is_done_again_in_a_clone_more_than_once(
+    tmp_path: Path,
+) -> None:
+    project, recording = record_demo(tmp_path)
+    subprocess.run(["git", "clone", "--quiet", project, "clone"], cwd=tmp_path, check=True)
+    place = Place(project=tmp_path / "clone", env=place_env(tmp_path))
+    shutil.copy(recording, place.project)
+    for _ in range(2):  # the second time there is a memory of the first, and preambles lie ready
+        words = ["--ecko", "--yes", "--replay", recording.name, "--strict", "--apply", "never"]
+        done = place.run("execute", REQUEST, *words, "--workers", "2")
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "missed" not in done.stderr
+        assert "not used" not in done.stderr

@@ -13,6 +13,7 @@ MOST_LISTED = 400
 """Paths listed one by one; of a larger repository the folders are counted."""
 MOST_HITS = 40
 """Nodes of the memory that are shown or named."""
+MEMORY = "## From the memory"
 
 
 def pm(given: PMInput, budgets: Budgets, sheet: Sheet) -> None:
@@ -81,7 +82,7 @@ def _memory(hits: Sequence[MemoryHit], budget: int) -> Part:
     ]
     further = len(first) - MOST_HITS
     before = f"{further} further nodes: memory_search_nodes finds them." if further > 0 else ""
-    return Part(heading="## From the memory", before=before, pieces=pieces, budget=budget)
+    return Part(heading=MEMORY, before=before, pieces=pieces, budget=budget)
 
 
 def _lessons(lessons: Sequence[str], sheet: Sheet) -> None:

@@ -74,6 +74,19 @@ def test_output_of_a_check_in_a_brief_is_drift_and_its_state_counts():
     assert difference(one, failed, exactly=False) is not None
 
 
+@pytest.mark.parametrize("after", ["", "\n\n## Form\n\nAnswer so."])
+def test_memory_of_a_store_is_drift_and_what_stands_around_it_counts(after: str):
+    told = "\n\n## From the memory\n\nrun 1: It failed.\n```text\nBecause.\n```"
+    one, other = asked(user(f"Do it.{after}")), asked(user(f"Do it.{told}{after}"))
+    assert difference(one, other, exactly=False) is None
+    assert difference(other, one, exactly=False) is None
+    assert difference(one, other, exactly=True) is not None
+    assert drift(one, other) is not None
+    changed = asked(user(f"Do that.{told}{after}"))
+    assert difference(one, changed, exactly=False) is not None
+    assert difference(one, asked(user(f"Do it.{told}\n\n## More")), exactly=False) is not None
+
+
 def test_how_long_something_took_does_not_count():
     one, other = asked(user("It took 0.31s.")), asked(user("It took 12.5 seconds."))
     assert difference(one, other, exactly=False) is None
