@@ -3,6 +3,7 @@
 Heavy libraries are imported inside command bodies only, so that `mimir --help` answers at once.
 """
 
+import atexit
 import contextlib
 import os
 import re
@@ -130,10 +131,11 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Run the command line of this process, and end it at once.
 
-    All is written and closed by then. The interpreter's own end would take libraries apart, a sixth of what `mimir --help` takes, and
-    would write once more into a pipe that nobody reads.
+    All is written and closed by then, and libraries do what they have left for the end. The interpreter would take them apart besides, a
+    sixth of what `mimir --help` takes, and write once more into a pipe that nobody reads.
     """
     code = run(sys.argv[1:])
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  it has no other name
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
             stream.flush()
