@@ -73,7 +73,7 @@ class ReplayedModels:
         self._on_drift = on_drift
         self._lanes: dict[str, _Lane] = {}
         self._alike: dict[str, list[_Lane]] = {}
-        """By their names without what they are about."""
+        """By what their names have in common."""
         self._missed: list[str] = []
         self._drifts = 0
         self._preambles: dict[tuple[str, str], tuple[str, str]] = {}
@@ -88,17 +88,13 @@ class ReplayedModels:
                 if calls:
                     self._lanes[own] = _Lane(own, calls)
         for own, lane in self._lanes.items():
-            self._alike.setdefault(_unplaced(own), []).append(lane)
+            self._alike.setdefault(_common(own), []).append(lane)
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
         """Return the model of a lane, `run/task/attempt/role`."""
-        del model
+        del role, model
         run, _, own = lane.partition("/")
-        if role == AGENTINATOR:
-            lanes = [one for name, one in self._lanes.items() if _is_preamble(name)]
-        else:
-            lanes = self._alike.get(_unplaced(own), [])
-        return Replayed(self, run, own, lanes)
+        return Replayed(self, run, own, self._alike.get(_common(own), []))
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
         """Return the preamble, and its hash, that lay in the recorded run's library; None: it was asked for, or the role is not known."""
@@ -202,9 +198,12 @@ def _order(lane: _Lane) -> list[int]:
     return [at for at in range(lane.at, len(lane.calls)) if at not in lane.served]
 
 
-def _unplaced(lane: str) -> str:
-    """Return a lane's name without the merged tree that it is about: a file more in the project makes that another one."""
-    return _MERGED_TREE.sub(".merged", lane)
+def _common(lane: str) -> str:
+    """Return what a lane's name has in common with those in which its questions may stand: they are told apart by the questions alone.
+
+    All preambles are alike, and all judgements of one attempt's merges: a file more in the project makes a merged tree another one.
+    """
+    return AGENTINATOR if _is_preamble(lane) else _MERGED_TREE.sub(".merged", lane)
 
 
 _MERGED_TREE = re.compile(r"\.merged-[0-9a-f]{12}(?=$|\.)")

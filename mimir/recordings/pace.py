@@ -17,6 +17,7 @@ Attempt = tuple[str, int]
 """(task, number)."""
 PATIENCE_SECONDS = 5.0
 """Until an order is given up in which everybody waits, though an agent is free: it has had time to take a task."""
+_AT_REST = frozenset(status.value for status in (*TERMINAL, Status.PREPARING_RETRY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +73,6 @@ def _width(events: Iterable[Event]) -> int:
             busy.discard(event.task)
         most = max(most, len(busy))
     return most
-
-
-_AT_REST = frozenset(status.value for status in (*TERMINAL, Status.PREPARING_RETRY))
 
 
 class RecordedPace:

@@ -162,8 +162,7 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
     if preambles.is_dir() and not (own / "preambles").exists():
         (own / "preambles").symlink_to(preambles)
     tools = ServedTools(parts.tools, parts.planner_tools, served)
-    pinned = cast("Mapping[str, object]", served.tape.pinned.get("settingsJson") or {})
-    running = cast("Mapping[str, object]", pinned.get("run") or {})
+    running = cast("Mapping[str, object]", served.tape.settings.get("run") or {})
     tokens = running.get("attempt_tokens")
     return replace(
         parts,
@@ -176,7 +175,7 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         planner_tools=tools.planner,
         clock=StageClock(served.score),
         owner=OWNER,
-        choices={role: _choice(pinned, role) or one for role, one in parts.choices.items()},
+        choices={role: _choice(served.tape, role) or one for role, one in parts.choices.items()},
         attempt_tokens=tokens if isinstance(tokens, int) else parts.attempt_tokens,
         notices=list,
         check_models=_nothing,
@@ -187,16 +186,14 @@ def _nothing() -> None:
     """Find nothing missing."""
 
 
-def _choice(pinned: Mapping[str, object], role: str) -> RoleChoice | None:
-    """Return how a role asked its model, as the run pinned it."""
-    roles = cast("Mapping[str, Mapping[str, object]]", pinned.get("roles") or {})
-    llm = pinned.get("llm")
-    if not isinstance(llm, Mapping):
+def _choice(tape: RunTape, role: str) -> RoleChoice | None:
+    """Return how a role asked its model, as the run pinned it; None: it is not told."""
+    if not isinstance(tape.settings.get("llm"), Mapping):
         return None
-    chosen = roles.get(role) or {}
+    chosen = tape.role(role)
     temperature, most = chosen.get("temperature", 0.0), chosen.get("max_tokens")
     return RoleChoice(
-        model=str(chosen.get("model") or cast("Mapping[str, object]", llm).get("model") or ""),
+        model=tape.model_of(role),
         temperature=float(temperature) if isinstance(temperature, int | float) else None,
         max_tokens=most if isinstance(most, int) else None,
     )

@@ -32,7 +32,6 @@ def create(ops: Ops, tape: RunTape) -> None:
     def text(name: str) -> str:
         return str(pinned.get(name) or "")
 
-    settings = pinned.get("settingsJson")
     new = NewRun(
         id=tape.id,
         kind=cast("RunKind", text("kind")),
@@ -42,7 +41,7 @@ def create(ops: Ops, tape: RunTape) -> None:
         request=text("request"),
         plan=tape.plan,
         plan_path=text("planPath"),
-        settings=cast("Mapping[str, object]", settings) if isinstance(settings, Mapping) else {},
+        settings=tape.settings,
         engine_version=text("engineVersion"),
         base_commit=text("baseCommit"),
         base_tree=text("baseTree"),

@@ -91,12 +91,19 @@ class RunTape:
         """Return a lane's name within its run: `task/attempt/role`."""
         return lane.removeprefix(f"{self.id}/")
 
+    @property
+    def settings(self) -> Json:
+        """What it pinned of the settings; empty: nothing is told."""
+        return _members(self.pinned.get("settingsJson"))
+
+    def role(self, name: str) -> Json:
+        """Return what was set of one role alone."""
+        return _members(_members(self.settings.get("roles")).get(name))
+
     def model_of(self, role: str) -> str:
         """Return the model that a role was set to ask; empty: the endpoint's default, or it is not told."""
-        pinned = _members(self.pinned.get("settingsJson"))
-        own = _members(_members(pinned.get("roles")).get(role)).get("model")
-        name = own or _members(pinned.get("llm")).get("model")
-        return name if isinstance(name, str) else ""
+        own = self.role(role).get("model")
+        return str(own or _members(self.settings.get("llm")).get("model") or "")
 
     def model_calls(self, lane: str) -> list[Call]:
         """Return the model calls of a lane (named within its run), in order."""

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Pace(Protocol):
-    """Keeps attempts in an order; who is told that one is `over` may wait for no other of it."""
+    """Keeps attempts in an order."""
 
     async def begin(self, task: str, attempt: int) -> None:
         """Wait until the line stands where this attempt is to begin."""
@@ -19,7 +19,7 @@ class Pace(Protocol):
         ...
 
     def over(self, task: str, attempt: int) -> None:
-        """Take in that this process does nothing more about it."""
+        """Take in that this process does nothing more about it: nobody need wait for it."""
         ...
 
 

@@ -48,7 +48,7 @@ class Reads(Protocol):
         Nodes without the property come first, and last when descending. Types are compared strictly: True is not 1, a list is
         not its JSON text; `<` and its kin hold between numbers or between texts only.
 
-        `only` names the properties that are read, beside `id`; empty: all. Of thousands of nodes a few are read in half the time.
+        `only` names the properties that are read, beside `id`; empty: all. Of thousands of nodes a few are read sooner.
         """
         ...
 

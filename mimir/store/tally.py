@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from mimir.domain.counts import count
+from mimir.domain.counts import NO_CRITERIA, count
 from mimir.store import fields
 from mimir.store.protocol import Row
 
-_WORDS = ("executed", "judged", "unverified", "failed")
+_WORDS = tuple(NO_CRITERIA.as_json())
 NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
 OPEN = "criteriaOpen"
 """How many did not pass: any makes a run one with gaps."""
@@ -14,16 +14,12 @@ OPEN = "criteriaOpen"
 
 def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Return the properties of a task whose criteria were judged, each given as (state, basis)."""
-    counts = count(criteria)
-    found = counts.as_json()
-    return {
-        **{name: found[word] for word, name in zip(_WORDS, NAMES, strict=True)},
-        OPEN: counts.open,
-    }
+    found = count(criteria)
+    return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
 
 
 def of(row: Row) -> dict[str, int]:
     """Return what a task's row says of its criteria, as `Counts.as_json` gives it; zeros where none was judged yet."""
     if NAMES[0] not in row:
-        return dict.fromkeys(_WORDS, 0)
+        return NO_CRITERIA.as_json()
     return {word: fields.whole(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}

@@ -33,7 +33,7 @@ FAN_IN = "largest call, ten times the fan-in"
 FIRST = "seconds to the first request over importing langchain_openai, langgraph"
 HELP = "ms of --help"
 ENOUGH_KB = 7.0
-"""A task more, from which on memory is measured again: what the machine adds to it is half a KB."""
+"""A task more, from which on memory is measured again: so near to the goal the least of two counts."""
 GOALS = (
     Goal(figure=CPU, most=1.0),
     Goal(figure=WALL, most=1.10),

@@ -4,8 +4,7 @@ The rule of the file: `completed` rests on a sealed passing verdict on the tree 
 sealed gate without a red check on the final tree.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping
 
 from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
 from mimir.domain.plan import Task
@@ -154,9 +153,7 @@ def _shown(row: Row, delivered: Sealed, verdict: Sealed) -> Iterator[str]:
 
 def _tallied(row: Row, verdict: Sealed) -> Iterator[str]:
     """Name counts of criteria that the sealed verdict does not bear out; rows of an earlier version have none."""
-    items = verdict.body.get("criteria")
-    given = cast("Sequence[object]", items if isinstance(items, list) else [])
-    sealed = [cast("Mapping[str, object]", item) for item in given if isinstance(item, dict)]
+    sealed = verdict.objects("criteria")
     counts = tally.properties((str(c.get("state")), str(c.get("basis"))) for c in sealed)
     for name, number in counts.items():
         if row.get(name) not in (None, number):

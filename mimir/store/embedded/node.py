@@ -1,7 +1,7 @@
 """One node of the embedded store as its tables hold it: columns, one JSON object of small properties, long texts apart. Pure."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import orjson
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
     """Of the columns, then of the small properties."""
 
 
-def choice(names: Iterable[str]) -> Choice:
+def choice(names: Collection[str]) -> Choice:
     """Return how these properties are read and no others.
 
     Raises:

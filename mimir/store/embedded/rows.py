@@ -69,9 +69,7 @@ class SqliteReads:
         condition = conditions(where)
         end = order_by(order) + (f" LIMIT {int(limit)}" if limit is not None else "")
         asked = Sql(condition.text + end, condition.bound)
-        if only:
-            return self._parts(label, asked, only)
-        return self._nodes(label, asked, by_id="id" in where)
+        return self._nodes(label, asked, by_id="id" in where, only=only)
 
     def first_of(
         self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
@@ -186,21 +184,20 @@ class SqliteReads:
         finally:
             self._connection.text_factory = str
 
-    def _nodes(self, label: str, condition: Sql, *, by_id: bool = False) -> list[Row]:
-        """Read nodes; `by_id` keeps the planner from reading a whole label where ids are named."""
+    def _nodes(
+        self, label: str, condition: Sql, *, by_id: bool = False, only: Sequence[str] = ()
+    ) -> list[Row]:
+        """Read nodes, or some properties of them; `by_id` keeps the planner from reading a whole label where ids are named."""
         bound = (schema.label_name(label), *condition.bound)
-        plus = "+" if by_id else ""
-        return self._rows(self._all(f"{SELECT}{plus}n.label = ?{condition.text}", bound))
-
-    def _parts(self, label: str, asked: Sql, only: Sequence[str]) -> list[Row]:
-        """Read some properties of nodes."""
+        where = f"{'+' if by_id else ''}n.label = ?{condition.text}"
+        if not only:
+            return self._rows(self._all(SELECT + where, bound))
         chosen = choice(only)
-        bound = (schema.label_name(label), *asked.bound)
         try:
-            found = self._all(f"{chosen.select}n.label = ?{asked.text}", bound)
+            found = self._all(chosen.select + where, bound)
             rows = [part_of(f, chosen) for f in found]
         except (sqlite3.OperationalError, DamagedNode):  # reading all of them says which, and why
-            return [part(row, only) for row in self._nodes(label, asked)]
+            return [part(row, only) for row in self._nodes(label, condition, by_id=by_id)]
         return self._with_texts(found, rows, only)
 
     def _rows(self, found: Sequence[Found]) -> list[Row]:
