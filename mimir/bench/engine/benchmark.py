@@ -32,13 +32,12 @@ STORED_GROWTH = "growth of the store with tasks, exponent"
 FAN_IN = "largest call, ten times the fan-in"
 FIRST = "seconds to the first request over importing langchain_openai, langgraph"
 HELP = "ms of --help"
-ENOUGH_KB = 7.0
-"""A task more, from which on memory is measured again: so near to the goal the least of two counts."""
+MOST_GROWTH, MOST_KB = 1.05, 8.0
 GOALS = (
     Goal(figure=CPU, most=1.0),
     Goal(figure=WALL, most=1.10),
-    Goal(figure=GROWTH, most=1.05),
-    Goal(figure=RSS, most=8.0),
+    Goal(figure=GROWTH, most=MOST_GROWTH),
+    Goal(figure=RSS, most=MOST_KB),
     Goal(figure=STORED, most=3.0),
     Goal(figure=STORED_GROWTH, most=1.05),
     Goal(figure=FAN_IN, most=2.0),
@@ -167,12 +166,12 @@ async def _waiting(desk: _Desk, figures: Figures) -> None:
 
 
 async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
-    """Measure ten times the tasks: processor and memory. It takes long: once is enough where that shows little of both."""
+    """Measure ten times the tasks: processor and memory. It takes long: again only where once shows too much, which the machine may have added."""
     scope = desk.scope
     told = f"{scope.tasks} to {scope.grown} tasks"
     took: list[Took] = []
     exponent = more = math.inf
-    while len(took) < scope.repeats and (exponent > 1 or more > ENOUGH_KB):
+    while len(took) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
         took.append(await desk.take("mimir", Load(tasks=scope.grown)))
         exponent = _exponent(_cpu(small), _least(took, _cpu), scope.tasks, scope.grown)
         added = _least(took, lambda one: one.peak_bytes) - small.peak_bytes
