@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.commandline import commands, shell_line
+from mimir.qc.commandline import Command, commands, shell_line
 from mimir.qc.tallies import RUST, Tally, of_form, of_pytest, of_unittest, tallies, uncoloured
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
@@ -119,6 +119,16 @@ def _runs_go(argv: Sequence[str]) -> bool:
     return goes and not any("GOFLAGS" in word for word in argv)
 
 
+def is_heard(argv: Sequence[str], one: Command) -> bool:
+    """True if one of the programs that `argv` starts is a known runner, and what it says at its end is seen."""
+    runner = _RUNNERS.get(one.program)
+    return (
+        runner is not None
+        and runner.is_meant(one.arguments)
+        and not _REDIRECTS.search(shell_line(argv) or "")
+    )
+
+
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
     """True if a test runner that a command starts has not said what it says at its end, or said that tests failed.
 
@@ -181,13 +191,9 @@ def _worse(now: Tally, then: Tally, gain: int) -> bool:
 
 def _started(argv: Sequence[str]) -> list[_Runner]:
     """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
-    if _REDIRECTS.search(shell_line(argv) or ""):
-        return []
     tells = _runs_go(argv)
     return [
-        runner
+        _RUNNERS[one.program]
         for one in commands(argv)
-        if (runner := _RUNNERS.get(one.program)) is not None
-        and runner.is_meant(one.arguments)
-        and (tells or one.program != "go")
+        if is_heard(argv, one) and (tells or one.program != "go")
     ]

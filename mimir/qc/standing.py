@@ -20,7 +20,7 @@ from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.tallies import Tally
-from mimir.qc.watched import ENDED_EARLY, watched
+from mimir.qc.watched import ENDED_EARLY, below, watched
 from mimir.store.schema import well_formed
 
 
@@ -121,7 +121,7 @@ async def on_tree(
 async def seen_through(
     execution: Executes, check: Check, ran: CheckRun, answer: str, *, was: str
 ) -> CheckRun:
-    """Return a green run as it is; as cut short, if its program was ended before it came to its end, and on the tree `was` it was not.
+    """Return a green run as it is; as cut short, if a program of it was ended before it came to its end, and on the tree `was` it was not.
 
     Args:
         execution: Runs checks.
@@ -130,15 +130,34 @@ async def seen_through(
         answer: Of whose work it is.
         was: Where the check was green before; empty: nowhere.
     """
-    argv = watched(check.argv) if ran.green and ran.tree != was else None
-    if argv is None:
+    if not ran.green or ran.tree == was:
         return ran
-    seen = replace(check, run=argv)
-    if (await execution.run(seen, ran.tree, ran.phase, answer=answer)).exit_code not in ENDED_EARLY:
+    if not await _ends_early(execution, check, ran.tree, ran.phase, answer):
         return ran
-    if was and (await execution.run(seen, was, "before")).exit_code in ENDED_EARLY:
+    if was and await _ends_early(execution, check, was, "before", ""):
         return ran
     return replace(ran, cut_short=True)
+
+
+async def _ends_early(
+    execution: Executes, check: Check, tree: str, phase: Phase, answer: str
+) -> bool:
+    """True if a program of a check does not come to its end: one that it names, or one that others start for it.
+
+    These are red twice with shims that watch, and green with shims that do not: else it cannot be told.
+    """
+
+    async def run(argv: Sequence[str], *, again: bool = False) -> CheckRun:
+        seen = replace(check, run=tuple(argv))
+        return await execution.run(seen, tree, phase, answer=answer, again=again)
+
+    argv = watched(check.argv)
+    if argv is not None and (await run(argv)).exit_code in ENDED_EARLY:
+        return True
+    shims, plain = below(check.argv), below(check.argv, plain=True)
+    if shims is None or plain is None or (await run(shims)).green:
+        return False
+    return (await run(plain)).green and not (await run(shims, again=True)).green
 
 
 async def _put_back(

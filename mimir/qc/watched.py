@@ -1,7 +1,10 @@
-"""Checks that are Python programs of their own, rewritten so that it is seen whether they come to their end. Pure, but for the watcher's text.
+"""Checks that start Python programs, rewritten so that it is seen whether these come to their end. Pure, but for texts that lie beside it.
 
 Such a program says nothing that is known: its exit code is all there is, and what it imports may set that (`sys.exit(0)`, `os._exit(0)`). So
 a run that is green is made once more by `watcher`, on the same tree. Runners of tests say at their end what they did: `ending`.
+
+Programs that a check names itself are rewritten where they stand (`watched`). Those that others start for it (`make`, a script, a line with
+a pipe in it) are met on their PATH, by a shim (`below`).
 """
 
 import re
@@ -10,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mimir.qc import runners, watcher
-from mimir.qc.commandline import PYTHON, commands, shell_line, unwrapped
+from mimir.qc.commandline import PYTHON, Command, commands, shell_line, unwrapped
+from mimir.qc.ending import is_heard
 
 ENDED_EARLY = (0, watcher.OPEN)
 """Exit codes of a watched command that did not come to its end."""
 LAUNCH = 'import os; exec(compile(os.environ.pop("MIMIR_WATCHER"), "<mimir>", "exec"))'
+_SHIMS = 'eval "$MIMIR_SHIMS"'
 _OPTION = re.compile(r"-[bBdEIOPqRsSuvx]+")
 _OPTION_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _TOKEN = re.compile(
@@ -32,10 +37,40 @@ _SEEN = f"{{ s=0; %s || s=$?; case $s in {watcher.END}) ;; 0|{watcher.OPEN}) exi
 
 
 def environment(argv: Sequence[str]) -> Mapping[str, str]:
-    """Return what a watched command needs in its environment: the watcher itself."""
-    if not any(LAUNCH in word for word in argv):
+    """Return what a watched command needs in its environment: the watcher itself, and shims."""
+    has_shims = _SHIMS in argv
+    if not has_shims and not any(LAUNCH in word for word in argv):
         return {}
-    return {"MIMIR_WATCHER": Path(watcher.__file__).read_text(encoding="utf-8")}
+    found = {"MIMIR_WATCHER": _text("watcher.py")}
+    if has_shims:
+        found |= {"MIMIR_SHIMS": _text("shims.sh"), "MIMIR_SHIM": _text("shim.sh")}
+        found["MIMIR_READERS"] = " ".join(sorted(runners.READERS))
+    return found
+
+
+def _text(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def below(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...] | None:
+    """Return the command that runs the same with shims before its Python programs; None: all that it starts is known to tell of its end, or to read.
+
+    It ends as it would without them, but for a program that was ended: that ends with `watcher.OPEN`, and all else follows from it.
+
+    Args:
+        argv: The command.
+        plain: The shims watch nothing: what is red like this, too, cannot be run with shims at all.
+    """
+    if all(_is_known(argv, one) for one in commands(argv)):
+        return None
+    return ("sh", "-c", _SHIMS, "watched", "plain" if plain else str(watcher.OPEN), *argv)
+
+
+def _is_known(argv: Sequence[str], one: Command) -> bool:
+    if one.program in runners.READERS or is_heard(argv, one):
+        return True
+    is_python = one.module or PYTHON.fullmatch(one.program) is not None
+    return is_python and watched(argv) is not None
 
 
 def watched(argv: Sequence[str]) -> tuple[str, ...] | None:

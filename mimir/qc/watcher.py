@@ -2,7 +2,8 @@
 
 A program that ends with 0 may have been ended by what it was to look at. This one ends with `END` if the program was executed to its end, or
 ended itself; with `OPEN` if it failed, or was ended from elsewhere while there was more of it. Whoever ends the whole process ends it with
-some other code. It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
+some other code. If it is to tell (`TELLS`), one that failed ends with its own code, and `OPEN` is left to those that were ended.
+It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
 """
 
 import sys
@@ -34,9 +35,9 @@ _INLINE = "<string>"
 """What a program that is given on the command line is called."""
 
 
-def main(words: "list[str]") -> None:
+def main(words: "list[str]", *, tells: bool = False) -> None:
     """Run the program that `words` name, as they would follow `python`, and end the process."""
-    end, code = os._exit, _UNKNOWN  # before the work can have its own
+    end, code, own = os._exit, _UNKNOWN, _own  # before the work can have its own
     inline = words[1] if words[0] == "-c" else ""
     try:
         run = _module(words) if words[0] == "-m" else _program(words)
@@ -44,14 +45,27 @@ def main(words: "list[str]") -> None:
         run()
         code = END
     except SystemExit as error:
-        if error.code in (None, 0) and _is_its_own_end(error, inline):
-            code = END
+        if error.code in (None, 0):
+            code = END if _is_its_own_end(error, inline) else OPEN
+        elif tells:
+            code = own(error.code)
     except BaseException:  # noqa: BLE001  whatever it is, it is the program's failure
         traceback.print_exc()
+        code = 1 if tells and code == OPEN else code
+    if code == END:
+        raise SystemExit(END)  # and what is left to do at an end: files to be closed, threads
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # closed, or none
             stream.flush()
     end(code)
+
+
+def _own(code: object) -> int:
+    """Return the exit code that a program would have ended with that failed."""
+    if not isinstance(code, int):
+        sys.stderr.write(f"{code}\n")
+        return 1
+    return 1 if code & 255 in (0, _UNKNOWN, OPEN, END) else code & 255
 
 
 def _program(words: "list[str]") -> "Callable[[], object]":
@@ -145,4 +159,4 @@ def _is_bare_call(node: "ast.expr | None") -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], tells="TELLS" in globals())

@@ -1,0 +1,65 @@
+# Stands in the place of a Python, or of one of its programs, and runs it below `watcher.py`: whether it came to its own end becomes its exit code.
+# What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
+set -f
+mimir_name=${0##*/}
+mimir_rest=$PATH:
+mimir_real=
+while [ -n "$mimir_rest" ]; do
+    mimir_folder=${mimir_rest%%:*}
+    mimir_rest=${mimir_rest#*:}
+    if [ "$mimir_folder" != "$mimir_place" ] && [ -f "$mimir_folder/$mimir_name" ] && [ -x "$mimir_folder/$mimir_name" ]; then
+        mimir_real=$mimir_folder/$mimir_name
+        break
+    fi
+done
+if [ -z "$mimir_real" ]; then
+    echo "$mimir_name: not found" >&2
+    exit 127
+fi
+[ "$mimir_early" = plain ] && exec "$mimir_real" "$@"
+mimir_options=
+case $mimir_name in
+python*) ;;
+*) # a script; if its first line leads here by `env`, nothing needs to be done for it
+    IFS= read -r mimir_line <"$mimir_real"
+    case $mimir_line in
+    '#!'*/env\ *) exec "$mimir_real" "$@" ;;
+    '#!'*python*) set -- "$mimir_real" "$@" ;;
+    *) exec "$mimir_real" "$@" ;;
+    esac
+    mimir_real=${mimir_line#'#!'}
+    case $mimir_real in *' -'*)
+        mimir_options=" -${mimir_real#* -}"
+        mimir_real=${mimir_real%% -*}
+        ;;
+    esac
+    ;;
+esac
+while :; do
+    case ${1-} in
+    -c | -m)
+        [ $# -ge 2 ] || exec "$mimir_real" $mimir_options "$@"
+        break
+        ;;
+    -W | -X)
+        case ${2-} in '' | *[!A-Za-z0-9_.,:=-]*) exec "$mimir_real" $mimir_options "$@" ;; esac
+        mimir_options="$mimir_options $1 $2"
+        shift 2
+        ;;
+    '' | - | --* | -*[!bBdEIOPqRsSuvx]*) exec "$mimir_real" $mimir_options "$@" ;;
+    -*)
+        mimir_options="$mimir_options $1"
+        shift
+        ;;
+    *) break ;;
+    esac
+done
+case $1 in -m) case " $mimir_readers " in *" $2 "*) exec "$mimir_real" $mimir_options "$@" ;; esac ;; esac
+"$mimir_real" $mimir_options -c "exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'TELLS': True})" "$@"
+mimir_code=$?
+case $mimir_code in
+96) exit 0 ;;
+94) exec "$mimir_real" $mimir_options "$@" ;;
+0) exit "$mimir_early" ;;
+*) exit $mimir_code ;;
+esac

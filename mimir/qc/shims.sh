@@ -1,0 +1,30 @@
+# Runs a command so that every Python program that it finds by its PATH is started by `shim.sh`. For `eval` in a POSIX shell, whose words are
+# what an ended program ends with (a number, or `plain`: nothing is watched), and the command.
+mimir_place=$(mktemp -d) || exit 97
+printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
+{
+    printf "#!/bin/sh\nmimir_place='%s'\nmimir_early=%s\nmimir_readers='%s'\n" "$mimir_place" "$1" "$MIMIR_READERS"
+    printf '%s\n' "$MIMIR_SHIM"
+} >"$mimir_place/shim"
+chmod +x "$mimir_place/shim"
+shift
+mimir_rest=$PATH:
+while [ -n "$mimir_rest" ]; do
+    mimir_folder=${mimir_rest%%:*}
+    mimir_rest=${mimir_rest#*:}
+    for mimir_path in "$mimir_folder"/python "$mimir_folder"/python[0-9]* \
+        "$mimir_folder"/pytest "$mimir_folder"/py.test "$mimir_folder"/coverage; do
+        mimir_name=${mimir_path##*/}
+        case ${mimir_name#python} in *[!0-9.]*) case $mimir_name in python*) continue ;; esac ;; esac
+        if [ -f "$mimir_path" ] && [ -x "$mimir_path" ] && [ ! -e "$mimir_place/$mimir_name" ]; then
+            ln -s shim "$mimir_place/$mimir_name"
+        fi
+    done
+done
+unset MIMIR_SHIMS MIMIR_SHIM MIMIR_READERS MIMIR_WATCHER
+PATH=$mimir_place:$PATH
+export PATH
+"$@"
+mimir_code=$?
+rm -rf "$mimir_place"
+exit $mimir_code

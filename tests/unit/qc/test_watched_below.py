@@ -1,0 +1,167 @@
+"""Python programs that a check does not start itself: below `make`, scripts and pipes they are watched like its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mimir.qc import watcher
+from mimir.qc.watched import below, environment
+from tests.support.clock import FrozenClock
+from tests.support.projects import write_files
+from tests.support.sandboxed_checks import Bench, check, opened
+from tests.unit.qc.test_watched import ENDS, FILES, HONEST, RIGHT, SCRIPT, WRONG
+
+MAKEFILE = "check:\n\tpython3 check.py\n\ntest:\n\tpython3 -m pytest -q\n\nscript:\n\tpytest -q\n\nunit:\n\tpython3 -m unittest -q\n"
+TESTS = "import unittest\n\nfrom work import double\n\n\ndef test_it():\n    assert double(3) == 6\n\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(double(3), 6)\n"
+RUNS = {
+    "make": ("make", "check"),
+    "pytest below make": ("make", "test"),
+    "pytest's own script below make": ("make", "script"),
+    "unittest below make": ("make", "-s", "unit"),
+    "a shell script": ("sh", "run.sh"),
+    "a program of its own": ("./direct.py",),
+    "a pipe": "python3 check.py && echo ok | grep ok",
+    "lines": "set -e\npython3 check.py\necho fine",
+    "a condition": "if python3 check.py; then exit 0; else exit 1; fi",
+    "tests in a pipe": "set -o pipefail; python3 -m pytest -q | cat",
+}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
+    bench = await opened(tmp_path, frozen_clock)
+    files = {"check.py": SCRIPT, "test_it.py": TESTS, "Makefile": MAKEFILE}
+    programs = {
+        "run.sh": "#!/bin/sh\nset -e\npython3 check.py\n",
+        "direct.py": f"#!/usr/bin/env python3\n{SCRIPT}",
+    }
+    write_files(bench.project, files | programs)
+    for name in programs:
+        (bench.project / name).chmod(0o755)
+    return bench
+
+
+async def begin(bench: Bench, work: str) -> None:
+    write_files(bench.project, {"work.py": work})
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
+async def test_program_that_is_ended_by_the_work_is_not_passed(bench: Bench, run):
+    await begin(bench, WRONG)
+
+    outcome = await bench.outcome(check("flip", run), {"work.py": ENDS["when it is called"]})
+
+    assert outcome.before.exit_code
+    assert outcome.state != "passed"
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+async def test_however_it_is_ended(bench: Bench, end: str):
+    await begin(bench, WRONG)
+
+    outcome = await bench.outcome(check("flip", RUNS["make"]), {"work.py": end})
+
+    assert (outcome.state, outcome.after.ended) == ("failed", "cut short (exit 0)")
+    assert any("did not come to its end" in finding for finding in outcome.findings)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
+async def test_right_work_is_passed(bench: Bench, run):
+    await begin(bench, WRONG)
+
+    outcome = await bench.outcome(check("flip", run), {"work.py": RIGHT})
+
+    assert (outcome.state, outcome.findings) == ("passed", ())
+
+
+async def test_program_that_was_always_ended_so_is_taken_as_it_is(bench: Bench):
+    await begin(bench, ENDS["politely"])
+
+    changed = f"{ENDS['politely']}\n\ndef more():\n    pass\n"
+    outcome = await bench.outcome(check("hold", RUNS["make"]), {"work.py": changed})
+
+    assert outcome.state == "passed"
+
+
+HARMLESS = {
+    "codes": "code=0; python3 -c 'raise SystemExit(3)' || code=$?; test $code = 3",
+    "words in the place of a code": "python3 -c 'raise SystemExit(\"no\")' 2>&1 | grep -q '^no$'",
+    "an error": "! python3 -c '1/0' 2>said && grep -q ZeroDivisionError said",
+    "standard input": "echo 'print(\"read\")' | python3 - | grep -q read",
+    "a document": "python3 <<'END' | grep -q here\nprint('here')\nEND",
+    "a version": "python3 --version | grep -q Python",
+    "options": "python3 -I -W error -X dev -u -c 'import sys; assert sys.flags.isolated' ",
+    "options in one word": "python3 -Wignore -c pass",
+    "a file that nobody closed": 'python3 -c \'f = open("out", "w"); f.write("kept")\' && grep -q kept out',
+    "work at the end": 'python3 -c \'import atexit; atexit.register(open, "out", "w")\' && test -f out',
+    "a thread": "python3 -c 'import threading, pathlib; threading.Thread(target=pathlib.Path(\"out\").touch).start()' && test -f out",
+    "another program": 'python3 -c \'import subprocess, sys; subprocess.run(["python3", "-c", "import os; os._exit(4)"]).returncode == 4 or sys.exit(1)\'',
+    "in the background": "python3 -c 'import time; time.sleep(60)' & kill $!; python3 -c pass",
+    "words with blanks": "python3 -c 'import sys; assert sys.argv[1:] == [\"a  b\", \"*\", \"\"]' 'a  b' '*' ''",
+    "what is not there": "! command -v python9.99",
+    "names that are known outside": "mimir_real=mine python3 -c 'import os; assert \"MIMIR_WATCHER\" not in os.environ'",
+    "tests": "printf 'def test_it():\\n    pass\\n' > test_it.py && pytest -q -p no:cacheprovider | grep -q '1 passed'",
+    "a linter that ends itself": "mkdir mypy && echo 'import os; os._exit(0)' > mypy/__main__.py && python3 -m mypy; echo done",
+    **{
+        name: " ".join(["python3", *(f"'{w}'" for w in words)])
+        for name, words in HONEST.items()
+        if "'" not in "".join(words)
+    },
+}
+
+
+@pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS.keys())
+def test_program_may_do_and_end_as_it_likes(tmp_path: Path, line: str):
+    write_files(tmp_path, FILES)
+    argv = below(("bash", "-c", f"set -e\n{line}")) or ()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    ran = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        env={"PATH": path, "HOME": str(tmp_path), **environment(argv)},
+        check=False,
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert ran.returncode == 0, (ran.stdout, ran.stderr)
+
+
+def test_what_cannot_be_run_with_shims_is_taken_as_it_is(tmp_path: Path):
+    """Such a check is red with shims, whether they watch or not."""
+    argv = ("sh", "-c", "python3 -c pass; [ $(command -v python3) = /usr/bin/python3 ]")
+    codes = [_code(tmp_path, below(argv, plain=plain)) for plain in (False, True)]
+
+    assert codes[0] == codes[1] != 0
+
+
+def _code(where: Path, argv: tuple[str, ...] | None) -> int:
+    assert argv
+    env = {"PATH": "/usr/bin:/bin", **environment(argv)}
+    return subprocess.run(argv, cwd=where, env=env, check=False).returncode
+
+
+def test_ended_program_is_told_from_one_that_failed(tmp_path: Path):
+    write_files(tmp_path, {"a.py": "import os\n\nos._exit(0)\n"})
+
+    assert _code(tmp_path, below(("sh", "-c", "python3 a.py; exit $?"))) == watcher.OPEN
+    assert _code(tmp_path, below(("sh", "-c", "python3 a.py; exit $?"), plain=True)) == 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("grep", "-q", "python", "x"),
+        ("python3", "check.py"),
+        ("python", "-m", "pytest", "-q"),
+        ("python", "-m", "json.tool", "x"),
+        ("bash", "-c", "cd x && python -m pytest && python3 check.py"),
+    ],
+)
+def test_what_tells_of_its_end_or_is_watched_where_it_stands_needs_no_shims(argv: tuple[str, ...]):
+    assert below(argv) is None
