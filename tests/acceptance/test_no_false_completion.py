@@ -118,13 +118,19 @@ async def test_work_that_ends_its_tests_before_they_speak_is_not_completed(tmp_p
 
 
 @pytest.mark.parametrize(
-    "run", [("python3", "check_a.py"), ("bash", "-c", "cd . && python3 check_a.py")]
+    "run",
+    [
+        ("python3", "check_a.py"),
+        ("bash", "-c", "cd . && python3 check_a.py"),
+        ("make", "-s", "check"),
+    ],
 )
 async def test_work_that_ends_the_program_that_checks_it_is_not_completed(
     tmp_path: Path, run: tuple[str, ...]
 ):
     """A check of plain assertions says nothing when all is well; the second attempt does the work."""
-    project = {"check_a.py": "from a import double\n\nassert double(2) == 4\n"}
+    asked = "from a import double\n\nassert double(2) == 4\n"
+    project = {"check_a.py": asked, "Makefile": "check:\n\tpython3 check_a.py\n"}
     task = step("a", files=("a.py",), checks=(check(*run),), max_retries=1)
     ends, works = "import sys\n\nsys.exit(0)\n", "def double(x):\n    return x * 2\n"
     parts = [
