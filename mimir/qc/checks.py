@@ -25,6 +25,7 @@ from mimir.qc.ending import heard
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
+from mimir.qc.recipes import spelled_out
 from mimir.qc.rule import kind_of, needs_again, rule
 from mimir.qc.standing import Accepted, Trees, on_tree, seen_through
 
@@ -131,7 +132,8 @@ class Checks:
         return await on_tree(self._execution, self._history, accepted, check, tree, others, phase)
 
     async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
-        parts = sorted_out(apparatus(check), work)
+        found = await spelled_out(check, lambda one: self._before(one, work.first_base))
+        parts = sorted_out(found, work)
         if parts.beside and not await self._history.paths(work.own_base, parts.found.tests):
             # It lay with other tests: of this check's there were none.
             parts = replace(parts, beside=())

@@ -19,6 +19,7 @@ from mimir.qc.apparatus import Apparatus, apparatus, declared, steers
 from mimir.qc.ending import held_against, tally
 from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
+from mimir.qc.recipes import spelled_out
 from mimir.qc.tallies import Tally
 from mimir.qc.watched import ENDED_EARLY, below, watched
 from mimir.store.schema import well_formed
@@ -108,7 +109,7 @@ async def on_tree(
         runs.append(await run(tree, again=True))
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
-    put_back = await _put_back(trees, mine, check, tree, others)
+    put_back = await _put_back(execution, trees, mine, check, tree, tuple(others))
     for kept in put_back:
         runs.append(replace(await run(kept), stands_for=tree))
         if runs[-1].green:
@@ -161,15 +162,22 @@ async def _ends_early(
 
 
 async def _put_back(
-    trees: Trees, mine: Accepted, check: Check, tree: str, others: Iterable[Accepted]
+    execution: Executes,
+    trees: Trees,
+    mine: Accepted,
+    check: Check,
+    tree: str,
+    others: Sequence[Accepted],
 ) -> list[str]:
     """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
-    found = apparatus(check)
+    if not mine.tree or not any(one.changed for one in others if one.task.id != mine.task.id):
+        return []
+    found = await spelled_out(check, lambda one: execution.run(one, mine.tree, "before"))
     # What its task protects is as much part of it as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
     found = replace(found, tests=(*found.all_tests, *protect))
     authors = _authors(mine, found, others)
-    if not mine.tree or not authors:
+    if not authors:
         return []
     status = {
         change.path: change.status
