@@ -67,7 +67,8 @@ def _lines(said: CheckRun) -> Sequence[str]:
     """Return the lines that a shell would read; none of what is no shell's."""
     text = said.output_tail.replace("\\\n", " ")
     first = text.partition("\n")[0]
-    is_of_shell = not first.startswith("#!") or first.rstrip().endswith("sh")
+    names = {posixpath.basename(word) for word in first[2:].split()}
+    is_of_shell = not first.startswith("#!") or not names.isdisjoint(SHELLS)
     return text.splitlines() if said.exit_code == 0 and is_of_shell else ()
 
 

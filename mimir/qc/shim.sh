@@ -1,4 +1,4 @@
-# Stands in the place of a Python, or of one of its programs, and runs it below `watcher.py`: whether it came to its own end becomes its exit code.
+# Stands in the place of a Python, or of one of its programs, and has `watcher.py` run it.
 # What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
 set -f
 mimir_name=${0##*/}
@@ -16,7 +16,7 @@ if [ -z "$mimir_real" ]; then
     echo "$mimir_name: not found" >&2
     exit 127
 fi
-[ "$mimir_early" = plain ] && exec "$mimir_real" "$@"
+[ "$mimir_way" = plain ] && exec "$mimir_real" "$@"
 mimir_options=
 case $mimir_name in
 python*) ;;
@@ -55,11 +55,5 @@ while :; do
     esac
 done
 case $1 in -m) case " $mimir_readers " in *" $2 "*) exec "$mimir_real" $mimir_options "$@" ;; esac ;; esac
-"$mimir_real" $mimir_options -c "exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'TELLS': True})" "$@"
-mimir_code=$?
-case $mimir_code in
-96) exit 0 ;;
-94) exec "$mimir_real" $mimir_options "$@" ;;
-0) exit "$mimir_early" ;;
-*) exit $mimir_code ;;
-esac
+case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) exec "$mimir_real" $mimir_options "$@" ;; esac
+exec "$mimir_real" $mimir_options -c "exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"

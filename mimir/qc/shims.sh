@@ -1,9 +1,9 @@
 # Runs a command so that every Python program that it finds by its PATH is started by `shim.sh`. For `eval` in a POSIX shell, whose words are
-# what an ended program ends with (a number, or `plain`: nothing is watched), and the command.
+# `watched`, or `plain` (then nothing is watched), and the command.
 mimir_place=$(mktemp -d) || exit 97
 printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
 {
-    printf "#!/bin/sh\nmimir_place='%s'\nmimir_early=%s\nmimir_readers='%s'\n" "$mimir_place" "$1" "$MIMIR_READERS"
+    printf "#!/bin/sh\nmimir_place='%s'\nmimir_way=%s\nmimir_readers='%s'\n" "$mimir_place" "$1" "$MIMIR_READERS"
     printf '%s\n' "$MIMIR_SHIM"
 } >"$mimir_place/shim"
 chmod +x "$mimir_place/shim"

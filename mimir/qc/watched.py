@@ -61,9 +61,10 @@ def below(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...] | None
         argv: The command.
         plain: The shims watch nothing: what is red like this, too, cannot be run with shims at all.
     """
-    if all(_is_known(argv, one) for one in commands(argv)):
+    started = commands(argv)  # none: it cannot be read
+    if started and all(_is_known(argv, one) for one in started):
         return None
-    return ("sh", "-c", _SHIMS, "watched", "plain" if plain else str(watcher.OPEN), *argv)
+    return ("sh", "-c", _SHIMS, "sh", "plain" if plain else "watched", *argv)
 
 
 def _is_known(argv: Sequence[str], one: Command) -> bool:

@@ -2,7 +2,7 @@
 
 A program that ends with 0 may have been ended by what it was to look at. This one ends with `END` if the program was executed to its end, or
 ended itself; with `OPEN` if it failed, or was ended from elsewhere while there was more of it. Whoever ends the whole process ends it with
-some other code. If it is to tell (`TELLS`), one that failed ends with its own code, and `OPEN` is left to those that were ended.
+some other code. Below another program (`BELOW`) it ends as the program in its place does, but for one that was ended: that ends with `OPEN`.
 It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
 """
 
@@ -19,6 +19,7 @@ import ast  # noqa: E402
 import contextlib  # noqa: E402
 import os  # noqa: E402
 import runpy  # noqa: E402
+import signal  # noqa: E402
 import traceback  # noqa: E402
 import types  # noqa: E402
 from functools import partial  # noqa: E402
@@ -35,9 +36,16 @@ _INLINE = "<string>"
 """What a program that is given on the command line is called."""
 
 
-def main(words: "list[str]", *, tells: bool = False) -> None:
-    """Run the program that `words` name, as they would follow `python`, and end the process."""
+def main(words: "list[str]", below: "str | None" = None) -> None:
+    """Run the program that `words` name, as they would follow `python`, and end the process.
+
+    Args:
+        words: Of the program.
+        below: Options of this Python, where another program waits for the exit code.
+    """
     end, code, own = os._exit, _UNKNOWN, _own  # before the work can have its own
+    if below is not None:
+        _stand_by(words, below.split())
     inline = words[1] if words[0] == "-c" else ""
     try:
         run = _module(words) if words[0] == "-m" else _program(words)
@@ -47,17 +55,43 @@ def main(words: "list[str]", *, tells: bool = False) -> None:
     except SystemExit as error:
         if error.code in (None, 0):
             code = END if _is_its_own_end(error, inline) else OPEN
-        elif tells:
+        elif below is not None:
             code = own(error.code)
     except BaseException:  # noqa: BLE001  whatever it is, it is the program's failure
         traceback.print_exc()
-        code = 1 if tells and code == OPEN else code
+        code = 1 if below is not None and code == OPEN else code
     if code == END:
         raise SystemExit(END)  # and what is left to do at an end: files to be closed, threads
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # closed, or none
             stream.flush()
     end(code)
+
+
+def _stand_by(words: "list[str]", options: "list[str]") -> None:
+    """Go on as a process of its own, which this one waits for and ends as: with its code or signal; signals are handed on to it."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(
+            Exception
+        ):  # what is killed with this process is no more there than it would be without
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        return
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: os.kill(child, number))
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        with contextlib.suppress(OSError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    code = os.WEXITSTATUS(status)
+    if code == _UNKNOWN:
+        os.execv(sys.executable, [sys.executable, *options, *words])
+    os._exit({END: 0, 0: OPEN}.get(code, code))
 
 
 def _own(code: object) -> int:
@@ -159,4 +193,4 @@ def _is_bare_call(node: "ast.expr | None") -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:], tells="TELLS" in globals())
+    main(sys.argv[1:], globals().get("BELOW"))

@@ -143,6 +143,14 @@ async def test_what_is_no_shells_is_not_read_as_if_it_were(text: str):
     assert found.reached == ()
 
 
+async def test_shell_is_known_with_its_options():
+    found = await spelled_out(
+        check("flip", ("./a",)), Told({"a": "#!/usr/bin/env -S bash -eu\npytest spec\n"})
+    )
+
+    assert "spec" in found.reached
+
+
 async def test_a_plan_that_lists_its_tests_is_believed():
     told = Told({"a.sh": "pytest spec\n"})
 
