@@ -56,4 +56,6 @@ while :; do
 done
 case $1 in -m) case " $mimir_readers " in *" $2 "*) exec "$mimir_real" $mimir_options "$@" ;; esac ;; esac
 case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) exec "$mimir_real" $mimir_options "$@" ;; esac
-exec "$mimir_real" $mimir_options -c "exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"
+exec "$mimir_real" $mimir_options -c "import os, sys
+if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + sys.argv[1:])
+exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"
