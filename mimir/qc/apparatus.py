@@ -93,9 +93,8 @@ def apparatus(check: Check) -> Apparatus:
 def _launchers(started: Iterable[Command]) -> Iterator[str]:
     """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
-        path = one.arguments[0] if one.arguments and one.program in runners.KNOWN else ""
-        if "/" in path and posixpath.basename(path) == one.program and not is_outside(path):
-            yield _below(one, path)
+        if one.path and one.program in runners.KNOWN and not is_outside(one.path):
+            yield _below(one, one.path)
 
 
 def _beside(found: Apparatus) -> tuple[str, ...]:

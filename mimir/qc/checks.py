@@ -129,7 +129,9 @@ class Checks:
         phase: Phase,
     ) -> tuple[CheckRun, ...]:
         """Run a check of an accepted task on a merged or final tree; the last run decides. See `standing`."""
-        return await on_tree(self._execution, self._history, accepted, check, tree, others, phase)
+        return await on_tree(
+            *(self._execution, self._history, accepted, check, tree, others, phase), self._before
+        )
 
     async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
         found = await spelled_out(check, lambda one: self._before(one, work.first_base))

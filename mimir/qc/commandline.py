@@ -61,6 +61,12 @@ class Command:
     below: str = "."
     """Directory that the shell line changed to before, relative to the workspace."""
 
+    @property
+    def path(self) -> str:
+        """The program itself where a path names it, which is its first argument, too; empty: it is found by its name."""
+        first = self.arguments[0] if self.arguments else ""
+        return first if "/" in first and posixpath.basename(first) == self.program else ""
+
 
 def commands(argv: Sequence[str]) -> tuple[Command, ...]:
     """Return the programs that `argv` starts, in order."""

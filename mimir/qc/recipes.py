@@ -44,20 +44,20 @@ async def spelled_out(check: Check, run: Callable[[Check], Awaitable[CheckRun]])
 def _questions(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield commands that say what programs of a command line will start."""
     for one in commands(argv):
-        words = one.arguments
-        if one.program in (*_MAKE, *SHELLS) and words and "/" in words[0]:
-            words = words[posixpath.basename(words[0]) == one.program :]  # itself, by its path
+        words = one.arguments[1:] if one.path else one.arguments
         if one.program in _MAKE:
             yield (one.program, "-n", "--no-print-directory", "-C", one.below, *words)
         elif script := _script(one, words):
+            # By a program: links are followed, as the check follows them.
             yield ("cat", "--", script)
 
 
 def _script(command: Command, words: Sequence[str]) -> str:
     """Return the path of the file whose lines a shell may read; empty: there is none."""
-    path = next((word for word in words if not word.startswith("-")), "")
-    is_itself = "/" in path and posixpath.basename(path) == command.program
-    if not path or not (is_itself or command.program in SHELLS):
+    path = command.path
+    if command.program in SHELLS:
+        path = next((word for word in words if not word.startswith("-")), "")
+    if not path:
         return ""
     path = posixpath.normpath(posixpath.join(command.below, path))
     return "" if is_outside(path) or not path.isprintable() else path

@@ -2,20 +2,7 @@
 # What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
 set -f
 mimir_name=${0##*/}
-mimir_rest=$PATH:
-mimir_real=
-while [ -n "$mimir_rest" ]; do
-    mimir_folder=${mimir_rest%%:*}
-    mimir_rest=${mimir_rest#*:}
-    if [ "$mimir_folder" != "$mimir_place" ] && [ -f "$mimir_folder/$mimir_name" ] && [ -x "$mimir_folder/$mimir_name" ]; then
-        mimir_real=$mimir_folder/$mimir_name
-        break
-    fi
-done
-if [ -z "$mimir_real" ]; then
-    echo "$mimir_name: not found" >&2
-    exit 127
-fi
+IFS= read -r mimir_real <"$mimir_place/$mimir_name.real"
 [ "$mimir_way" = plain ] && exec "$mimir_real" "$@"
 mimir_options=
 case $mimir_name in
@@ -35,7 +22,7 @@ python*) ;;
     esac
     ;;
 esac
-while :; do
+while :; do # the options that `watched.py` knows, too
     case ${1-} in
     -c | -m)
         [ $# -ge 2 ] || exec "$mimir_real" $mimir_options "$@"

@@ -8,7 +8,7 @@ named by one of that task's own checks, which judged it. New tests go where sett
 them. Tests that were changed as asked may need them too, so there it is enough if the check passes with those tests as they were.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.recipes import spelled_out
 from mimir.qc.tallies import Tally
-from mimir.qc.watched import ENDED_EARLY, below, watched
+from mimir.qc.watched import ENDED_EARLY, may_start_others, watched, with_shims
 from mimir.store.schema import well_formed
 
 
@@ -49,6 +49,9 @@ class Trees(Protocol):
     async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
         """Return `tree` with all paths that `globs` name as they are in `from_tree`, missing ones removed."""
         ...
+
+
+Before = Callable[[Check, str], Awaitable[CheckRun]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,7 @@ async def on_tree(
     tree: str,
     others: Iterable[Accepted],
     phase: Phase,
+    before: Before,
 ) -> tuple[CheckRun, ...]:
     """Run a check of an accepted task on a merged or final tree, made now; the last run decides.
 
@@ -94,6 +98,7 @@ async def on_tree(
         tree: The tree.
         others: Tasks that are accepted too, or are about to be.
         phase: Of the runs.
+        before: Runs a command on a tree that nobody changes any more.
     """
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
@@ -109,7 +114,7 @@ async def on_tree(
         runs.append(await run(tree, again=True))
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
-    put_back = await _put_back(execution, trees, mine, check, tree, tuple(others))
+    put_back = await _put_back(before, trees, mine, check, tree, tuple(others))
     for kept in put_back:
         runs.append(replace(await run(kept), stands_for=tree))
         if runs[-1].green:
@@ -155,14 +160,18 @@ async def _ends_early(
     argv = watched(check.argv)
     if argv is not None and (await run(argv)).exit_code in ENDED_EARLY:
         return True
-    shims, plain = below(check.argv), below(check.argv, plain=True)
-    if shims is None or plain is None or (await run(shims)).green:
+    if not may_start_others(check.argv):
         return False
-    return (await run(plain)).green and not (await run(shims, again=True)).green
+    shims = with_shims(check.argv)
+    return (
+        not (await run(shims)).green
+        and (await run(with_shims(check.argv, plain=True))).green
+        and not (await run(shims, again=True)).green
+    )
 
 
 async def _put_back(
-    execution: Executes,
+    before: Before,
     trees: Trees,
     mine: Accepted,
     check: Check,
@@ -172,7 +181,7 @@ async def _put_back(
     """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
     if not mine.tree or not any(one.changed for one in others if one.task.id != mine.task.id):
         return []
-    found = await spelled_out(check, lambda one: execution.run(one, mine.tree, "before"))
+    found = await spelled_out(check, lambda one: before(one, mine.tree))
     # What its task protects is as much part of it as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
     found = replace(found, tests=(*found.all_tests, *protect))

@@ -4,7 +4,7 @@ Such a program says nothing that is known: its exit code is all there is, and wh
 a run that is green is made once more by `watcher`, on the same tree. Runners of tests say at their end what they did: `ending`.
 
 Programs that a check names itself are rewritten where they stand (`watched`). Those that others start for it (`make`, a script, a line with
-a pipe in it) are met on their PATH, by a shim (`below`).
+a pipe in it) are met on their PATH, by a shim (`with_shims`).
 """
 
 import re
@@ -43,7 +43,7 @@ def environment(argv: Sequence[str]) -> Mapping[str, str]:
         return {}
     found = {"MIMIR_WATCHER": _text("watcher.py")}
     if has_shims:
-        found |= {"MIMIR_SHIMS": _text("shims.sh"), "MIMIR_SHIM": _text("shim.sh")}
+        found |= {"MIMIR_SHIMS": _text("with_shims.sh"), "MIMIR_SHIM": _text("shim.sh")}
         found["MIMIR_READERS"] = " ".join(sorted(runners.READERS))
     return found
 
@@ -52,8 +52,14 @@ def _text(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-def below(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...] | None:
-    """Return the command that runs the same with shims before its Python programs; None: all that it starts is known to tell of its end, or to read.
+def may_start_others(argv: Sequence[str]) -> bool:
+    """True if a command may start Python programs that it does not name: not all that it starts is known to tell of its end, or to read."""
+    started = commands(argv)  # none: it cannot be read
+    return not started or not all(_is_known(argv, one) for one in started)
+
+
+def with_shims(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...]:
+    """Return the command that runs the same with shims before the Python programs that are found on its PATH.
 
     It ends as it would without them, but for a program that was ended: that ends with `watcher.OPEN`, and all else follows from it.
 
@@ -61,9 +67,6 @@ def below(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...] | None
         argv: The command.
         plain: The shims watch nothing: what is red like this, too, cannot be run with shims at all.
     """
-    started = commands(argv)  # none: it cannot be read
-    if started and all(_is_known(argv, one) for one in started):
-        return None
     return ("sh", "-c", _SHIMS, "sh", "plain" if plain else "watched", *argv)
 
 

@@ -72,9 +72,8 @@ def _stand_by(words: "list[str]", options: "list[str]") -> None:
     """Go on as a process of its own, which this one waits for and ends as: with its code or signal; signals are handed on to it."""
     child = os.fork()
     if not child:
-        with contextlib.suppress(
-            Exception
-        ):  # what is killed with this process is no more there than it would be without
+        # Whoever kills this process means the program: that goes with it.
+        with contextlib.suppress(Exception):
             import ctypes
 
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)

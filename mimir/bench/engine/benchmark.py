@@ -170,16 +170,15 @@ async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
     scope = desk.scope
     told = f"{scope.tasks} to {scope.grown} tasks"
     took: list[Took] = []
-    exponent = more = math.inf
+    exponent = more = peak = math.inf
     while len(took) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
         took.append(await desk.take("mimir", Load(tasks=scope.grown)))
         exponent = _exponent(_cpu(small), _least(took, _cpu), scope.tasks, scope.grown)
-        added = _least(took, lambda one: one.peak_bytes) - small.peak_bytes
-        more = added / (scope.grown - scope.tasks) / 1024
+        peak = _least(took, lambda one: one.peak_bytes)
+        more = (peak - small.peak_bytes) / (scope.grown - scope.tasks) / 1024
     figures.ratio(GROWTH, exponent, of=told)
     figures.ratio(RSS, more, of=told)
-    peaks = (small.peak_bytes, min(one.peak_bytes for one in took))
-    figures.note("peak memory MB", ", ".join(f"{peak / 1e6:.0f}" for peak in peaks))
+    figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {peak / 1e6:.0f}")
 
 
 async def _sizes(desk: _Desk, figures: Figures) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mimir.qc import watcher
-from mimir.qc.watched import below, environment
+from mimir.qc.watched import environment, may_start_others, with_shims
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -109,7 +109,7 @@ HARMLESS = {
     "a folder": "mkdir tool2 && echo 'print(4)' > tool2/__main__.py && python3 -I tool2 | grep -q 4",
     "words with blanks": "python3 -c 'import sys; assert sys.argv[1:] == [\"a  b\", \"*\", \"\"]' 'a  b' '*' ''",
     "what is not there": "! command -v python9.99",
-    "names that are known outside": "mimir_real=mine python3 -c 'import os; assert \"MIMIR_WATCHER\" not in os.environ'",
+    "nothing more in its environment": "python3 -c 'import os; assert not [name for name in os.environ if \"mimir\" in name.lower()]'",
     "tests": "printf 'def test_it():\\n    pass\\n' > test_it.py && pytest -q -p no:cacheprovider | grep -q '1 passed'",
     "a linter that ends itself": "mkdir mypy && echo 'import os; os._exit(0)' > mypy/__main__.py && python3 -m mypy; echo done",
     **{
@@ -123,40 +123,39 @@ HARMLESS = {
 @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS.keys())
 def test_program_may_do_and_end_as_it_likes(tmp_path: Path, line: str):
     write_files(tmp_path, FILES)
-    argv = below(("bash", "-c", f"set -e\n{line}")) or ()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
-    ran = subprocess.run(
-        argv,
-        cwd=tmp_path,
-        env={"PATH": path, "HOME": str(tmp_path), **environment(argv)},
-        check=False,
-        capture_output=True,
-        timeout=60,
-    )
+    ran = run_in(tmp_path, with_shims(("bash", "-c", f"set -e\n{line}")), path)
 
     assert ran.returncode == 0, (ran.stdout, ran.stderr)
 
 
+def run_in(
+    where: Path, argv: tuple[str, ...], path: str = "/usr/bin:/bin"
+) -> subprocess.CompletedProcess[bytes]:
+    env = {"PATH": path, "HOME": str(where), **environment(argv)}
+    return subprocess.run(argv, cwd=where, env=env, check=False, capture_output=True, timeout=60)
+
+
 def test_what_cannot_be_run_with_shims_is_taken_as_it_is(tmp_path: Path):
     """Such a check is red with shims, whether they watch or not."""
-    argv = ("sh", "-c", "python3 -c pass; [ $(command -v python3) = /usr/bin/python3 ]")
-    codes = [_code(tmp_path, below(argv, plain=plain)) for plain in (False, True)]
+    here = tmp_path / "python3"
+    here.symlink_to(sys.executable)
+    line = ("sh", "-c", f"python3 -c pass; [ $(command -v python3) = {here} ]")
+    ways = (line, with_shims(line), with_shims(line, plain=True))
 
-    assert codes[0] == codes[1] != 0
+    codes = [run_in(tmp_path, argv, f"{tmp_path}:/usr/bin:/bin").returncode for argv in ways]
 
-
-def _code(where: Path, argv: tuple[str, ...] | None) -> int:
-    assert argv
-    env = {"PATH": "/usr/bin:/bin", **environment(argv)}
-    return subprocess.run(argv, cwd=where, env=env, check=False).returncode
+    assert codes == [0, 1, 1]
 
 
 def test_ended_program_is_told_from_one_that_failed(tmp_path: Path):
     write_files(tmp_path, {"a.py": "import os\n\nos._exit(0)\n"})
 
-    assert _code(tmp_path, below(("sh", "-c", "python3 a.py; exit $?"))) == watcher.OPEN
-    assert _code(tmp_path, below(("sh", "-c", "python3 a.py; exit $?"), plain=True)) == 0
+    line = ("sh", "-c", "python3 a.py; exit $?")
+
+    assert run_in(tmp_path, with_shims(line)).returncode == watcher.OPEN
+    assert run_in(tmp_path, with_shims(line, plain=True)).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -170,4 +169,4 @@ def test_ended_program_is_told_from_one_that_failed(tmp_path: Path):
     ],
 )
 def test_what_tells_of_its_end_or_is_watched_where_it_stands_needs_no_shims(argv: tuple[str, ...]):
-    assert below(argv) is None
+    assert not may_start_others(argv)

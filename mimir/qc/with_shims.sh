@@ -18,6 +18,7 @@ while [ -n "$mimir_rest" ]; do
         case ${mimir_name#python} in *[!0-9.]*) case $mimir_name in python*) continue ;; esac ;; esac
         if [ -f "$mimir_path" ] && [ -x "$mimir_path" ] && [ ! -e "$mimir_place/$mimir_name" ]; then
             ln -s shim "$mimir_place/$mimir_name"
+            printf '%s\n' "$mimir_path" >"$mimir_place/$mimir_name.real"
         fi
     done
 done
