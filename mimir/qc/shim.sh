@@ -1,18 +1,38 @@
 # Stands in the place of a Python, or of one of its programs, and has `watcher.py` run it.
 # What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
 set -f
+mimir_without() { # a list of folders, and the one to be taken out of it
+    mimir_rest=:$1:
+    while :; do
+        case $mimir_rest in
+        *":$2:"*) mimir_rest=${mimir_rest%%":$2:"*}:${mimir_rest#*":$2:"} ;;
+        *) break ;;
+        esac
+    done
+    mimir_rest=${mimir_rest#:}
+    mimir_rest=${mimir_rest%:}
+}
 mimir_name=${0##*/}
-IFS= read -r mimir_real <"$mimir_place/$mimir_name.real"
-[ "$mimir_way" = plain ] && exec "$mimir_real" "$@"
 mimir_options=
+if [ "$mimir_name" = shim ]; then # led here by `rerouting.py`
+    mimir_real=$1
+    shift
+else
+    IFS= read -r mimir_real <"$mimir_place/$mimir_name.real"
+fi
+# In a Python's place a manager of versions may stand, which looks for it elsewhere on the PATH: it must not come back to the shim.
+mimir_without "$PATH" "$mimir_place"
 case $mimir_name in
-python*) ;;
-*) # a script; if its first line leads here by `env`, nothing needs to be done for it
+shim | python*) ;;
+*)
     IFS= read -r mimir_line <"$mimir_real"
     case $mimir_line in
-    '#!'*/env\ *) exec "$mimir_real" "$@" ;;
+    '#!'*/env\ *python*) exec "$mimir_real" "$@" ;; # a shim is what `env` finds
     '#!'*python*) set -- "$mimir_real" "$@" ;;
-    *) exec "$mimir_real" "$@" ;;
+    *)
+        PATH=$mimir_rest
+        exec "$mimir_real" "$@"
+        ;;
     esac
     mimir_real=${mimir_line#'#!'}
     case $mimir_real in *' -'*)
@@ -22,6 +42,11 @@ python*) ;;
     esac
     ;;
 esac
+PATH=$mimir_rest
+mimir_without "${PYTHONPATH-}" "$mimir_place/site"
+PYTHONPATH=$mimir_rest
+[ -n "$PYTHONPATH" ] || unset PYTHONPATH
+[ "$mimir_way" = plain ] && exec "$mimir_real" $mimir_options "$@"
 while :; do # the options that `watched.py` knows, too
     case ${1-} in
     -c | -m)
@@ -41,8 +66,15 @@ while :; do # the options that `watched.py` knows, too
     *) break ;;
     esac
 done
+case $mimir_name:$1 in
+shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
+shim:*) # a program of the project, or a tool of the machine, which may end as it likes
+    case $(cd "$(dirname "$1")" && pwd -P)/ in "$mimir_home"/*) ;; *) exec "$mimir_real" $mimir_options "$@" ;; esac
+    ;;
+esac
 case $1 in -m) case " $mimir_readers " in *" $2 "*) exec "$mimir_real" $mimir_options "$@" ;; esac ;; esac
 case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) exec "$mimir_real" $mimir_options "$@" ;; esac
 exec "$mimir_real" $mimir_options -c "import os, sys
 if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + sys.argv[1:])
+os.environ['PATH'] = '$mimir_place' + os.pathsep + os.environ.get('PATH', os.defpath)
 exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"

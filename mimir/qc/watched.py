@@ -4,7 +4,7 @@ Such a program says nothing that is known: its exit code is all there is, and wh
 a run that is green is made once more by `watcher`, on the same tree. Runners of tests say at their end what they did: `ending`.
 
 Programs that a check names itself are rewritten where they stand (`watched`). Those that others start for it (`make`, a script, a line with
-a pipe in it) are met on their PATH, by a shim (`with_shims`).
+a pipe in it) are met by a shim (`with_shims`).
 """
 
 import re
@@ -44,6 +44,7 @@ def environment(argv: Sequence[str]) -> Mapping[str, str]:
     found = {"MIMIR_WATCHER": _text("watcher.py")}
     if has_shims:
         found |= {"MIMIR_SHIMS": _text("with_shims.sh"), "MIMIR_SHIM": _text("shim.sh")}
+        found["MIMIR_REROUTING"] = _text("rerouting.py")
         found["MIMIR_READERS"] = " ".join(sorted(runners.READERS))
     return found
 
@@ -59,7 +60,7 @@ def may_start_others(argv: Sequence[str]) -> bool:
 
 
 def with_shims(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...]:
-    """Return the command that runs the same with shims before the Python programs that are found on its PATH.
+    """Return the command that runs the same with shims before the Python programs that it starts.
 
     It ends as it would without them, but for a program that was ended: that ends with `watcher.OPEN`, and all else follows from it.
 

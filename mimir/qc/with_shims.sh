@@ -1,9 +1,13 @@
-# Runs a command so that every Python program that it finds by its PATH is started by `shim.sh`. For `eval` in a POSIX shell, whose words are
-# `watched`, or `plain` (then nothing is watched), and the command.
+# Runs a command so that every Python program that it starts is started by `shim.sh`: those that it finds by its PATH, and, by a module that each
+# Python imports first (`rerouting.py`), those that it names by their path. For `eval` in a POSIX shell, whose words are `watched`, or `plain` (then nothing
+# is watched), and the command.
 mimir_place=$(mktemp -d) || exit 97
 printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
+mkdir "$mimir_place/site"
+printf '%s\n' "$MIMIR_REROUTING" >"$mimir_place/site/sitecustomize.py"
 {
-    printf "#!/bin/sh\nmimir_place='%s'\nmimir_way=%s\nmimir_readers='%s'\n" "$mimir_place" "$1" "$MIMIR_READERS"
+    printf "#!/bin/sh\nmimir_place='%s'\nmimir_home='%s'\n" "$mimir_place" "$(pwd -P)"
+    printf "mimir_way=%s\nmimir_readers='%s'\n" "$1" "$MIMIR_READERS"
     printf '%s\n' "$MIMIR_SHIM"
 } >"$mimir_place/shim"
 chmod +x "$mimir_place/shim"
@@ -22,9 +26,10 @@ while [ -n "$mimir_rest" ]; do
         fi
     done
 done
-unset MIMIR_SHIMS MIMIR_SHIM MIMIR_READERS MIMIR_WATCHER
+unset MIMIR_SHIMS MIMIR_SHIM MIMIR_READERS MIMIR_REROUTING MIMIR_WATCHER
 PATH=$mimir_place:$PATH
-export PATH
+PYTHONPATH=$mimir_place/site${PYTHONPATH:+:$PYTHONPATH}
+export PATH PYTHONPATH
 "$@"
 mimir_code=$?
 rm -rf "$mimir_place"

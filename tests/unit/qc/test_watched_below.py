@@ -14,7 +14,8 @@ from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
 from tests.unit.qc.test_watched import ENDS, FILES, HONEST, RIGHT, SCRIPT, WRONG
 
-MAKEFILE = "check:\n\tpython3 check.py\n\ntest:\n\tpython3 -m pytest -q\n\nscript:\n\tpytest -q\n\nunit:\n\tpython3 -m unittest -q\n"
+PYTHON = str(Path(sys.executable).resolve())
+MAKEFILE = f"path:\n\t{PYTHON} check.py\n\nvenv:\n\tpython3 -m venv --without-pip .venv\n\t.venv/bin/python check.py\n\ncheck:\n\tpython3 check.py\n\ntest:\n\tpython3 -m pytest -q\n\nscript:\n\tpytest -q\n\nunit:\n\tpython3 -m unittest -q\n"
 TESTS = "import unittest\n\nfrom work import double\n\n\ndef test_it():\n    assert double(3) == 6\n\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(double(3), 6)\n"
 RUNS = {
     "make": ("make", "check"),
@@ -23,6 +24,9 @@ RUNS = {
     "unittest below make": ("make", "-s", "unit"),
     "a shell script": ("sh", "run.sh"),
     "a program of its own": ("./direct.py",),
+    "a Python by its path": ("make", "path"),
+    "a Python of its own": ("make", "venv"),
+    "a program that names a Python by its path": ("./named.py",),
     "a pipe": "python3 check.py && echo ok | grep ok",
     "lines": "set -e\npython3 check.py\necho fine",
     "what cannot be read": "set -e\n# it's here\npython3 check.py",
@@ -38,6 +42,7 @@ async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
     programs = {
         "run.sh": "#!/bin/sh\nset -e\npython3 check.py\n",
         "direct.py": f"#!/usr/bin/env python3\n{SCRIPT}",
+        "named.py": f"#!{PYTHON} -u\n{SCRIPT}",
     }
     write_files(bench.project, files | programs)
     for name in programs:
@@ -70,7 +75,7 @@ async def test_however_it_is_ended(bench: Bench, end: str):
     assert any("did not come to its end" in finding for finding in outcome.findings)
 
 
-@pytest.mark.parametrize("run", list(RUNS.values())[::2], ids=list(RUNS)[::2])
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
 async def test_right_work_is_passed(bench: Bench, run):
     await begin(bench, WRONG)
 
@@ -120,12 +125,29 @@ HARMLESS = {
 }
 
 
+BY_PATH = {
+    **{name: line.replace("python3 ", f"{PYTHON} ") for name, line in HARMLESS.items()},
+    "a way to modules": f'PYTHONPATH=src:$PYTHONPATH:lib {PYTHON} -c \'import os; assert os.environ["PYTHONPATH"] == "src:lib"\'',
+    "no way to modules": f"{PYTHON} -c 'import os; assert \"PYTHONPATH\" not in os.environ'",
+    "a module that all import": f'mkdir own && echo \'open("out", "w")\' > own/sitecustomize.py && PYTHONPATH=$PYTHONPATH:own {PYTHON} -c pass && test -f out',
+}
+
+
 @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS.keys())
 def test_program_may_do_and_end_as_it_likes(tmp_path: Path, line: str):
-    write_files(tmp_path, FILES)
+    run_harmless(tmp_path, line)
+
+
+@pytest.mark.parametrize("line", BY_PATH.values(), ids=BY_PATH.keys())
+def test_so_may_one_whose_python_is_named_by_its_path(tmp_path: Path, line: str):
+    run_harmless(tmp_path, line)
+
+
+def run_harmless(where: Path, line: str) -> None:
+    write_files(where, FILES)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
-    ran = run_in(tmp_path, with_shims(("bash", "-c", f"set -e\n{line}")), path)
+    ran = run_in(where, with_shims(("bash", "-c", f"set -e\n{line}")), path)
 
     assert ran.returncode == 0, (ran.stdout, ran.stderr)
 
@@ -149,13 +171,36 @@ def test_what_cannot_be_run_with_shims_is_taken_as_it_is(tmp_path: Path):
     assert codes == [0, 1, 1]
 
 
-def test_ended_program_is_told_from_one_that_failed(tmp_path: Path):
+@pytest.mark.parametrize("python", ["python3", PYTHON], ids=["by its name", "by its path"])
+def test_ended_program_is_told_from_one_that_failed(tmp_path: Path, python: str):
     write_files(tmp_path, {"a.py": "import os\n\nos._exit(0)\n"})
 
-    line = ("sh", "-c", "python3 a.py; exit $?")
+    line = ("sh", "-c", f"{python} a.py; exit $?")
 
     assert run_in(tmp_path, with_shims(line)).returncode == watcher.OPEN
     assert run_in(tmp_path, with_shims(line, plain=True)).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["python9.9", "pytest"])
+def test_manager_of_versions_is_not_led_back_to_itself(tmp_path: Path, name: str):
+    """It stands on the PATH under the name of a Python or of its program, and looks for that elsewhere."""
+    here = tmp_path / "bin"
+    text = f'#!/bin/sh\nPATH=$(echo "$PATH" | sed "s#{here}:##")\nexec {name} "$@"\n'
+    write_files(here, {name: text})
+    (here / name).chmod(0o755)
+
+    argv = with_shims(("sh", "-c", f"{name} a.py; exit $?"))
+
+    assert run_in(tmp_path, argv, f"{here}:/usr/bin:/bin").returncode == 127
+
+
+def test_tool_of_the_machine_may_end_as_it_likes(tmp_path: Path):
+    write_files(tmp_path, {"bin/tool": f"#!{PYTHON}\nimport os\n\nos._exit(0)\n", "work/a.py": ""})
+    (tmp_path / "bin/tool").chmod(0o755)
+
+    line = with_shims(("sh", "-c", "../bin/tool; exit $?"))
+
+    assert run_in(tmp_path / "work", line).returncode == 0
 
 
 @pytest.mark.parametrize(
