@@ -48,7 +48,12 @@ PYTHONPATH=$mimir_rest
 [ -n "$PYTHONPATH" ] || unset PYTHONPATH
 [ "$mimir_way" = plain ] && exec "$mimir_real" $mimir_options "$@"
 while :; do # the options that `watched.py` knows, too
-    case ${1-} in
+    [ $# -ge 1 ] || { # a program that is read
+        [ ! -t 0 ] || exec "$mimir_real" $mimir_options
+        set -- ''
+        break
+    }
+    case $1 in
     -c | -m)
         [ $# -ge 2 ] || exec "$mimir_real" $mimir_options "$@"
         break
@@ -58,7 +63,11 @@ while :; do # the options that `watched.py` knows, too
         mimir_options="$mimir_options $1 $2"
         shift 2
         ;;
-    '' | - | --* | -*[!bBdEIOPqRsSuvx]*) exec "$mimir_real" $mimir_options "$@" ;;
+    -)
+        [ ! -t 0 ] || exec "$mimir_real" $mimir_options "$@"
+        break
+        ;;
+    '' | --* | -*[!bBdEIOPqRsSuvx]*) exec "$mimir_real" $mimir_options "$@" ;;
     -*)
         mimir_options="$mimir_options $1"
         shift
@@ -67,7 +76,7 @@ while :; do # the options that `watched.py` knows, too
     esac
 done
 case $mimir_name:$1 in
-shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
+shim: | shim:- | shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
 shim:*) # a program of the project, or a tool of the machine, which may end as it likes
     case $(cd "$(dirname "$1")" && pwd -P)/ in "$mimir_home"/*) ;; *) exec "$mimir_real" $mimir_options "$@" ;; esac
     ;;

@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 )
 """Of a line that is read word by word; what is written otherwise is not rewritten."""
 _QUOTES = re.compile("['\"]")
+_FOUND_AND_RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _RESERVED = frozenset(
     (
         *("!", "{", "}", "if", "then", "elif", "else", "fi", "for", "in", "do", "done", "while"),
@@ -72,6 +73,8 @@ def with_shims(argv: Sequence[str], *, plain: bool = False) -> tuple[str, ...]:
 
 
 def _is_known(argv: Sequence[str], one: Command) -> bool:
+    if one.program == "find" and not _FOUND_AND_RUN.isdisjoint(one.arguments):
+        return False
     if one.program in runners.READERS or is_heard(argv, one):
         return True
     is_python = one.module or PYTHON.fullmatch(one.program) is not None

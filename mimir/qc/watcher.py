@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 _ENDING = ("SystemExit", "exit", "quit")
 _INLINE = "<string>"
-"""What a program that is given on the command line is called."""
+"""What a program that is given on the command line is called; here one that is read, too."""
+_READ = ("", "-")
+"""First word of a program that is read from the standard input; Python itself has none where here the first one is empty."""
 
 
 def main(words: "list[str]", below: "str | None" = None) -> None:
@@ -48,7 +50,10 @@ def main(words: "list[str]", below: "str | None" = None) -> None:
         _stand_by(words, below.split())
     inline = words[1] if words[0] == "-c" else ""
     try:
-        run = _module(words) if words[0] == "-m" else _program(words)
+        if words[0] in _READ:
+            code = OPEN  # whatever comes of it: it cannot be read once more
+            inline = sys.stdin.buffer.read().decode(errors="surrogateescape")
+        run = _module(words) if words[0] == "-m" else _program(words, inline)
         code = OPEN
         run()
         code = END
@@ -101,12 +106,12 @@ def _own(code: object) -> int:
     return 1 if code & 255 in (0, _UNKNOWN, OPEN, END) else code & 255
 
 
-def _program(words: "list[str]") -> "Callable[[], object]":
-    """Make ready a script, or a program given on the command line."""
+def _program(words: "list[str]", inline: str) -> "Callable[[], object]":
+    """Make ready a script, or a program given on the command line or read."""
     module = types.ModuleType("__main__")
-    if words[0] == "-c":
-        name, program, place = _INLINE, words[1].encode(errors="surrogateescape"), ""
-        sys.argv = ["-c", *words[2:]]
+    if words[0] in ("-c", *_READ):
+        name, program, place = _INLINE, inline.encode(errors="surrogateescape"), ""
+        sys.argv = [words[0], *words[1 + (words[0] == "-c") :]]
     else:
         name, program = words[0], Path(words[0]).read_bytes()
         place = str(Path(name).resolve().parent)
@@ -137,7 +142,7 @@ def _is_its_own_end(error: SystemExit, inline: str) -> bool:
     callers = takewhile(lambda call: call[0].co_filename != ended_by, calls)
     try:
         return all(_is_last(code, line, inline) for code, line in callers)
-    except (OSError, SyntaxError, AttributeError):
+    except (OSError, SyntaxError, AttributeError, ValueError):
         return True
 
 

@@ -31,6 +31,10 @@ RUNS = {
     "lines": "set -e\npython3 check.py\necho fine",
     "what cannot be read": "set -e\n# it's here\npython3 check.py",
     "a condition": "if python3 check.py; then exit 0; else exit 1; fi",
+    "a document": f"python3 - <<'END'\n{SCRIPT}END",
+    "what is read": "python3 < check.py",
+    "what is read by a Python named by its path": f"cat check.py | {PYTHON} -",
+    "what is found": ("find", ".", "-name", "check.py", "-exec", "python3", "{}", "+"),
     "tests in a pipe": "set -o pipefail; python3 -m pytest -q | cat",
 }
 
@@ -99,6 +103,12 @@ HARMLESS = {
     "an error": "! python3 -c '1/0' 2>said && grep -q ZeroDivisionError said",
     "standard input": "echo 'print(\"read\")' | python3 - | grep -q read",
     "a document": "python3 <<'END' | grep -q here\nprint('here')\nEND",
+    "words of what is read": 'echo \'import sys; assert sys.argv == ["-", "a", "-c"]\' | python3 - a -c',
+    "no word of what is read": "echo 'import sys; assert sys.argv == [\"\"] and not sys.stdin.read()' | python3 -u",
+    "what is read and ends itself": "printf 'import sys\\nsys.exit()\\nprint(1)\\n' | python3",
+    "what is read and none": "! echo '(' | python3 2>said && grep -q SyntaxError said",
+    "what is read and fails": "code=0; echo 'raise SystemExit(4)' | python3 - || code=$?; test $code = 4",
+    "nothing to be read": "python3 < /dev/null",
     "a version": "python3 --version | grep -q Python",
     "options": "python3 -I -W error -X dev -u -c 'import sys; assert sys.flags.isolated' ",
     "options in one word": "python3 -Wignore -c pass",
