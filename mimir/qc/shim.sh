@@ -12,6 +12,9 @@ mimir_without() { # a list of folders, and the one to be taken out of it
     mimir_rest=${mimir_rest#:}
     mimir_rest=${mimir_rest%:}
 }
+mimir_as_it_is() {
+    exec "$mimir_real" $mimir_options "$@"
+}
 mimir_name=${0##*/}
 mimir_options=
 if [ "$mimir_name" = shim ]; then # led here by `rerouting.py`
@@ -46,28 +49,24 @@ PATH=$mimir_rest
 mimir_without "${PYTHONPATH-}" "$mimir_place/site"
 PYTHONPATH=$mimir_rest
 [ -n "$PYTHONPATH" ] || unset PYTHONPATH
-[ "$mimir_way" = plain ] && exec "$mimir_real" $mimir_options "$@"
+[ "$mimir_way" = plain ] && mimir_as_it_is "$@"
 while :; do # the options that `watched.py` knows, too
-    [ $# -ge 1 ] || { # a program that is read
-        [ ! -t 0 ] || exec "$mimir_real" $mimir_options
-        set -- ''
-        break
-    }
-    case $1 in
+    case ${1--} in
     -c | -m)
-        [ $# -ge 2 ] || exec "$mimir_real" $mimir_options "$@"
+        [ $# -ge 2 ] || mimir_as_it_is "$@"
         break
         ;;
     -W | -X)
-        case ${2-} in '' | *[!A-Za-z0-9_.,:=-]*) exec "$mimir_real" $mimir_options "$@" ;; esac
+        case ${2-} in '' | *[!A-Za-z0-9_.,:=-]*) mimir_as_it_is "$@" ;; esac
         mimir_options="$mimir_options $1 $2"
         shift 2
         ;;
-    -)
-        [ ! -t 0 ] || exec "$mimir_real" $mimir_options "$@"
+    -) # or nothing: a program that is read
+        [ ! -t 0 ] || mimir_as_it_is "$@"
+        [ $# -ge 1 ] || set -- ''
         break
         ;;
-    '' | --* | -*[!bBdEIOPqRsSuvx]*) exec "$mimir_real" $mimir_options "$@" ;;
+    '' | --* | -*[!bBdEIOPqRsSuvx]*) mimir_as_it_is "$@" ;;
     -*)
         mimir_options="$mimir_options $1"
         shift
@@ -78,11 +77,11 @@ done
 case $mimir_name:$1 in
 shim: | shim:- | shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
 shim:*) # a program of the project, or a tool of the machine, which may end as it likes
-    case $(cd "$(dirname "$1")" && pwd -P)/ in "$mimir_home"/*) ;; *) exec "$mimir_real" $mimir_options "$@" ;; esac
+    case $(cd "$(dirname "$1")" && pwd -P)/ in "$mimir_home"/*) ;; *) mimir_as_it_is "$@" ;; esac
     ;;
 esac
-case $1 in -m) case " $mimir_readers " in *" $2 "*) exec "$mimir_real" $mimir_options "$@" ;; esac ;; esac
-case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) exec "$mimir_real" $mimir_options "$@" ;; esac
+case $1 in -m) case " $mimir_readers " in *" $2 "*) mimir_as_it_is "$@" ;; esac ;; esac
+case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) mimir_as_it_is "$@" ;; esac
 exec "$mimir_real" $mimir_options -c "import os, sys
 if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + sys.argv[1:])
 os.environ['PATH'] = '$mimir_place' + os.pathsep + os.environ.get('PATH', os.defpath)

@@ -44,9 +44,12 @@ def environment(argv: Sequence[str]) -> Mapping[str, str]:
         return {}
     found = {"MIMIR_WATCHER": _text("watcher.py")}
     if has_shims:
-        found |= {"MIMIR_SHIMS": _text("with_shims.sh"), "MIMIR_SHIM": _text("shim.sh")}
-        found["MIMIR_REROUTING"] = _text("rerouting.py")
-        found["MIMIR_READERS"] = " ".join(sorted(runners.READERS))
+        found |= {
+            "MIMIR_SHIMS": _text("with_shims.sh"),
+            "MIMIR_SHIM": _text("shim.sh"),
+            "MIMIR_REROUTING": _text("rerouting.py"),
+            "MIMIR_READERS": " ".join(sorted(runners.READERS)),
+        }
     return found
 
 

@@ -111,7 +111,7 @@ def _program(words: "list[str]", inline: str) -> "Callable[[], object]":
     module = types.ModuleType("__main__")
     if words[0] in ("-c", *_READ):
         name, program, place = _INLINE, inline.encode(errors="surrogateescape"), ""
-        sys.argv = [words[0], *words[1 + (words[0] == "-c") :]]
+        sys.argv = [words[0], *words[2 if words[0] == "-c" else 1 :]]
     else:
         name, program = words[0], Path(words[0]).read_bytes()
         place = str(Path(name).resolve().parent)
