@@ -83,6 +83,6 @@ esac
 case $1 in -m) case " $mimir_readers " in *" $2 "*) mimir_as_it_is "$@" ;; esac ;; esac
 case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) mimir_as_it_is "$@" ;; esac
 exec "$mimir_real" $mimir_options -c "import os, sys
-if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + sys.argv[1:])
+if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + (sys.argv[1:] if sys.argv[1] else []))
 os.environ['PATH'] = '$mimir_place' + os.pathsep + os.environ.get('PATH', os.defpath)
 exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"
