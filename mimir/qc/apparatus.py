@@ -102,7 +102,7 @@ def _beside(found: Apparatus) -> tuple[str, ...]:
     if found.tests and found.collected:
         return runners.BESIDE
     folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
-    return tuple(f"{folder}/**" for folder in folders if _says_it_tests(folder))
+    return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
 
 
 def _starting(found: Apparatus, starters: Sequence[Command]) -> Apparatus:
@@ -262,7 +262,7 @@ def _tests(command: Command) -> Iterator[str]:
         del arguments[0]  # the runner itself, named by its path (`node_modules/.bin/jest`)
     paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
-        if _says_it_tests(path):
+        if says_it_tests(path):
             yield _below(command, path)
         else:
             # Below a directory of sources lie tests and work; where it is a file, this names nothing.
@@ -304,7 +304,8 @@ def _module_file(dotted: str) -> str:
     return "/".join(parts)
 
 
-def _says_it_tests(path: str) -> bool:
+def says_it_tests(path: str) -> bool:
+    """True if the name of a file, or of a folder above it, says that it tests."""
     return runners.says_it_tests(_words(path))
 
 

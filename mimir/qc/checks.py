@@ -199,8 +199,11 @@ class Checks:
         """Watch a green run, where what it executes may be the work's: see `seen_through`."""
         if not any(path.endswith(_OF_PYTHON) for path in work.status):
             return ran
-        was = before.tree if before.green else ""
-        return await seen_through(self._execution, check, ran, work.answer, was=was)
+        changed = await self._history.changed(work.own_base, ran.tree)
+        return await seen_through(
+            *(self._execution, check, ran, work.answer, [change.path for change in changed]),
+            was=before.tree if before.green else "",
+        )
 
     async def _before_tree(
         self, check: Check, parts: Parts, work: Deliverable, after_tree: str
@@ -317,7 +320,7 @@ _STEERED = (
 
 _ENDED_EARLY = (
     "Watched on the same files, the program of this check did not come to its end: what it imports ends it, or hides that "
-    "it failed."
+    "it failed. What it calls must return or raise an error; only the program itself may end itself."
 )
 
 _OF_PYTHON = (".py", ".pth")

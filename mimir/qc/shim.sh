@@ -1,17 +1,6 @@
 # Stands in the place of a Python, or of one of its programs, and has `watcher.py` run it.
 # What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
 set -f
-mimir_without() { # a list of folders, and the one to be taken out of it
-    mimir_rest=:$1:
-    while :; do
-        case $mimir_rest in
-        *":$2:"*) mimir_rest=${mimir_rest%%":$2:"*}:${mimir_rest#*":$2:"} ;;
-        *) break ;;
-        esac
-    done
-    mimir_rest=${mimir_rest#:}
-    mimir_rest=${mimir_rest%:}
-}
 mimir_as_it_is() {
     exec "$mimir_real" $mimir_options "$@"
 }
@@ -24,7 +13,15 @@ else
     IFS= read -r mimir_real <"$mimir_place/$mimir_name.real"
 fi
 # In a Python's place a manager of versions may stand, which looks for it elsewhere on the PATH: it must not come back to the shim.
-mimir_without "$PATH" "$mimir_place"
+mimir_rest=:$PATH:
+while :; do
+    case $mimir_rest in
+    *":$mimir_place:"*) mimir_rest=${mimir_rest%%":$mimir_place:"*}:${mimir_rest#*":$mimir_place:"} ;;
+    *) break ;;
+    esac
+done
+mimir_rest=${mimir_rest#:}
+mimir_rest=${mimir_rest%:}
 case $mimir_name in
 shim | python*) ;;
 *)
@@ -46,11 +43,14 @@ shim | python*) ;;
     ;;
 esac
 PATH=$mimir_rest
-mimir_without "${PYTHONPATH-}" "$mimir_place/site"
-PYTHONPATH=$mimir_rest
-[ -n "$PYTHONPATH" ] || unset PYTHONPATH
+case :${PYTHONPATH-}: in
+*":$mimir_place/site:"*) ;;
+*) PYTHONPATH=$mimir_place/site${PYTHONPATH:+:$PYTHONPATH} ;;
+esac
+MIMIR_SHIMMED=1 # what is started now is no more led here
+export PYTHONPATH MIMIR_SHIMMED
 [ "$mimir_way" = plain ] && mimir_as_it_is "$@"
-while :; do # the options that `watched.py` knows, too
+while :; do
     case ${1--} in
     -c | -m)
         [ $# -ge 2 ] || mimir_as_it_is "$@"
@@ -76,13 +76,16 @@ while :; do # the options that `watched.py` knows, too
 done
 case $mimir_name:$1 in
 shim: | shim:- | shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
-shim:*) # a program of the project, or a tool of the machine, which may end as it likes
-    case $(cd "$(dirname "$1")" && pwd -P)/ in "$mimir_home"/*) ;; *) mimir_as_it_is "$@" ;; esac
+shim:*) # a program of the project; or a tool, of the machine or of an environment, which may end as it likes
+    mimir_folder=$(cd "$(dirname "$1")" && pwd -P)
+    case $mimir_folder/ in "$mimir_home"/*) ;; *) mimir_as_it_is "$@" ;; esac
+    [ ! -e "$mimir_folder/python" ] || mimir_as_it_is "$@"
     ;;
 esac
 case $1 in -m) case " $mimir_readers " in *" $2 "*) mimir_as_it_is "$@" ;; esac ;; esac
 case $mimir_options in *[!A-Za-z0-9_.,:=\ -]*) mimir_as_it_is "$@" ;; esac
 exec "$mimir_real" $mimir_options -c "import os, sys
-if sys.version_info < (3, 6): os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + (sys.argv[1:] if sys.argv[1] else []))
-os.environ['PATH'] = '$mimir_place' + os.pathsep + os.environ.get('PATH', os.defpath)
-exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'BELOW': '$mimir_options'})" "$@"
+if sys.version_info < (3, 6):
+    os.environ['MIMIR_SHIMMED'] = '1'
+    os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + (sys.argv[1:] if sys.argv[1] else []))
+exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'OPTIONS': '$mimir_options', 'PLACE': '$mimir_place'})" "$@"

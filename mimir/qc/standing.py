@@ -21,7 +21,7 @@ from mimir.qc.execution import Phase
 from mimir.qc.journaled import Executes
 from mimir.qc.recipes import spelled_out
 from mimir.qc.tallies import Tally
-from mimir.qc.watched import ENDED_EARLY, may_start_others, watched, with_shims
+from mimir.qc.watched import NOT_ENDED, may_be_ended, own_programs, with_shims
 from mimir.store.schema import well_formed
 
 
@@ -104,8 +104,10 @@ async def on_tree(
     async def run(on: str, *, again: bool = False) -> CheckRun:
         ran = await execution.run(check, on, phase, answer=mine.answer, again=again)
         ran = held_against(ran, mine.told.get(check.id), was_green=True)
-        return await seen_through(execution, check, ran, mine.answer, was=mine.tree)
+        return await seen_through(execution, check, ran, mine.answer, work, was=mine.tree)
 
+    others = tuple(others)
+    work = {path for one in (mine, *others) for path in one.changed}
     first = await run(tree)
     if not check.required:
         return (first,)
@@ -114,7 +116,7 @@ async def on_tree(
         runs.append(await run(tree, again=True))
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
-    put_back = await _put_back(before, trees, mine, check, tree, tuple(others))
+    put_back = await _put_back(before, trees, mine, check, tree, others)
     for kept in put_back:
         runs.append(replace(await run(kept), stands_for=tree))
         if runs[-1].green:
@@ -125,7 +127,7 @@ async def on_tree(
 
 
 async def seen_through(
-    execution: Executes, check: Check, ran: CheckRun, answer: str, *, was: str
+    execution: Executes, check: Check, ran: CheckRun, answer: str, work: Iterable[str], *, was: str
 ) -> CheckRun:
     """Return a green run as it is; as cut short, if a program of it was ended before it came to its end, and on the tree `was` it was not.
 
@@ -134,40 +136,45 @@ async def seen_through(
         check: Whose run it is.
         ran: The run.
         answer: Of whose work it is.
+        work: Paths that were changed on its tree.
         was: Where the check was green before; empty: nowhere.
     """
-    if not ran.green or ran.tree == was:
+    if not ran.green or ran.tree == was or not may_be_ended(check.argv):
         return ran
-    if not await _ends_early(execution, check, ran.tree, ran.phase, answer):
+    own = own_programs(check, work)
+    if not await _ends_early(execution, check, ran.tree, ran.phase, answer, own):
         return ran
-    if was and await _ends_early(execution, check, was, "before", ""):
+    if was and await _ends_early(execution, check, was, "before", "", own):
         return ran
     return replace(ran, cut_short=True)
 
 
 async def _ends_early(
-    execution: Executes, check: Check, tree: str, phase: Phase, answer: str
+    execution: Executes, check: Check, tree: str, phase: Phase, answer: str, own: Sequence[str]
 ) -> bool:
     """True if a program of a check does not come to its end: one that it names, or one that others start for it.
 
-    These are red twice with shims that watch, and green with shims that do not: else it cannot be told.
+    The check is red twice with shims that watch, and green with shims that do not: else it cannot be told.
     """
 
-    async def run(argv: Sequence[str], *, again: bool = False) -> CheckRun:
-        seen = replace(check, run=tuple(argv))
+    async def run(*, plain: bool = False, again: bool = False) -> CheckRun:
+        seen = replace(
+            check,
+            run=with_shims(check.argv, own, plain=plain),
+            timeout_seconds=check.timeout_seconds * _LONGER,
+        )
         return await execution.run(seen, tree, phase, answer=answer, again=again)
 
-    argv = watched(check.argv)
-    if argv is not None and (await run(argv)).exit_code in ENDED_EARLY:
-        return True
-    if not may_start_others(check.argv):
-        return False
-    shims = with_shims(check.argv)
+    cannot_tell = (0, NOT_ENDED, None)
     return (
-        not (await run(shims)).green
-        and (await run(with_shims(check.argv, plain=True))).green
-        and not (await run(shims, again=True)).green
+        (await run()).exit_code not in cannot_tell
+        and (await run(plain=True)).green
+        and (await run(again=True)).exit_code not in cannot_tell
     )
+
+
+_LONGER = 3
+"""Each Python starts twice, or three times, where there are shims."""
 
 
 async def _put_back(

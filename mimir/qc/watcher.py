@@ -1,14 +1,15 @@
 """Runs a Python program and tells whether it came to its own end: `python -c "exec(…)" check.py`, in the place of `python check.py`.
 
-A program that ends with 0 may have been ended by what it was to look at. This one ends with `END` if the program was executed to its end, or
-ended itself; with `OPEN` if it failed, or was ended from elsewhere while there was more of it. Whoever ends the whole process ends it with
-some other code. Below another program (`BELOW`) it ends as the program in its place does, but for one that was ended: that ends with `OPEN`.
+A program that ends with 0 may have been ended by what it was to look at. So it runs in a process below this one, which says by its exit code
+that the program was executed to its end, or ended itself: whoever ends the process otherwise ends it with some other code. This one then ends
+as the program did, but for one that was ended from elsewhere while there was more of it: that ends with `OPEN`.
 It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
 """
 
 import sys
 
-END, OPEN = 96, 95
+OPEN = 95
+_END = 96
 _UNKNOWN = 94
 """Exit code where the program cannot be run here: it is an archive, or what its text is only the interpreter knows."""
 _SAFE = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
@@ -17,6 +18,7 @@ if __name__ == "__main__" and not _SAFE:
 
 import ast  # noqa: E402
 import contextlib  # noqa: E402
+import importlib.util  # noqa: E402
 import os  # noqa: E402
 import runpy  # noqa: E402
 import signal  # noqa: E402
@@ -34,58 +36,135 @@ if TYPE_CHECKING:
 _ENDING = ("SystemExit", "exit", "quit")
 _INLINE = "<string>"
 """What a program that is given on the command line is called; here one that is read, too."""
+_MIMIR = "<mimir>"
+"""What this program is called where it runs: see `shim.sh`."""
 _READ = ("", "-")
 """First word of a program that is read from the standard input; Python itself has none where here the first one is empty."""
+_RUNNERS = ("behave", "coverage", "nose2", "pytest", "robot", "twisted")
+"""Modules of others that run what is the project's."""
+_ASKED = ("-h", "--help", "-V", "--version")
+"""Whoever asks a program for this expects nothing more of it."""
 
 
-def main(words: "list[str]", below: "str | None" = None) -> None:
+def main(words: "list[str]", options: str, place: str) -> None:
     """Run the program that `words` name, as they would follow `python`, and end the process.
 
     Args:
         words: Of the program.
-        below: Options of this Python, where another program waits for the exit code.
+        options: Of this Python.
+        place: Folder of the shims, with the paths of programs that are the work (`work`).
     """
-    end, code, own = os._exit, _UNKNOWN, _own  # before the work can have its own
-    if below is not None:
-        _stand_by(words, below.split())
-    inline = words[1] if words[0] == "-c" else ""
-    try:
-        if words[0] in _READ:
-            code = OPEN  # whatever comes of it: it cannot be read once more
-            inline = sys.stdin.buffer.read().decode(errors="surrogateescape")
-        run = _module(words) if words[0] == "-m" else _program(words, inline)
-        code = OPEN
-        run()
-        code = END
-    except SystemExit as error:
-        if error.code in (None, 0):
-            code = END if _is_its_own_end(error, inline) else OPEN
-        elif below is not None:
-            code = own(error.code)
-    except BaseException:  # noqa: BLE001  whatever it is, it is the program's failure
-        traceback.print_exc()
-        code = 1 if below is not None and code == OPEN else code
-    if code == END:
-        raise SystemExit(END)  # and what is left to do at an end: files to be closed, threads
+    end = os._exit  # before the work can have its own
+    if os.environ.pop("MIMIR_SHIMMED", None):
+        # Told to look at nothing around it, this Python did not import `rerouting`.
+        os.environ["PATH"] = place + os.pathsep + os.environ.get("PATH", os.defpath)
+    work = frozenset(Path(place, "work").read_text(errors="surrogateescape").split("\n"))
+    if not work.isdisjoint(_files(words)) or _is_tool(words):
+        _as_it_is(words, options)
+    told = _stand_by(words, options, place)
+    code = _run(words, work, told)
+    if code not in (OPEN, _UNKNOWN):
+        raise SystemExit(code)  # and what is left to do at an end: files to be closed, threads
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # closed, or none
             stream.flush()
     end(code)
 
 
-def _stand_by(words: "list[str]", options: "list[str]") -> None:
-    """Go on as a process of its own, which this one waits for and ends as: with its code or signal; signals are handed on to it."""
+def _run(words: "list[str]", work: "frozenset[str]", told: int) -> int:
+    """Run the program and return how this process is to end.
+
+    Args:
+        words: Of the program.
+        work: Files that are the work.
+        told: Where to tell that it gives way to another program as its own end; a descriptor.
+    """
+    code, own, tell, is_its_own_end = _UNKNOWN, _own, _tell, _is_its_own_end
+    inline = words[1] if words[0] == "-c" else ""
+    try:
+        if words[0] in _READ:
+            code = OPEN  # whatever comes of it: it cannot be read once more
+            inline = sys.stdin.buffer.read().decode(errors="surrogateescape")
+        run = _module(words) if words[0] == "-m" else _program(words, inline)
+        if hasattr(sys, "addaudithook"):  # from Python 3.8 on
+            sys.addaudithook(partial(_look, inline=inline, work=work, told=told, own=os.getpid()))
+        code = OPEN
+        run()
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            return own(error.code)
+        is_asked = not set(words[1:]).isdisjoint(_ASKED)
+        calls = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        return _END if is_asked or is_its_own_end(calls, inline, work) else OPEN
+    except BaseException as error:  # noqa: BLE001  whatever it is, it is the program's failure
+        if code == _UNKNOWN:
+            return code
+        tell(error)
+        return 1
+    return _END
+
+
+def _files(words: "list[str]") -> "list[str]":
+    """Return the files that may hold the program, with all links followed."""
+    if words[0] in ("-c", *_READ):
+        return []
+    if words[0] != "-m":
+        return [os.path.realpath(words[0])]
+    module = words[1].replace(".", "/")
+    places = sys.path if _SAFE else ["", *sys.path]
+    ends = (".py", "/__main__.py")
+    return [os.path.realpath(Path(one, module + end)) for one in places for end in ends]
+
+
+def _is_tool(words: "list[str]") -> bool:
+    """True for a module of another project that runs no tests: how it ends is its own affair."""
+    name = words[1].partition(".")[0] if words[0] == "-m" else ""
+    if not name or name in _RUNNERS:
+        return False
+    was = list(sys.path)
+    if not _SAFE:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    finally:
+        sys.path[:] = was
+    return spec is not None and _is_installed(Path(spec.origin or ""))
+
+
+def _as_it_is(words: "list[str]", options: str) -> None:
+    """Give way to the program, with nobody who watches it."""
+    os.environ["MIMIR_SHIMMED"] = "1"
+    os.execv(sys.executable, [sys.executable, *options.split(), *words])
+
+
+def _stand_by(words: "list[str]", options: str, place: str) -> int:
+    """Go on as a process of its own, which this one waits for and ends as: with its code or signal; signals are handed on to it.
+
+    Returns:
+        Where to tell that what comes now is another program's end: a descriptor.
+    """
+
+    def hand_on(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    read, told = os.pipe()
     child = os.fork()
     if not child:
+        os.close(read)
         # Whoever kills this process means the program: that goes with it.
         with contextlib.suppress(Exception):
             import ctypes
 
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        return
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        return told
+    os.close(told)
+    for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2"):
+        number = getattr(signal, f"SIG{name}")
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, _: os.kill(child, number))
+            signal.signal(number, hand_on)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -94,8 +173,29 @@ def _stand_by(words: "list[str]", options: "list[str]") -> None:
         os.kill(os.getpid(), number)
     code = os.WEXITSTATUS(status)
     if code == _UNKNOWN:
-        os.execv(sys.executable, [sys.executable, *options, *words])
-    os._exit({END: 0, 0: OPEN}.get(code, code))
+        _as_it_is(words, options)
+    if code == OPEN or (code == 0 and not _has_told(read)):
+        Path(place, "ended").touch()
+        os._exit(OPEN)
+    os._exit(0 if code == _END else code)
+
+
+def _has_told(read: int) -> bool:
+    os.set_blocking(read, False)  # a process that it has left behind may have the other end, too
+    with contextlib.suppress(BlockingIOError):
+        return os.read(read, 1) != b""
+    return False
+
+
+def _tell(error: BaseException) -> None:
+    """Do what Python does about an error that nobody caught, but for the end."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == _MIMIR:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _own(code: object) -> int:
@@ -103,7 +203,7 @@ def _own(code: object) -> int:
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
         return 1
-    return 1 if code & 255 in (0, _UNKNOWN, OPEN, END) else code & 255
+    return 1 if code & 255 in (0, _UNKNOWN, OPEN, _END) else code & 255
 
 
 def _program(words: "list[str]", inline: str) -> "Callable[[], object]":
@@ -132,16 +232,33 @@ def _module(words: "list[str]") -> "Callable[[], object]":
     return partial(runpy.run_module, words[1], run_name="__main__", alter_sys=True)
 
 
-def _is_its_own_end(error: SystemExit, inline: str) -> bool:
-    """True if the program ended itself, or called what ended it as the last thing that it had to do."""
-    calls = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+def _look(event: str, _: object, inline: str, work: "frozenset[str]", told: int, own: int) -> None:
+    """Tell that the program gives way to another one, as its own end."""
+    if event == "os.exec" and os.getpid() == own:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        stack = [(one.f_code, line) for one, line in traceback.walk_stack(frame)]
+        calls = list(takewhile(lambda call: call[0].co_filename != _MIMIR, stack))
+        if _is_its_own_end(calls[::-1], inline, work):
+            os.write(told, b"!")
+
+
+def _is_its_own_end(
+    calls: "list[tuple[types.CodeType, int]]", inline: str, work: "frozenset[str]"
+) -> bool:
+    """True if the program ended itself, or called what ended it as the last thing that it had to do.
+
+    What the work called it may have ended in the same place itself: nothing is asked of its calls.
+    """
     calls = [(code, line) for code, line in calls if _is_of_project(code.co_filename)]
     if not calls:
         return True
     ended_by = calls[-1][0].co_filename
     callers = takewhile(lambda call: call[0].co_filename != ended_by, calls)
     try:
-        return all(_is_last(code, line, inline) for code, line in callers)
+        return all(
+            os.path.realpath(code.co_filename) in work or _is_last(code, line, inline)
+            for code, line in callers
+        )
     except (OSError, SyntaxError, AttributeError, ValueError):
         return True
 
@@ -150,10 +267,12 @@ def _is_of_project(path: str) -> bool:
     """True for the program and what it imports, but for libraries."""
     if path == _INLINE:
         return True
-    parents = Path(path).resolve().parents
-    is_library = Path(os.__file__).resolve().parent in parents
-    is_installed = any(one.name in ("site-packages", "dist-packages") for one in parents)
-    return not (path.startswith("<") or is_library or is_installed)
+    is_library = Path(os.__file__).resolve().parent in Path(path).resolve().parents
+    return not (path.startswith("<") or is_library or _is_installed(Path(path)))
+
+
+def _is_installed(path: Path) -> bool:
+    return any(one.name in ("site-packages", "dist-packages") for one in path.resolve().parents)
 
 
 def _is_last(code: types.CodeType, line: int, inline: str) -> bool:
@@ -197,4 +316,4 @@ def _is_bare_call(node: "ast.expr | None") -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:], globals().get("BELOW"))
+    main(sys.argv[1:], globals()["OPTIONS"], globals()["PLACE"])

@@ -1,6 +1,6 @@
 # Runs a command so that every Python program that it starts is started by `shim.sh`: those that it finds by its PATH, and, by a module that each
 # Python imports first (`rerouting.py`), those that it names by their path. For `eval` in a POSIX shell, whose words are `watched`, or `plain` (then nothing
-# is watched), and the command.
+# is watched), the paths of programs that are the work, one a line, and the command.
 mimir_place=$(mktemp -d) || exit 97
 printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
 mkdir "$mimir_place/site"
@@ -11,7 +11,10 @@ printf '%s\n' "$MIMIR_REROUTING" >"$mimir_place/site/sitecustomize.py"
     printf '%s\n' "$MIMIR_SHIM"
 } >"$mimir_place/shim"
 chmod +x "$mimir_place/shim"
-shift
+printf '%s\n' "$2" | while IFS= read -r mimir_path; do
+    printf '%s\n' "$(pwd -P)/$mimir_path"
+done >"$mimir_place/work"
+shift 2
 mimir_rest=$PATH:
 while [ -n "$mimir_rest" ]; do
     mimir_folder=${mimir_rest%%:*}
@@ -30,7 +33,9 @@ unset MIMIR_SHIMS MIMIR_SHIM MIMIR_READERS MIMIR_REROUTING MIMIR_WATCHER
 PATH=$mimir_place:$PATH
 PYTHONPATH=$mimir_place/site${PYTHONPATH:+:$PYTHONPATH}
 export PATH PYTHONPATH
+case $1 in */python*) set -- "$mimir_place/shim" "$@" ;; esac # it may be told to look at nothing around it
 "$@"
 mimir_code=$?
+[ $mimir_code -eq 0 ] || [ -e "$mimir_place/ended" ] || mimir_code=93 # red, and nothing was ended
 rm -rf "$mimir_place"
 exit $mimir_code

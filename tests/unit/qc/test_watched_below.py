@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from mimir.qc import watcher
-from mimir.qc.watched import environment, may_start_others, with_shims
+from mimir.qc.watched import NOT_ENDED, environment, may_be_ended, with_shims
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
 from tests.unit.qc.test_watched import ENDS, FILES, HONEST, RIGHT, SCRIPT, WRONG
 
 PYTHON = str(Path(sys.executable).resolve())
-MAKEFILE = f"path:\n\t{PYTHON} check.py\n\nvenv:\n\tpython3 -m venv --without-pip .venv\n\t.venv/bin/python check.py\n\ncheck:\n\tpython3 check.py\n\ntest:\n\tpython3 -m pytest -q\n\nscript:\n\tpytest -q\n\nunit:\n\tpython3 -m unittest -q\n"
+MAKEFILE = f"path:\n\t{PYTHON} check.py\n\nvenv:\n\tpython3 -m venv --without-pip .venv\n\t.venv/bin/python check.py\n\ncheck:\n\tpython3 check.py\n\ntest:\n\tpython3 -m pytest -q\n\nscript:\n\tpytest -q\n\nunit:\n\tpython3 -m unittest -q\n\ndrive:\n\tpython3 drive.py\n"
+DRIVE = (
+    "import subprocess\nimport sys\n\nsubprocess.run([sys.executable, 'check.py'], check=True)\n"
+)
 TESTS = "import unittest\n\nfrom work import double\n\n\ndef test_it():\n    assert double(3) == 6\n\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(double(3), 6)\n"
 RUNS = {
     "make": ("make", "check"),
@@ -27,6 +30,8 @@ RUNS = {
     "a Python by its path": ("make", "path"),
     "a Python of its own": ("make", "venv"),
     "a program that names a Python by its path": ("./named.py",),
+    "a program that starts another with its own Python": ("python3", "drive.py"),
+    "the same below make": ("make", "drive"),
     "a pipe": "python3 check.py && echo ok | grep ok",
     "lines": "set -e\npython3 check.py\necho fine",
     "what cannot be read": "set -e\n# it's here\npython3 check.py",
@@ -42,7 +47,7 @@ RUNS = {
 @pytest.fixture
 async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
     bench = await opened(tmp_path, frozen_clock)
-    files = {"check.py": SCRIPT, "test_it.py": TESTS, "Makefile": MAKEFILE}
+    files = {"check.py": SCRIPT, "drive.py": DRIVE, "test_it.py": TESTS, "Makefile": MAKEFILE}
     programs = {
         "run.sh": "#!/bin/sh\nset -e\npython3 check.py\n",
         "direct.py": f"#!/usr/bin/env python3\n{SCRIPT}",
@@ -101,6 +106,9 @@ HARMLESS = {
     "codes": "code=0; python3 -c 'raise SystemExit(3)' || code=$?; test $code = 3",
     "words in the place of a code": "python3 -c 'raise SystemExit(\"no\")' 2>&1 | grep -q '^no$'",
     "an error": "! python3 -c '1/0' 2>said && grep -q ZeroDivisionError said",
+    "an error that it tells of itself": "python3 -c 'import sys; sys.excepthook = lambda *_: print(\"mine\"); 1/0' | grep -q mine",
+    "nothing but its own in an error": "python3 -c '1/0' 2>said || true; if grep -q mimir said; then exit 1; fi; grep -c File said | grep -q 1",
+    "work at a bad end": 'code=0; python3 -c \'import atexit, sys; atexit.register(open, "out", "w"); sys.exit(3)\' || code=$?; test $code = 3 && test -f out',
     "standard input": "echo 'print(\"read\")' | python3 - | grep -q read",
     "a document": "python3 <<'END' | grep -q here\nprint('here')\nEND",
     "words of what is read": 'echo \'import sys; assert sys.argv == ["-", "a", "-c"]\' | python3 - a -c',
@@ -117,8 +125,13 @@ HARMLESS = {
     "a thread": "python3 -c 'import threading, pathlib; threading.Thread(target=pathlib.Path(\"out\").touch).start()' && test -f out",
     "another program": 'python3 -c \'import subprocess, sys; subprocess.run(["python3", "-c", "import os; os._exit(4)"]).returncode == 4 or sys.exit(1)\'',
     "in the background": "python3 -c 'import time; time.sleep(60)' & kill $!; if wait $!; then exit 1; fi; python3 -c pass",
+    "its own end as another program": 'python3 -c \'import os; os.execlp("true", "true"); print(1)\'',
+    "its own end as another program that fails": 'code=0; python3 -c \'import os; os.execlp("sh", "sh", "-c", "exit 3")\' || code=$?; test $code = 3',
+    "one that it leaves behind": 'python3 -c \'import os, time\nif not os.fork():\n    os.close(1); os.close(2); os.execlp("sleep", "sleep", "9")\'',
     "a signal": "code=0; python3 -c 'import os; os.kill(os.getpid(), 15)' || code=$?; test $code = 143",
     "an interrupt": "python3 -c 'import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: print(1)' | grep -q 1",
+    "an interrupt that nobody catches": "code=0; python3 -c 'import os; os.kill(os.getpid(), 2)' 2>said || code=$?; test $code = 130 && grep -q KeyboardInterrupt said",
+    "a signal of its own": 'mkfifo on; python3 -c \'import signal, sys, time; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(7)); open("on", "w").close(); time.sleep(60)\' & cat on; kill -USR1 $!; code=0; wait $! || code=$?; test $code = 7',
     "killed": 'mkfifo on; python3 -c \'import time; open("on", "w").close(); time.sleep(60)\' & cat on; kill -9 $!; ! wait $!',
     "ended by others": 'mkfifo on; python3 -c \'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(7)); open("on", "w").close(); time.sleep(60)\' & cat on; kill $!; code=0; wait $! || code=$?; test $code = 7',
     "a folder": "mkdir tool2 && echo 'print(4)' > tool2/__main__.py && python3 -I tool2 | grep -q 4",
@@ -141,8 +154,8 @@ BY_PATH = {
         for name, line in HARMLESS.items()
         if "python3 " in line
     },
-    "a way to modules": f'PYTHONPATH=src:$PYTHONPATH:lib {PYTHON} -c \'import os; assert os.environ["PYTHONPATH"] == "src:lib"\'',
-    "no way to modules": f"{PYTHON} -c 'import os; assert \"PYTHONPATH\" not in os.environ'",
+    "a way to modules": f'PYTHONPATH=src:$PYTHONPATH:lib {PYTHON} -c \'import os, sys; assert {{"src", "lib"}} < set(os.environ["PYTHONPATH"].split(":"))\'',
+    "no way to modules": f"{PYTHON} -c 'import sys; assert not [one for one in sys.path if one.endswith(\"/site\")]'",
     "a module that all import": f'mkdir own && echo \'open("out", "w")\' > own/sitecustomize.py && PYTHONPATH=$PYTHONPATH:own {PYTHON} -c pass && test -f out',
 }
 
@@ -173,16 +186,23 @@ def run_in(
     return subprocess.run(argv, cwd=where, env=env, check=False, capture_output=True, timeout=60)
 
 
-def test_what_cannot_be_run_with_shims_is_taken_as_it_is(tmp_path: Path):
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python3 -c pass; [ $(command -v python3) = HERE/python3 ]",
+        "HERE/python3 -c 'import os; assert \"PYTHONPATH\" not in os.environ'",
+        'python3 -c \'import shutil; assert shutil.which("python3") == "HERE/python3"\'',
+    ],
+)
+def test_what_cannot_be_run_with_shims_is_taken_as_it_is(tmp_path: Path, line: str):
     """Such a check is red with shims, whether they watch or not."""
-    here = tmp_path / "python3"
-    here.symlink_to(sys.executable)
-    line = ("sh", "-c", f"python3 -c pass; [ $(command -v python3) = {here} ]")
-    ways = (line, with_shims(line), with_shims(line, plain=True))
+    (tmp_path / "python3").symlink_to(sys.executable)
+    argv = ("sh", "-c", line.replace("HERE", str(tmp_path)))
+    ways = (argv, with_shims(argv), with_shims(argv, plain=True))
 
     codes = [run_in(tmp_path, argv, f"{tmp_path}:/usr/bin:/bin").returncode for argv in ways]
 
-    assert codes == [0, 1, 1]
+    assert codes == [0, NOT_ENDED, NOT_ENDED]
 
 
 @pytest.mark.parametrize("python", ["python3", PYTHON], ids=["by its name", "by its path"])
@@ -205,7 +225,7 @@ def test_manager_of_versions_is_not_led_back_to_itself(tmp_path: Path, name: str
 
     argv = with_shims(("sh", "-c", f"{name} a.py; exit $?"))
 
-    assert run_in(tmp_path, argv, f"{here}:/usr/bin:/bin").returncode == 127
+    assert run_in(tmp_path, argv, f"{here}:/usr/bin:/bin").returncode == NOT_ENDED
 
 
 def test_tool_of_the_machine_may_end_as_it_likes(tmp_path: Path):
@@ -221,11 +241,11 @@ def test_tool_of_the_machine_may_end_as_it_likes(tmp_path: Path):
     "argv",
     [
         ("grep", "-q", "python", "x"),
-        ("python3", "check.py"),
         ("python", "-m", "pytest", "-q"),
         ("python", "-m", "json.tool", "x"),
-        ("bash", "-c", "cd x && python -m pytest && python3 check.py"),
+        ("uv", "run", "pytest"),
+        ("bash", "-c", "cd x && python -m pytest && grep -q x y"),
     ],
 )
-def test_what_tells_of_its_end_or_is_watched_where_it_stands_needs_no_shims(argv: tuple[str, ...]):
-    assert not may_start_others(argv)
+def test_what_tells_of_its_end_or_only_reads_is_not_watched(argv: tuple[str, ...]):
+    assert not may_be_ended(argv)
