@@ -6,6 +6,7 @@ time (decision 0006).
 
 import asyncio
 import io
+import select
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -81,9 +82,6 @@ class Connections:
         Raises:
             aiohttp.ClientError: No connection, timed out, broke off.
         """
-        for _ in range(2):
-            # The loop looks for what has come, and handles it: an end, or an answer that nobody asked for.
-            await asyncio.sleep(0)
         response = await self._session.post(
             self._url,
             headers={**self._headers, **headers},
@@ -125,7 +123,7 @@ class Connections:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Uses no connection again on which something came that nobody asked for: it would be taken for the next question's answer."""
+    """Uses no connection again on which something came since: its end, or what would be taken for the next question's answer."""
 
     async def connect(
         self,
@@ -140,10 +138,20 @@ class _Connector(aiohttp.TCPConnector):
         """
         for _ in range(_MOST_SPOILT):
             connection = await super().connect(req, traces, timeout)
-            if connection.protocol is None or not connection.protocol.should_close:
+            if not _is_spoilt(connection):
                 return connection
             connection.close()
         raise aiohttp.ClientConnectionError("the endpoint speaks before it is asked")
+
+
+def _is_spoilt(connection: Connection) -> bool:
+    """Tell whether something has come on a connection that nobody asked for; what the loop has not seen yet lies in the socket."""
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None:
+        return False
+    waiting = select.poll()
+    waiting.register(transport.get_extra_info("socket"), select.POLLIN)
+    return protocol.should_close or bool(waiting.poll(0))
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

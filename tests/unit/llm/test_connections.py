@@ -5,6 +5,9 @@ import itertools
 import socket
 from contextlib import suppress
 
+import aiohttp
+
+from mimir.scheduling.turns import Turn, Turns
 from tests.support.asking import question
 from tests.support.play_server import PlayServer
 from tests.support.raw_endpoint import (
@@ -102,3 +105,32 @@ async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
             sent.clear()
             asked.set()
             await sent.wait()
+
+
+async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
+    order, turns = list[str](), Turns()
+    mine, other = Turn(turns), Turn(turns)
+
+    async def write_bytes(request, *given) -> None:
+        await written(request, *given)
+        order.append("the question has left")
+
+    written = aiohttp.ClientRequest.write_bytes
+    monkeypatch.setattr(aiohttp.ClientRequest, "write_bytes", write_bytes)
+
+    async def think() -> None:
+        await other.take()
+        order.append("the next one thinks")
+        other.give()
+
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url) as model:
+            await model.ask(question())  # the connection is there
+            order.clear()
+            await mine.take()
+            thinking = asyncio.ensure_future(think())
+            await asyncio.sleep(0)
+            await mine.away(model.ask(question()))
+            await thinking
+    mine.give()
+    assert order == ["the question has left", "the next one thinks"]
