@@ -143,11 +143,11 @@ class Known:
         finally:
             self._loop.end()
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Run `work` on one view; the clock stands still."""
         self._loop.begin()
         try:
-            return await self._inner.read(work)
+            return await self._inner.read(work, brief=brief)
         finally:
             self._loop.end()
 

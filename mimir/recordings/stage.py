@@ -160,10 +160,10 @@ class Stage:
         """Throw it away."""
         await self._inner.close()
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Read, when it is the reader's turn."""
         await self._for_turn(writes=False)
-        return await self._inner.read(work)
+        return await self._inner.read(work, brief=brief)
 
     async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
         """Write, when it is the writer's turn; the events that this brings about must be the recorded ones."""

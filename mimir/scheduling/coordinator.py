@@ -54,7 +54,7 @@ class Coordinator:
             self._snapshot = _snapshot(self._crew, rows)
             return self._snapshot
         look = partial(runs.events, run=run, after=self._seen, kinds=_NEWS)
-        for event in await self._crew.store.read(look):
+        for event in await self._crew.store.read(look, brief=True):
             self._seen = event.seq
             to = event.data.get("to")
             if event.task and isinstance(to, str):

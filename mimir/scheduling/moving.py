@@ -8,6 +8,7 @@ from mimir.domain.attempt import TERMINAL, Mover, Status
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import Record
 from mimir.domain.ids import attempt_id
+from mimir.domain.turn import give_way
 from mimir.domain.verdict import Judgement
 from mimir.scheduling import settle
 from mimir.scheduling.crew import Crew
@@ -95,6 +96,7 @@ class Move:
             self._store.later(work)
             self._records.extend(records)
             return True
+        give_way()  # the disk is waited for
         moved = await self._store.write(work)
         if moved:
             self._records.extend(records)

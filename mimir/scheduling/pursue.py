@@ -41,6 +41,10 @@ from mimir.workspace.lending import Lending
 from mimir.workspace.threads import to_its_end
 
 
+_FEW = 20
+"""Dependencies that are looked at in a moment; each is read with its answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
     """What attempts of this process work with."""
@@ -151,7 +155,7 @@ class Pursuit:
                 records=proof.records(reads, name),
             )
 
-        return await self._crew.store.read(look)
+        return await self._crew.store.read(look, brief=len(task.dependencies) <= _FEW)
 
     async def _desk(self, held: Held) -> Desk:
         crew, claim = self._crew, held.claim

@@ -42,9 +42,9 @@ class JoiningStore:
             del self._waiting[: len(waiting)]
             return value
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Read; what waits is not there yet."""
-        return await self._store.read(work)
+        return await self._store.read(work, brief=brief)
 
     async def settle(self) -> None:
         """Commit what still waits."""

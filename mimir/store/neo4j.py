@@ -124,7 +124,7 @@ class Neo4jStore:
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         return await asyncio.shield(self._job(self._write(writer, work)))
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view."""
         writer, readers = self._open()
         return await asyncio.shield(self._job(self._read(writer, readers, work)))

@@ -144,11 +144,11 @@ class Doors(Protocol):
         """
         ...
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view: of each transaction it sees all or nothing.
 
         `work` may be run more than once (a writer came between, lost connection), so it must have no effect but through what it
-        returns.
+        returns. With `brief` it reads a few rows: a store of this process may run it at once, and everybody here waits meanwhile.
         """
         ...
 

@@ -39,9 +39,9 @@ class PublishingStore:
         await self._share()
         return await self._store.write(work, durable=durable)
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Read."""
-        return await self._store.read(work)
+        return await self._store.read(work, brief=brief)
 
     async def close(self) -> None:
         """Let go."""

@@ -71,8 +71,8 @@ class Around:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    async def read(self, work):
-        return await self._inner.read(work)
+    async def read(self, work, **how):
+        return await self._inner.read(work, **how)
 
     async def write(self, work, **how):
         return await self._inner.write(work, **how)

@@ -37,9 +37,9 @@ class Stopwatch:
         self._seconds.append(self._clock.monotonic() - began)
         return done
 
-    async def read(self, work: Callable[[Reads], T], /) -> T:
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Run `work` on one view."""
-        return await self._inner.read(work)
+        return await self._inner.read(work, brief=brief)
 
     async def close(self) -> None:
         """Close it."""

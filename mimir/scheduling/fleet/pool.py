@@ -152,7 +152,8 @@ class AgentPool:
             dead=dead,
             has_suspect=suspect,
         )
-        taken = await crew.leases.write(take)
+        # What is done under a claim and cannot be done twice is written durably before, and the claim with it.
+        taken = await crew.leases.write(take, durable=False)
         self._offers = offers
         self._note_dry(len(taken) < idle)
         self._tries += 1
@@ -186,7 +187,7 @@ class AgentPool:
 
     async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
         """Ask the store whether a claim would find anything: without its lock, so that who is idle keeps nobody waiting."""
-        found = await self._crew.store.read(look)
+        found = await self._crew.store.read(look, brief=True)
         self._note_dry(not found)
         return found
 

@@ -38,14 +38,14 @@ class CountingStore(Around):
         super().__init__(store)
         self.rows = 0
 
-    async def read(self, work):
+    async def read(self, work, **how):
         def counted(reads):
             view = Counted(reads)
             found = work(view)
             self.rows = view.rows
             return found
 
-        return await super().read(counted)
+        return await super().read(counted, **how)
 
 
 def wide(count: int) -> Plan:

@@ -61,9 +61,9 @@ class MovingMeanwhile(Around):
         super().__init__(inner)
         self._wake = wake
 
-    async def read(self, work):
+    async def read(self, work, **how):
         self._wake.events.append("looked")
-        return await super().read(work)
+        return await super().read(work, **how)
 
     async def write(self, work, **how):
         done = await super().write(work, **how)
@@ -93,9 +93,9 @@ class CountedLooks(Around):
         super().__init__(inner)
         self.looks = 0
 
-    async def read(self, work):
+    async def read(self, work, **how):
         self.looks += getattr(work, "func", None) is claims.is_work_there
-        return await super().read(work)
+        return await super().read(work, **how)
 
 
 @pytest.mark.parametrize("is_here", [True, False])

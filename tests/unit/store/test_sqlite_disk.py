@@ -53,6 +53,17 @@ async def test_only_what_may_be_lost_with_the_power_does_without_the_disk_and_th
     assert ways == [(False, FULL), (True, NORMAL), (True, NORMAL), (False, FULL)]
 
 
+async def test_only_a_brief_question_is_answered_on_the_thread_of_who_asks(tmp_path):
+    def where(reads):
+        return threading.current_thread() is threading.main_thread(), reads.get("Task", "a")["n"]
+
+    async with opened(store_at(tmp_path / "mimir.db")) as store:
+        await put(store, "Task", {"id": "a", "n": 1})
+        assert await store.read(where, brief=True) == (True, 1)
+        await put(store, "Task", {"id": "a", "n": 2})
+        assert await store.read(where) == (False, 2)
+
+
 async def test_what_is_committed_together_is_durable_if_anything_of_it_must_be(
     tmp_path, connections
 ):
