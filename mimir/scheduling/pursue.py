@@ -40,7 +40,6 @@ from mimir.workspace.git import History
 from mimir.workspace.lending import Lending
 from mimir.workspace.threads import to_its_end
 
-
 _FEW = 20
 """Dependencies that are looked at in a moment; each is read with its answer."""
 

@@ -70,15 +70,14 @@ class Asked:
         tokens = max(0, reserve) if kind == "model" else 0
         answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
-        folded, named = texts.fold(delta)
-        whole = pack(delta)
+        written = texts.written(delta)
         return cls(
             seq=seq,
             kind=kind,
             hash=_digest((pack(request),)),
-            delta=whole,
-            kept=pack(folded) if named else whole,
-            named=named,
+            delta=written.whole,
+            kept=written.kept,
+            named=written.named,
             tool=str(name) if kind == "tool" else "",
             title=title,
             bound=Usage(input_tokens=tokens - answer, output_tokens=answer),

@@ -5,10 +5,10 @@ Every adapter takes rows through `accept`, so that no store takes what another o
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import orjson
 
@@ -148,24 +148,26 @@ def _quickly(value: object) -> str | None:
         text = orjson.dumps(value, option=_QUICK).decode()
     except orjson.JSONEncodeError:
         return None
-    return text if _are_plain((value,)) else None
+    return text if _is_plain(value) else None
 
 
-def _are_plain(values: Iterable[object]) -> bool:
-    """Tell whether no float in them is written with an exponent, or is none: NaN would become null."""
-    for value in values:
-        kind = type(value)
-        if kind is str or kind is int or kind is bool or value is None:
-            continue
+_PLAIN_KINDS = frozenset((str, int, bool, type(None)))
+"""What both writers write alike, whatever its value is."""
+
+
+def _is_plain(value: object) -> bool:
+    """Tell whether no float in a value is written with an exponent, or is none: NaN would become null."""
+    held: list[Any] = [value]
+    for each in held:  # it grows by what they hold
+        kind = cast("type[object]", type(each))
         if kind is dict:
-            plain = _are_plain(cast("dict[str, object]", value).values())
+            held += [one for one in each.values() if type(one) not in _PLAIN_KINDS]
         elif kind is list or kind is tuple:
-            plain = _are_plain(cast("Sequence[object]", value))
+            held += [one for one in each if type(one) not in _PLAIN_KINDS]
         elif kind is float:
-            plain = value == 0 or _SMALL <= abs(cast("float", value)) < _LARGE
-        else:
-            plain = isinstance(value, str)
-        if not plain:
+            if each != 0 and not _SMALL <= abs(each) < _LARGE:
+                return False
+        elif kind not in _PLAIN_KINDS and not isinstance(each, str):
             return False
     return True
 

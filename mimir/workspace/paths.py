@@ -9,6 +9,7 @@ import itertools
 import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -54,9 +55,13 @@ class Tree:
             root: An existing directory. The caller vouches for it; only what lies below is distrusted.
             hidden: Names at the top that do not exist for the caller.
         """
-        self.root = Path(os.path.realpath(root))
-        """Where it stands. It may be told to stand elsewhere: a real directory, between two calls."""
+        self._given = root
         self._hidden = frozenset(hidden)
+
+    @cached_property
+    def root(self) -> Path:
+        """Where it stands. It may be told to stand elsewhere: a real directory, between two calls."""
+        return Path(os.path.realpath(self._given))
 
     def read(self, path: str, /, *, offset: int = 0, max_bytes: int | None = None) -> bytes:
         """Return bytes of a regular file.

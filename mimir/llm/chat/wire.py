@@ -20,7 +20,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Return `text` such that it can be written as UTF-8 and shown to C code: lone surrogates and NUL become U+FFFD."""
-    return _SURROGATE.sub("\ufffd", text).replace("\0", "\ufffd")
+    whole = text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return whole.replace("\0", "\ufffd")
 
 
 def body(request: ModelRequest, config: EndpointConfig, dialect: Dialect) -> dict[str, object]:
