@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import cast
 from urllib.parse import unquote
 
+import orjson
+
 from mimir import app
 from mimir.bench.engine import workload
 from mimir.bench.engine.workload import PREAMBLE, Load
@@ -41,17 +43,22 @@ class Meter:
         self.calls += 1
         self.largest_bytes = max(self.largest_bytes, whole)
 
-    def count(self, lane: str, sizes: Sequence[int], answer: int) -> None:
-        """Take in what was said.
+    def count(self, lane: str, asked: Json, message: Json) -> None:
+        """Take in what was said: what is new in a request, and its answer. It is done while others wait for theirs, so it is not done twice.
 
         Args:
             lane: Whose.
-            sizes: Bytes of the list of tools, then of each message; 0 for those of the model itself, which were counted as answers.
-            answer: Bytes of the answer.
+            asked: The request; messages of the model itself were counted as answers.
+            message: The answer.
         """
-        self.message_bytes += sum(sizes[self._seen.get(lane, 0) :]) + answer
+        messages = cast("Sequence[Json]", asked["messages"])
+        seen = self._seen.get(lane)
+        # The list of tools is of the same length in every request of a conversation.
+        new = len(json.dumps(asked.get("tools") or "")) if seen is None else 0
+        answer = _bytes(message, own=True)
+        self.message_bytes += new + sum(map(_bytes, messages[seen or 0 :])) + answer
         self.answer_bytes += answer
-        self._seen[lane] = len(sizes)
+        self._seen[lane] = len(messages)
 
     def told(self) -> dict[str, object]:
         """Return the figures."""
@@ -94,14 +101,12 @@ class Server:
         if path == "/meter":
             return b"application/json", json.dumps(self._meter.told()).encode()
         self._meter.came(self._clock.monotonic(), len(body))
-        asked = cast("dict[str, object]", json.loads(body))
+        asked = cast("dict[str, object]", orjson.loads(body))
         messages = cast("list[dict[str, object]]", asked["messages"])
         lane = unquote(headers.get("x-mimir-lane", "")) or _named(messages)
         turn = sum(message["role"] == "assistant" for message in messages)
         message = self._say(lane, turn)
-        # The list of tools is of the same length in every request of a conversation.
-        told = [len(json.dumps(asked.get("tools") or "")), *(_bytes(m) for m in messages)]
-        self._meter.count(lane, told, _bytes(message, own=True))
+        self._meter.count(lane, asked, message)
         if self._latency:
             await asyncio.sleep(self._latency)
         if asked.get("stream"):
@@ -164,9 +169,9 @@ def _finish(message: Json) -> str:
 
 def _whole(message: Json) -> bytes:
     choice = {"index": 0, "message": message, "finish_reason": _finish(message)}
-    return json.dumps(
+    return orjson.dumps(
         {**_FRAME, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
-    ).encode()
+    )
 
 
 def _events(message: Json) -> bytes:
@@ -181,9 +186,7 @@ def _events(message: Json) -> bytes:
         {**frame, "choices": [end]},
         {**frame, "choices": [], "usage": _USAGE},
     ]
-    return (
-        b"".join(b"data: %s\n\n" % json.dumps(row).encode() for row in rows) + b"data: [DONE]\n\n"
-    )
+    return b"".join(b"data: %s\n\n" % orjson.dumps(row) for row in rows) + b"data: [DONE]\n\n"
 
 
 async def main() -> None:
