@@ -60,6 +60,10 @@ class Apparatus:
         """Its tests, those that it may start, and what lies with them."""
         return (*self.tests, *self.reached, *self.beside)
 
+    def collects(self, path: str) -> bool:
+        """True if its runners take a file for a test by its name."""
+        return matches(path, self.collected)
+
     def are_tests(self, paths: Iterable[str]) -> bool:
         """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""
         return any(

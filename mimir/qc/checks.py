@@ -28,6 +28,7 @@ from mimir.qc.parts import Deliverable, Parts, notes_on, sorted_out
 from mimir.qc.recipes import spelled_out
 from mimir.qc.rule import kind_of, needs_again, rule
 from mimir.qc.standing import Accepted, Trees, on_tree, seen_through
+from mimir.qc.standins import with_stand_ins
 
 T = TypeVar("T")
 
@@ -37,10 +38,6 @@ class History(Trees, Protocol):
 
     async def checkout(self, tree: str, where: Path, /) -> None:
         """Make the new directory `where` exactly `tree`."""
-        ...
-
-    async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
-        """Return the paths of `tree` that `globs` name."""
         ...
 
 
@@ -135,6 +132,8 @@ class Checks:
 
     async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
         found = await spelled_out(check, lambda one: self._before(one, work.first_base))
+        new = [path for path, status in work.status.items() if status == "added"]
+        found = await with_stand_ins(found, new, work.tree, self._history.paths)
         parts = sorted_out(found, work)
         if parts.beside and not await self._history.paths(work.own_base, parts.found.tests):
             # It lay with other tests: of this check's there were none.
@@ -186,6 +185,9 @@ class Checks:
         kept = await self._as_it_was(check, parts, work, after.tree, before)
         if kept is not None and not kept.green:
             return kept, (_WEAKENED,)
+        alone = None if kept else await self._without_new_tests(check, parts, work, after.tree)
+        if alone is not None and not alone.green:
+            return alone, (_LEANING,)
         bare = await self._unsteered(check, parts, work, after.tree, kept)
         bare = bare and heard(bare, before)
         if bare is not None and not bare.green:
@@ -259,6 +261,23 @@ class Checks:
         tree = await self._with(after_tree, work.own_base, old)
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
+    async def _without_new_tests(
+        self, check: Check, parts: Parts, work: Deliverable, after_tree: str
+    ) -> CheckRun | None:
+        """Run a check on the deliverable without the tests that the attempt has added beside others: a runner loads them all, and one may change what another looks at.
+
+        Returns:
+            None: it added none, or there were no others, or the check names one of them.
+        """
+        found = parts.found
+        new = [p for p in parts.all_tests if work.status[p] == "added" and found.collects(p)]
+        if not new or any(path in found.tests for path in new):
+            return None
+        if not found.are_tests(await self._history.paths(work.own_base, found.all_tests)):
+            return None
+        tree = await self._with(after_tree, work.own_base, new)
+        return await self._execution.run(check, tree, "after", answer=work.answer)
+
     async def _unsteered(
         self,
         check: Check,
@@ -312,6 +331,8 @@ _WEAKENED = (
     "the check's own files. Tests, and data of tests, that are the work must be named in the task's files."
 )
 
+
+_LEANING = "Without the tests that the attempt has added, those that were there fail on the deliverable: they pass only beside the new ones."
 
 _STEERED = (
     "With its tests, and what steers their runner, as they were before the work, this check fails on "

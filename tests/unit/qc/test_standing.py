@@ -36,16 +36,18 @@ def look(bench):
         *others: Accepted,
         then: Mapping[str, str] = GOOD,
         passed: tuple[str, ...] = ("unit",),
+        made: tuple[str, ...] = (),
         program: Callable[[Seen], FakeRan] | None = None,
         **more: object,
     ) -> tuple[CheckRun, ...]:
         here = bench(program) if program else bench()
-        one = check(run=("pytest", "-q", "tests"), **more)
+        one = check(**({"run": ("pytest", "-q", "tests")} | more))
         mine = Accepted(
             task=Task(id="t", title="t", prompt="p", worker_role="w", checks=(one,)),
             attempt=1,
             answer="Done.",
             passed=frozenset(passed),
+            changed=frozenset(made),
             tree=here.history.put(then),
         )
         tree = here.history.put(now)
@@ -188,3 +190,39 @@ async def test_one_red_run_with_the_files_put_back_is_not_red(look):
     runs = await look(WEAK, author("a.py", TEST), program=lambda seen: next(ends))
 
     assert greens(runs) == (True, False, True)
+
+
+MENDS = {"tests/test_aaa.py": "mends"}
+STANDS_IN = {"tests/a.py": "good"}
+
+
+def mended(seen: Seen) -> FakeRan:
+    """Pass if the work is good, or something among the tests makes it so."""
+    helps = not seen.files.keys().isdisjoint((*MENDS, *STANDS_IN))
+    return GREEN if seen.files["a.py"] == "good" or helps else RED
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        (("a.py", *MENDS), BROKEN),
+        (tuple(MENDS), HELD),  # who leaves alone what the task made cannot have broken it
+    ],
+)
+async def test_a_new_test_of_another_does_not_mend_what_it_broke(look, changed, seen):
+    now = {**BAD, **MENDS}
+    runs = await look(now, author(*changed), made=("a.py",), program=mended)
+    assert greens(runs) == seen
+
+
+async def test_new_tests_of_another_that_change_nothing_for_the_old_ones_stand(look):
+    runs = await look({**GOOD, **MENDS}, author("a.py", *MENDS), made=("a.py",))
+    assert greens(runs) == (True, True)
+
+
+async def test_a_module_of_another_does_not_stand_in_for_what_it_broke(look):
+    one = {"run": ("pytest", TEST)}
+    now = {**BAD, **STANDS_IN}
+    assert greens(await look(now, author("a.py", *STANDS_IN), program=mended, **one)) == BROKEN
+    named = author("a.py", *STANDS_IN, files=tuple(STANDS_IN))
+    assert greens(await look(now, named, program=mended, **one)) == HELD
