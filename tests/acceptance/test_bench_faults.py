@@ -1,6 +1,10 @@
 """The benchmark of planted faults, played small: the engine, the oracle and the tables are the real ones."""
 
+import asyncio
+import multiprocessing
 from pathlib import Path
+
+import pytest
 
 from mimir.bench.faults import benchmark
 from mimir.bench.faults.benchmark import FAMILIES, Size
@@ -38,7 +42,25 @@ async def test_the_same_seeds_give_the_same_figures_to_the_last_digit():
 
     first, second = await once(), await once()
 
+    assert multiprocessing.active_children() == []  # else the process that played could not end
     assert first.hash == second.hash
     assert told == ["faults: 1 of 1 projects"] * 2
     [clean] = [row for row in first.rows if row["table"] == "clean"]
     assert (clean["right"], clean["false_alarms"]) == (1, 0)
+
+
+async def test_who_is_interrupted_leaves_no_process_behind():
+    size, begun = Size(seeds={"always": 2}), asyncio.Event()
+
+    def said(_words: str) -> None:
+        begun.set()
+
+    playing = asyncio.ensure_future(
+        benchmark.run(size, say=said, families=("notes",), operators=("wrong file",), processes=1)
+    )
+    await begun.wait()  # the second project is under way
+    playing.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await playing
+    assert multiprocessing.active_children() == []

@@ -106,7 +106,10 @@ async def run(
 
             await asyncio.gather(*(one(job) for job in jobs))
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # What is left of a pool when its process ends may keep that waiting for ever: its sentinels are lost then.
+            for child in multiprocessing.active_children() if len(played) < len(jobs) else ():
+                child.kill()
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
     return result()
 
 
