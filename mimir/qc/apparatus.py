@@ -61,8 +61,8 @@ class Apparatus:
         return (*self.tests, *self.reached, *self.beside)
 
     def collects(self, path: str) -> bool:
-        """True if its runners take a file for a test by its name."""
-        return matches(path, self.collected)
+        """True if its runners take a file for a test by its own name: what merely lies in a folder of tests may be a helper, or data."""
+        return matches(path, (glob for glob in self.collected if not glob.endswith("/**")))
 
     def are_tests(self, paths: Iterable[str]) -> bool:
         """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""

@@ -273,7 +273,8 @@ class Checks:
         new = [p for p in parts.all_tests if work.status[p] == "added" and found.collects(p)]
         if not new or any(path in found.tests for path in new):
             return None
-        if not found.are_tests(await self._history.paths(work.own_base, found.all_tests)):
+        there = await self._history.paths(work.own_base, found.all_tests)
+        if not found.are_tests(path for path in there if work.status.get(path) != "deleted"):
             return None
         tree = await self._with(after_tree, work.own_base, new)
         return await self._execution.run(check, tree, "after", answer=work.answer)

@@ -66,21 +66,21 @@ async def test_a_module_beside_the_tests_does_not_stand_in_for_the_work(
     assert any(path in finding for finding in hidden.findings)
 
 
+@pytest.mark.parametrize("run", [ONE, ("make", "test")], ids=["pytest", "make"])
 @pytest.mark.parametrize(
-    ("path", "there"),
-    [
-        ("tests/helpers.py", {}),
-        ("tests/helpers.py", {"app/__init__.py": "", "app/helpers.py": "WANTED = 4\n"}),
-    ],
+    "there",
+    [{}, {"app/__init__.py": "", "app/helpers.py": "WANTED = 4\n"}],
+    ids=["none", "package"],
 )
 async def test_a_helper_that_is_nobody_elses_may_be_what_a_test_waits_for(
-    site: Bench, path: str, there: Mapping[str, str]
+    site: Bench, run: tuple[str, ...], there: Mapping[str, str]
 ):
     """A module of a package has another name."""
     waits = "from helpers import WANTED\n\nfrom calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == WANTED\n"
-    await begin(site, {"tests/test_calc.py": waits, **there})
+    await begin(site, {"tests/test_calc.py": waits, **making(*ONE), **there})
+    work = {"calc.py": RIGHT, "tests/helpers.py": "WANTED = 3\n"}
 
-    outcome = await site.outcome(check("flip", ONE), {"calc.py": RIGHT, path: "WANTED = 3\n"})
+    outcome = await site.outcome(check("flip", run), work)
 
     assert outcome.state == "passed"
 
@@ -135,6 +135,17 @@ async def test_what_a_new_file_of_tests_does_to_its_package_counts_in_any_langua
     go = unit("flip", run=("go", "test", "./..."))
 
     assert (await bench(like_go).outcome(go, base, after)).state == state
+
+
+async def test_tests_that_were_renamed_as_asked_are_not_left_out(bench):
+    """Nothing would be left to run."""
+    base, new = {"a.py": "bad", "tests/test_a.py": "wants good"}, "tests/test_b.py"
+    tests = unit("flip", run=("pytest", "-q", "tests"))
+    asked = ("a.py", "tests/test_a.py", new)
+
+    outcome = await bench().outcome(tests, base, {"a.py": "good", new: "wants good"}, files=asked)
+
+    assert outcome.state == "passed"
 
 
 async def test_new_tests_beside_old_ones_cost_one_run_more(bench):
