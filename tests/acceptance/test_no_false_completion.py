@@ -146,6 +146,34 @@ async def test_work_that_ends_the_program_that_checks_it_is_not_completed(
     assert invariants.broken(journey.facts) == []
 
 
+async def test_a_new_test_that_mends_the_work_for_the_old_one_is_not_passed(tmp_path: Path):
+    """pytest loads all tests before it runs one; the second attempt does the work, and its new test may stay."""
+    asked = "from a import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
+    mends = "import a\n\nif hasattr(a, 'double'):\n    a.double = lambda x: x * 2\n\n\ndef test_more():\n    pass\n"
+    project = {"tests/test_two.py": asked, "a.py": ""}
+    task = step("a", checks=(check("python", "-m", "pytest", "-q", "tests"),), max_retries=1)
+    wrong, right = "def double(x):\n    return 7\n", "def double(x):\n    return x * 2\n"
+    parts = [
+        worker(
+            "a",
+            writes("a.py", wrong),
+            writes("tests/test_aaa.py", mends),
+            "All tests pass.",
+            attempt=1,
+        ),
+        worker("a", writes("a.py", right), "Done.", attempt=2),
+        qc("a", VERDICT, attempt=2),
+    ]
+
+    journey = await travel(start(tmp_path, project), plan(task), parts)
+
+    assert journey.facts.attempts("a")[0]["endCause"] == "check_failed"
+    assert "pass only beside the new ones" in str(journey.facts.attempts("a")[0]["issues"])
+    assert journey.statuses == {"a": "completed"}
+    assert journey.facts.files.keys() >= {"a.py", "tests/test_aaa.py"}
+    assert invariants.broken(journey.facts) == []
+
+
 async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_passed(tmp_path: Path):
     """The worker cannot make both tests pass, and tells pytest not to run the second one."""
     asked = "from a import double\n\n\ndef test_two():\n    assert double(2) == 4\n\n\ndef test_three():\n    assert double(3) == 6\n"
