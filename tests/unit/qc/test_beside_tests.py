@@ -39,6 +39,12 @@ async def begin(site: Bench, files: Mapping[str, str], calc: str = "") -> None:
     site.base = await site.history.tree((await site.history.base("run-2")).commit)
 
 
+def of_kinds(ways: Mapping[str, tuple[object, ...]], held: str):
+    """Return each way with a check that is to flip, and one of them with a check that is to hold."""
+    flips = [pytest.param(*way, "flip", id=name) for name, way in ways.items()]
+    return [*flips, pytest.param(*ways[held], "hold", id=f"{held}, held")]
+
+
 STAND_INS = {
     "a test": (ONE, {}, "tests/calc.py"),
     "a package": (ONE, {}, "tests/calc/__init__.py"),
@@ -52,8 +58,7 @@ STAND_INS = {
 }
 
 
-@pytest.mark.parametrize(("run", "there", "path"), STAND_INS.values(), ids=STAND_INS.keys())
-@pytest.mark.parametrize("kind", ["flip", "hold"])
+@pytest.mark.parametrize(("run", "there", "path", "kind"), of_kinds(STAND_INS, "a test"))
 async def test_a_module_beside_the_tests_does_not_stand_in_for_the_work(
     site: Bench, run: tuple[str, ...], there: Mapping[str, str], path: str, kind: str
 ):
@@ -105,8 +110,7 @@ MENDED = {
 }
 
 
-@pytest.mark.parametrize(("run", "there"), MENDED.values(), ids=MENDED.keys())
-@pytest.mark.parametrize("kind", ["flip", "hold"])
+@pytest.mark.parametrize(("run", "there", "kind"), of_kinds(MENDED, "pytest"))
 async def test_a_new_test_does_not_mend_the_work_for_others(
     site: Bench, run: tuple[str, ...], there: Mapping[str, str], kind: str
 ):
