@@ -101,7 +101,7 @@ def _call(value: object) -> ToolCall:
 
 
 def _mapping(value: object, where: str) -> Json:
-    if not isinstance(value, (dict, Mapping)):  # dict: asking an abstract class takes long
+    if not isinstance(value, Mapping):
         raise ValueError(f"{where}: not an object")  # noqa: TRY004  one error for every bad record
     return cast("Json", value)
 

@@ -80,7 +80,7 @@ class JournaledModel:
             "messages": [codec.message_json(message) for message in new],
         }
         if before is None or terms.digest != before.digest:
-            delta["settings"] = terms.settings
+            delta["settings"] = settings_json(request)
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
         self._before, self._terms = request.messages, terms
 
@@ -110,7 +110,6 @@ class _Terms:
 
     bare: ModelRequest
     """Without messages."""
-    settings: Mapping[str, object]
     digest: str
     tool_tokens: int
 
@@ -121,13 +120,8 @@ class _Terms:
         for known in _KNOWN_TERMS:
             if _are_written_alike(bare, known.bare):
                 return known
-        settings = settings_json(request)
-        terms = cls(
-            bare=bare,
-            settings=settings,
-            digest=_digest(settings),
-            tool_tokens=_tool_tokens(request),
-        )
+        digest = _digest(settings_json(request))
+        terms = cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
         _KNOWN_TERMS.append(terms)
         return terms
 

@@ -29,6 +29,4 @@ class VeiledModel:
             for call in message.calls
         )
         said = replace(message, text=self._veil(message.text), calls=calls)
-        model = self._veil(answer.model)
-        is_the_same = said == message and model == answer.model
-        return answer if is_the_same else replace(answer, message=said, model=model)
+        return replace(answer, message=said, model=self._veil(answer.model))

@@ -70,14 +70,15 @@ class Asked:
         tokens = max(0, reserve) if kind == "model" else 0
         answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
-        written = texts.written(delta)
+        folded, named = texts.fold(delta)
+        whole = pack(delta)
         return cls(
             seq=seq,
             kind=kind,
             hash=_digest((pack(request),)),
-            delta=written.whole,
-            kept=written.kept,
-            named=written.named,
+            delta=whole,
+            kept=pack(folded) if named else whole,
+            named=named,
             tool=str(name) if kind == "tool" else "",
             title=title,
             bound=Usage(input_tokens=tokens - answer, output_tokens=answer),

@@ -5,10 +5,7 @@ A lane is hashed over the whole texts: how they are kept changes no hash.
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
 from mimir.errors import StoreError
@@ -23,67 +20,24 @@ KIND = "text"
 Json = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What a request adds to the one before, as JSON text."""
-
-    whole: str
-    kept: str
-    """Without the texts that others repeat."""
-    named: Mapping[str, str]
-    """Those texts, by SHA-256."""
-
-
-def written(delta: Json) -> Written:
-    """Write what a request adds to the one before.
+def fold(delta: Json) -> tuple[Json, Mapping[str, str]]:
+    """Take the texts that others repeat out of what a request adds to the one before.
 
     Args:
-        delta: Of a call; of a model's, `messages` of the role `system` and `settings` may be named.
+        delta: Of a call; of a model's, `messages` of the role `system` and `settings` are looked at.
+
+    Returns:
+        What is kept of it, and the texts that it names, by SHA-256.
     """
     found: dict[str, str] = {}
-    settings = cast("object", delta.get("settings"))
-    are_settings = isinstance(settings, Mapping)
-    parts = {
-        name: pack(value)
-        for name, value in delta.items()
-        if not (are_settings and name == "settings")
-    }
-    short: dict[str, str] = {}
+    folded = dict(delta)
+    settings = delta.get("settings")
+    if isinstance(settings, Mapping):
+        folded["settings"] = _named(pack(cast("Json", settings)), found) or settings
     messages = delta.get("messages")
     if isinstance(messages, list):
-        folded = [_folded(message, found) for message in cast("list[Json]", messages)]
-        if found:
-            short["messages"] = pack(folded)
-    if are_settings:
-        parts["settings"] = text = _packed(cast("Json", settings))
-        if named := _named(text, found):
-            short["settings"] = pack(named)
-    whole = _joined(parts)
-    return Written(whole=whole, kept=_joined(parts | short) if short else whole, named=found)
-
-
-def _joined(parts: Mapping[str, str]) -> str:
-    """Return what `pack` makes of an object, from what it makes of its values."""
-    return "{" + ",".join([f"{_key(name)}:{parts[name]}" for name in sorted(parts)]) + "}"
-
-
-@lru_cache(maxsize=64)
-def _key(name: str) -> str:
-    return pack(name)
-
-
-def _packed(settings: Json) -> str:
-    """Write settings, which hold all that a role is told of its tools: who asks hands in the same ones again."""
-    for known, text in _KNOWN_SETTINGS:
-        if known is settings:
-            return text
-    text = pack(settings)
-    _KNOWN_SETTINGS.append((settings, text))
-    return text
-
-
-_KNOWN_SETTINGS: deque[tuple[Json, str]] = deque(maxlen=8)
-"""Of this process, with their text; nobody changes them."""
+        folded["messages"] = [_folded(message, found) for message in cast("list[Json]", messages)]
+    return folded, found
 
 
 def name_of(text: str) -> str | None:

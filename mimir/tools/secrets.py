@@ -101,8 +101,6 @@ class Redactor:
 
     def _beside_marks(self, text: str) -> str:
         # A mark is no text: a known value "password" would be found in `[redacted:password]`, again and again.
-        if MARK not in text:
-            return self._without_known(text)
         parts = _MARKS.split(text)
         parts[::2] = map(self._without_known, parts[::2])
         return "".join(parts)
@@ -111,7 +109,7 @@ class Redactor:
         text = self._beside_marks(text)
         lowered = text.lower()
         for kind, words, pattern in _COMPILED:
-            if any(map(lowered.__contains__, words)):
+            if any(word in lowered for word in words):
                 text = pattern.sub(lambda m, kind=kind: m["keep"] + _mark(kind, m["secret"]), text)
         return _without_key_tail(text)
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-import orjson
-
 from mimir.domain.message import Answer, Finish, Message, ToolCall
 from mimir.domain.usage import Usage
 from mimir.llm.chat.refusal import Refusal, as_object, from_value
@@ -254,20 +252,13 @@ def parse(data: str) -> Mapping[str, object]:
         Unreadable: It is none.
     """
     try:
-        value = _read(data)
+        value: object = json.loads(data)
     except (ValueError, RecursionError):
         kind = "a page of HTML" if data.lstrip()[:1] == "<" else "no whole JSON"
         raise Unreadable(f"the answer is {kind}") from None
     if not isinstance(value, dict):
         raise Unreadable("the answer is no JSON object")
     return cast("Mapping[str, object]", value)
-
-
-def _read(data: str) -> object:
-    try:
-        return cast("object", orjson.loads(data))
-    except ValueError:  # it refuses half surrogates, which some servers send
-        return cast("object", json.loads(data))
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:

@@ -3,8 +3,6 @@
 import hashlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mimir.errors import StoreError
 from mimir.store import calls, proof, texts
@@ -19,38 +17,6 @@ FIRST = {
     "messages": [{"role": "system", "text": SYSTEM}, {"role": "user", "text": "x" * 2000}],
     "settings": SETTINGS,
 }
-
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-MESSAGES = st.lists(
-    st.fixed_dictionaries(
-        {"role": st.sampled_from(["system", "user"]), "text": st.sampled_from(["", "ü", SYSTEM])}
-    ),
-    max_size=3,
-)
-
-
-@given(
-    st.dictionaries(st.text(max_size=3), VALUES, max_size=4),
-    st.none() | MESSAGES | st.text(),
-    st.none() | st.just(SETTINGS) | VALUES,
-)
-def test_what_is_written_in_parts_is_what_the_whole_is_written_as(delta, messages, settings):
-    delta = {**delta, "messages": messages, "settings": settings}
-    written = texts.written(delta)
-    assert written.whole == texts.written(delta).whole == pack(delta)
-    assert (written.kept == written.whole) is (not written.named)
-    assert all(
-        hashlib.sha256(text.encode()).hexdigest() == name for name, text in written.named.items()
-    )
 
 
 async def said(lane, world, delta, name="m"):
