@@ -55,6 +55,7 @@ from mimir.store.transfer.copying import Copied
 from mimir.store.workers import Process
 from mimir.toolbox import Seat, Toolbox
 from mimir.tools.secrets import Redactor
+from mimir.workspace.beside import both
 from mimir.workspace.git import History, Remote
 from mimir.workspace.owners import Owners
 from mimir.workspace.room import ROOM, prepare
@@ -144,8 +145,7 @@ async def open(
             yield Mimir(parts)
         clean = True
     finally:
-        await endpoints.close()
-        await store.close()
+        await both(store.close(), endpoints.close())
         owners.leave(owner, holds=not clean)
 
 

@@ -95,7 +95,8 @@ async def create(
         for warning in (*parts.warnings, *base.warnings):
             runs.emit(ops, run, EventKind.WARNING, data={"message": warning})
 
-    await parts.store.write(work)
+    # Nothing was done outside of the store yet: a power cut takes the run as if it had not begun.
+    await parts.store.write(work, durable=False)
     return run
 
 
@@ -235,7 +236,7 @@ async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str,
                     },
                 )
 
-    await parts.store.write(work)
+    await parts.store.write(work, durable=any(one.origin != "found" for one in made))
     return preambles
 
 

@@ -58,7 +58,7 @@ async def drive(
         budget.must_be_priced(row, beginning.asked(parts, plan))
     await beginning.require_sandbox(parts)
     leads = await _begin(parts, run, resumed=resumed)
-    await store.write(partial(lifecycle.set_limits, run=run, limits=limits))
+    await store.write(partial(lifecycle.set_limits, run=run, limits=limits), durable=False)
     started = parts.clock.monotonic()
     try:
         return await through(parts, run, workers, apply, leads=leads)
@@ -90,7 +90,7 @@ async def take(parts: Parts, run: str, *, resumed: bool) -> None:
         dead=await watching.dead(parts, run),
         resumed=resumed,
     )
-    await parts.leases.write(write)
+    await parts.leases.write(write, durable=False)  # no lease outlives the power
 
 
 async def _begin(parts: Parts, run: str, *, resumed: bool) -> bool:
@@ -215,7 +215,7 @@ async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
     run = crew.facts.id
     row = await parts.store.read(partial(runs.node, run=run))
     tasks = len(crew.facts.plan.tasks)
-    await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks))
+    await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks), durable=False)
     source = fields.text(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)

@@ -32,7 +32,7 @@ class Coordinator:
     async def drive(self) -> None:
         """Release and block tasks until every task of the run has ended; then return."""
         crew = self._crew
-        async with crew.wake.deciding():
+        with crew.wake.deciding():
             while True:
                 moves = crew.wake.moves
                 commands = decide(await self._look())
@@ -40,7 +40,7 @@ class Coordinator:
                     return
                 if commands:
                     await self._carry_out(commands)
-                await crew.wake.decided(moves)
+                crew.wake.decided(moves)
                 if not any(isinstance(c, Block) for c in commands):  # more may follow from one
                     await crew.wake.until_moved(moves, crew.poll_seconds)
 
@@ -76,7 +76,7 @@ class Coordinator:
             for task, _ in releases:
                 self._snapshot.note_released(task)
         if releases:
-            await self._crew.wake.offer()
+            self._crew.wake.offer()
 
 
 def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[tuple[str, str]]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -62,47 +62,49 @@ class Wake:
     """How often agents were called: there is an offer, or one of them became idle; as `moves`, for `until_called`."""
     _decided: int | None = None
     """The moves after which the coordinator has looked; None: it is not here."""
-    _condition: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _waiting: dict["asyncio.Future[None]", Callable[[], bool]] = field(
+        default_factory=dict["asyncio.Future[None]", Callable[[], bool]]
+    )
+    """Who waits, and for what."""
 
     @property
     def decides_here(self) -> bool:
         """Whether the coordinator is in this process."""
         return self._decided is not None
 
-    async def moved(self, *, is_offer: bool = False) -> None:
+    def moved(self, *, is_offer: bool = False) -> None:
         """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
         self.moves += 1
         self.offers += is_offer
-        await self._tell()
+        self._tell()
 
-    async def offer(self) -> None:
+    def offer(self) -> None:
         """Tell agents that there is work which was not there before."""
         self.offers += 1
-        await self.call()
+        self.call()
 
-    async def call(self) -> None:
+    def call(self) -> None:
         """Have idle agents look for work."""
         self.calls += 1
-        await self._tell()
+        self._tell()
 
-    @contextlib.asynccontextmanager
-    async def deciding(self) -> AsyncGenerator[None]:
+    @contextlib.contextmanager
+    def deciding(self) -> Generator[None]:
         """Be the coordinator, here."""
         self._decided = -1
         try:
             yield
         finally:
-            await self.decided(None)
+            self.decided(None)
 
-    async def decided(self, moves: int | None) -> None:
+    def decided(self, moves: int | None) -> None:
         """Tell that all that follows from so many moves was decided; None: nobody decides here any more."""
         self._decided = moves
-        await self._tell()
+        self._tell()
 
     async def until_decided(self, moves: int) -> None:
         """Wait until the coordinator has looked after so many moves; where it is not in this process, do not wait."""
-        async with self._condition:
-            await self._condition.wait_for(lambda: self._decided is None or self._decided >= moves)
+        await self._until(lambda: self._decided is None or self._decided >= moves)
 
     async def until_moved(self, seen: int, seconds: float) -> None:
         """Wait until a task has moved after `seen`, at most `seconds`: of other processes nothing is heard here."""
@@ -113,14 +115,24 @@ class Wake:
         await self._wait(lambda: self.calls != seen, seconds)
 
     async def _wait(self, is_heard: Callable[[], bool], seconds: float) -> None:
-        async with self._condition:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._condition.wait_for(is_heard)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._until(is_heard)
 
-    async def _tell(self) -> None:
-        async with self._condition:
-            self._condition.notify_all()
+    async def _until(self, is_heard: Callable[[], bool]) -> None:
+        while not is_heard():
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting[waiter] = is_heard
+            try:
+                await waiter
+            finally:
+                self._waiting.pop(waiter, None)
+
+    def _tell(self) -> None:
+        """Wake those who hear it, in one step of the loop: of a condition's waiters each would wait for the one before, and whoever thinks for all."""
+        for waiter, is_heard in list(self._waiting.items()):
+            if is_heard() and not waiter.done():
+                waiter.set_result(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

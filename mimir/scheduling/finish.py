@@ -153,7 +153,7 @@ def _chains(reads: Reads, run: str, tasks: Sequence[Row]) -> list[tuple[str, int
     made = ((fields.text(row, "taskId"), fields.whole(row, "attemptNumber")) for row in tasks)
     return [
         (fields.text(row, "taskId"), fields.whole(row, "seq"), fields.text(row, "chainHash"))
-        for row in runs.attempts_of(reads, run, made)
+        for row in runs.attempts_of(reads, run, made, only=("taskId", "seq", "chainHash"))
         if row.get("chainHash")
     ]
 

@@ -1,6 +1,6 @@
 """Moves a claimed task: status, phase values, sealed records, artifacts, the run's head and the event in one fenced transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.attempts.desk import Props
@@ -96,13 +96,18 @@ class Move:
             self._store.later(work)
             self._records.extend(records)
             return True
-        give_way()  # the disk is waited for
-        moved = await self._store.write(work)
+        # A power cut may take the completion of what changed no file: it is judged once more.
+        moved = await self._commit(work, durable=not done or publish is not None)
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                await self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
+                self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
         return moved
+
+    async def _commit(self, work: Callable[[Ops], bool], *, durable: bool) -> bool:
+        if durable:
+            give_way()  # the disk is waited for
+        return await self._store.write(work, durable=durable)
 
     def _trace_reviewer(self, ops: Ops, attempt: str) -> None:
         facts = self._crew.facts

@@ -76,7 +76,7 @@ async def _last_tally(crew: Crew, pool: AgentPool) -> None:
     """Write down what the agents have done; figures are no reason to fail."""
     work = partial(workers.count, run=crew.facts.id, owner=crew.owner, tally=pool.tally())
     with contextlib.suppress(MimirError):
-        await crew.leases.write(work)
+        await crew.leases.write(work, durable=False)
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import cast
 
 from mimir.errors import LeaseLost, Paused
 from mimir.scheduling.crew import Crew, Halt
@@ -24,11 +25,13 @@ class Worker:
         self._crew = crew
         self._see_through = see_through
         self._halt = halt
-        self._work: asyncio.Future[None] | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._is_lost = False
 
     def lose(self) -> None:
         """Stop the work with its tools: another holder has the task."""
-        if self._work is not None:
+        if self._work is not None and not self._is_lost:
+            self._is_lost = True
             self._work.cancel()
 
     async def serve(self) -> None:
@@ -50,15 +53,18 @@ class Worker:
                 await asyncio.shield(self._give_back(self.claim))
 
     async def _through(self) -> None:
-        self._work = work = asyncio.ensure_future(self._see_through(self.claim))
+        # In the task that called: one of its own would be heard of two steps of the loop later.
+        self._work = work = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            await asyncio.wait((work,))
+            await self._see_through(self.claim)
+        except asyncio.CancelledError:
+            if work.cancelling() > self._is_lost:  # the whole process stops
+                raise
+            raise LeaseLost(f"Task {self.claim.task!r}: fence {self.claim.fence} is old.") from None
         finally:
-            work.cancel()
-            await asyncio.wait((work,))
-        if work.cancelled():
-            raise LeaseLost(f"Task {self.claim.task!r}: fence {self.claim.fence} is old.")
-        work.result()
+            self._work = None
+            if self._is_lost:
+                work.uncancel()
 
     async def _give_back(self, claim: Claim) -> None:
         """Give the lease back; a store that cannot be written pauses the run, and the lease ends with this process."""

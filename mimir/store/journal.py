@@ -81,7 +81,7 @@ class Lane:
         """
         name = lane or ids.lane_id(run, task, attempt, role)
         place = Place(run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name)
-        rows = [] if is_new else await store.read(partial(calls.rows, lane=name))
+        rows = [] if is_new else await store.read(partial(calls.rows, lane=name), brief=True)
         return cls(store, place, rows, later)
 
     @property

@@ -207,20 +207,24 @@ def each_task(reads: Reads, run: str) -> Iterator[Row]:
         place = fields.whole(found[-1], "seq")
 
 
-def attempts_of(reads: Reads, run: str, tried: Iterable[tuple[str, int]]) -> Iterator[Row]:
+def attempts_of(
+    reads: Reads, run: str, tried: Iterable[tuple[str, int]], *, only: Sequence[str] = ()
+) -> Iterator[Row]:
     """Yield attempts, a batch of them in memory at a time: what they hold is by far the largest part of a run.
 
     Args:
         reads: One view of the store.
         run: Id.
         tried: (task, attempts made so far).
+        only: What is wanted of them; empty: all.
 
     Yields:
         By task as they are given, each by its number.
     """
     wanted = (ids.attempt_id(run, task, n) for task, made in tried for n in range(1, made + 1))
     for batch in in_batches(wanted):
-        known = {str(row["id"]): row for row in reads.find(Label.ATTEMPT, {"id": ("in", batch)})}
+        found = reads.find(Label.ATTEMPT, {"id": ("in", batch)}, only=only)
+        known = {str(row["id"]): row for row in found}
         yield from (known.pop(id) for id in batch if id in known)
 
 

@@ -4,7 +4,8 @@ Whatever waits to be written is committed together (group commit): one durable w
 job that fails takes nobody with it: the transaction is rolled back, and the others are run again, each in its own. What the writer has
 read or changed stays in its hand while nobody else writes. Reads have connections of their own.
 
-What may be lost with the machine's power is not waited for on the disk, and written by the caller itself where the writer is idle.
+What may be lost with the machine's power is not waited for on the disk, and written by the caller itself where the writer is idle; it is
+brought there soon after, behind everybody's back.
 Source: docs/decisions/0014-thinking-does-not-wait-for-the-disk.md
 """
 
@@ -15,7 +16,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import TypeVar, cast
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import MimirError, Paused, StoreError
 from mimir.store.embedded import file, heap
+from mimir.store.embedded.behind import LOG_PAGES, Behind
 from mimir.store.embedded.changes import SqliteOps, write_out
 from mimir.store.embedded.kept import Kept
 from mimir.store.embedded.rows import SqliteReads
@@ -34,8 +36,6 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
-_LOG_PAGES = 1000
-"""So long may the log grow before it is brought into the file; SQLite's own figure."""
 _PAUSES = ((0.02, 0.002), (0.1, 0.001), (math.inf, 0.008))
 """(until this long was waited, seconds between two tries for the write lock): who waits asks more often than who has just come, so that nobody is
 passed over for long; and seldom where somebody keeps the lock."""
@@ -103,6 +103,7 @@ class SqliteStore:
         self._identity = (0, 0)
         self._kept = Kept()
         self._version = 0
+        self._behind: Behind | None = None
         self._durable = self._waits = durable
         self._wait_seconds = min(file.PATIENCE_SECONDS, patience_seconds)
         self._patience = patience_seconds
@@ -123,6 +124,8 @@ class SqliteStore:
         connection.execute("PRAGMA busy_timeout = 0")
         self._identity = file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
+        if self._durable:
+            self._behind = Behind(self._readers, self._connected, self._pen)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name="mimir-write", daemon=True
         )
@@ -141,7 +144,10 @@ class SqliteStore:
         if durable or not self._write_here(writer.connection, job):
             self._jobs.put(job)
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
-        return cast("T", await asyncio.shield(done))
+        value = await asyncio.shield(done)
+        if self._behind is not None and not durable:
+            self._behind.owe()
+        return cast("T", value)
 
     async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view; a brief one here: to have a thread do it takes longer than to do it."""
@@ -158,6 +164,8 @@ class SqliteStore:
         self._writer = self._readers = None
         if writer is None or readers is None:
             return
+        if self._behind is not None:
+            self._behind.end()
         self._jobs.put(None)
         await asyncio.to_thread(writer.thread.join)
         await asyncio.to_thread(readers.shutdown)
@@ -174,20 +182,28 @@ class SqliteStore:
             raise file.problem(error, self._path) from error
 
     def _view(self, work: Callable[[Reads], T]) -> T:
+        with self._connected() as connection:
+            reads = SqliteReads(connection, self._now)
+            try:
+                connection.execute("BEGIN")
+                return work(reads)
+            except sqlite3.Error as error:
+                raise file.problem(error, self._path) from error
+            finally:
+                reads.end()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _connected(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection that is not the writer's."""
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
             connection = self._open()
-        reads = SqliteReads(connection, self._now)
         try:
-            connection.execute("BEGIN")
-            return work(reads)
-        except sqlite3.Error as error:
-            raise file.problem(error, self._path) from error
+            yield connection
         finally:
-            reads.end()
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
             self._idle.put(connection)
 
     def _serve(self, connection: sqlite3.Connection) -> None:
@@ -288,7 +304,7 @@ class SqliteStore:
         if self._durable and durable != self._waits:
             # What does not wait for the disk leaves it to others to bring the log into the file, too.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES if durable else 0}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES if durable else 0}")
             self._waits = durable
         try:
             connection.execute("BEGIN IMMEDIATE")

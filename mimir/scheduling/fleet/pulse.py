@@ -29,7 +29,8 @@ async def beat(crew: Crew, pool: AgentPool, chair: Chair) -> None:
     A process that was stopped for longer than a lease beats as soon as it goes on: its timer has run out long ago.
     """
     while True:
-        heard = await crew.leases.write(_renewal(crew, pool.held, pool.tally(), leads=chair.leads))
+        renewal = _renewal(crew, pool.held, pool.tally(), leads=chair.leads)
+        heard = await crew.leases.write(renewal, durable=False)  # no lease outlives the power
         pool.lose(heard.lost)
         if chair.leads and not heard.leads:
             chair.lose()

@@ -61,7 +61,7 @@ class CallingAfterEachGift(Around):
     async def write(self, work, **how):
         done = await super().write(work, **how)
         if getattr(work, "func", None) is claims.give_back:
-            await self._wake.offer()
+            self._wake.offer()
             for _ in range(50):
                 await self.read(lambda r: r.now())
         return done
@@ -133,8 +133,8 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
         begun.append((claim.task, claim.attempt))
         if begun[-1] == ("a", 1):
             await crew.store.write(partial(_retried, claim=claim))
-            await crew.wake.moved(is_offer=True)
-            await crew.wake.call()
+            crew.wake.moved(is_offer=True)
+            crew.wake.call()
         elif begun[-1] == ("a", 2):
             second.set()
         try:

@@ -22,12 +22,13 @@ async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_
     work = Work()
     pool = AgentPool(crew, work, Halt())
     await pool.spawn(1)
-    async with crew.wake.deciding(), Running(pool.serve()):
-        for _ in range(50):
-            await crew.store.read(lambda r: r.now())
-        assert work.begun == [], "a task that is about to be released may matter more"
-        await crew.wake.decided(crew.wake.moves)
-        await work.until(1)
+    with crew.wake.deciding():
+        async with Running(pool.serve()):
+            for _ in range(50):
+                await crew.store.read(lambda r: r.now())
+            assert work.begun == [], "a task that is about to be released may matter more"
+            crew.wake.decided(crew.wake.moves)
+            await work.until(1)
 
 
 async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
@@ -35,7 +36,7 @@ async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
     pool = AgentPool(crew, work, Halt())
     await pool.spawn(1)
     async with Running(pool.serve()):
-        async with crew.wake.deciding():
+        with crew.wake.deciding():
             pass
         await work.until(1)
 
@@ -49,9 +50,9 @@ class Told(Wake):
         super().__init__()
         self.events: list[str] = []
 
-    async def decided(self, moves: int | None) -> None:
+    def decided(self, moves: int | None) -> None:
         self.events.append("decided")
-        await super().decided(moves)
+        super().decided(moves)
 
 
 class MovingMeanwhile(Around):
@@ -68,7 +69,7 @@ class MovingMeanwhile(Around):
     async def write(self, work, **how):
         done = await super().write(work, **how)
         self._wake.events.append("released")
-        await self._wake.moved()
+        self._wake.moved()
         return done
 
 
@@ -108,13 +109,13 @@ async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
     await pool.spawn(len(TASKS) + 1)
     async with contextlib.AsyncExitStack() as beside:
         if is_here:
-            await beside.enter_async_context(crew.wake.deciding())
-            await crew.wake.decided(0)
+            beside.enter_context(crew.wake.deciding())
+            crew.wake.decided(0)
         await beside.enter_async_context(Running(pool.serve()))
         await work.until(len(TASKS))
         before = counted.looks
         for _ in range(20):
-            await crew.wake.call()
+            crew.wake.call()
             await crew.store.read(lambda r: r.now())
         assert (counted.looks == before) == is_here, "one agent is idle, and nothing is left"
         if is_here:
@@ -130,11 +131,43 @@ async def test_task_that_is_offered_is_taken_unasked(
     crew = replace(crew, store=counted, poll_seconds=3600.0)
     pool = AgentPool(crew, work, Halt())
     await pool.spawn(len(TASKS) + 1)
-    async with crew.wake.deciding(), Running(pool.serve()):
-        await crew.wake.decided(0)
+    with crew.wake.deciding():
+        async with Running(pool.serve()):
+            crew.wake.decided(0)
+            await work.until(len(TASKS))
+            looks = counted.looks
+            await store.write(lambda ops: claims.give_back(ops, "r1", "b", 1))
+            crew.wake.offer()
+            await work.until(len(TASKS) + 1)
+            assert (work.begun[-1], counted.looks) == ("b", looks)
+
+
+async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
+    wake = Wake()
+    waiting = [
+        asyncio.ensure_future(wait)
+        for wait in (
+            wake.until_moved(0, 3600), wake.until_called(0, 3600), wake.until_moved(0, 3600), wake.until_decided(0)
+        )
+    ]  # fmt: skip
+    await asyncio.sleep(0)
+    assert [wait.done() for wait in waiting] == [False, False, False, True], "nobody decides here"
+
+    wake.moved()
+    await asyncio.sleep(0)
+
+    assert [wait.done() for wait in waiting] == [True, False, True, True]
+    waiting[1].cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    wake.call()
+
+
+async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: Crew):
+    work = Work()
+    pool = AgentPool(crew, work, Halt())
+    await pool.spawn(len(TASKS))
+    async with Running(pool.serve()):
         await work.until(len(TASKS))
-        looks = counted.looks
-        await store.write(lambda ops: claims.give_back(ops, "r1", "b", 1))
-        await crew.wake.offer()
-        await work.until(len(TASKS) + 1)
-        assert (work.begun[-1], counted.looks) == ("b", looks)
+        work.go.set()
+        await asyncio.sleep(0)
+        assert pool.health().busy == ()

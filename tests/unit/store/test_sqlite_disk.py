@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from mimir.errors import Paused
+from mimir.store.embedded import behind
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.stores import ids, opened, put
@@ -88,7 +89,8 @@ async def test_what_is_committed_together_is_durable_if_anything_of_it_must_be(
             assert set(await asyncio.gather(*waiting)) == {(False, FULL if with_others else NORMAL)}
 
 
-async def test_log_is_brought_into_the_file_by_the_writer_alone(tmp_path):
+async def test_log_is_brought_into_the_file_by_no_commit_that_does_not_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr(behind, "SECONDS", 3600)
     path = tmp_path / "mimir.db"
     async with opened(store_at(path)) as store:
         size = path.stat().st_size
