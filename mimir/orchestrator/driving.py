@@ -250,7 +250,9 @@ async def _decide(crew: Crew, seconds: float | None) -> None:
 async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
     applied = await applying.finish(parts, run, end, apply)
-    await parts.store.write(partial(_tell, run=run, notices=parts.notices()))
+    notices = parts.notices()
+    if notices:
+        await parts.store.write(partial(_tell, run=run, notices=notices), durable=False)
     learn = partial(_learn, parts, run)
     path = await looking.write_last_report(parts, run, end.outcome, meanwhile=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 from mimir.domain.agent import ROLES
@@ -20,7 +19,7 @@ from mimir.reporting.gather import Gathering
 from mimir.reporting.pieces.tasks import TaskLine
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
-from mimir.reporting.render import as_json, pieces
+from mimir.reporting.render import Draft, as_json
 from mimir.reporting.summary import Summary, Summing
 from mimir.scheduling.gate import together
 from mimir.scheduling.rows import whole_answer
@@ -28,6 +27,7 @@ from mimir.store import fields, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Label
+from mimir.workspace.beside import both
 from mimir.workspace.room import put
 from mimir.workspace.threads import to_its_end
 
@@ -63,9 +63,9 @@ async def status(parts: Parts, run: str) -> Mapping[str, object]:
 async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     """Write the report beside the plan, with the answers as files; its path and text."""
     summary = await _summary(parts, run, None)
-    path, data = await _write_text(parts, summary)
+    path, text = await _write_text(parts, summary, Draft(summary, parts.link))
     await _write_answers(parts, summary)
-    return path, data.decode()
+    return path, text.decode()
 
 
 async def write_last_report(
@@ -86,10 +86,15 @@ async def write_last_report(
         meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
     """
     summary = await _summary(parts, run, outcome)
-    await together(
-        [_write_prose(parts, summary), _write_answers(parts, summary), *(do() for do in meanwhile)]
-    )
-    path, _ = await _write_text(parts, summary)
+
+    async def beside() -> Draft:
+        draft = Draft(summary, parts.link)
+        await together([_write_answers(parts, summary), *(do() for do in meanwhile)])
+        return draft
+
+    # The first question leaves before anything else is done.
+    _, draft = await both(_write_prose(parts, summary), beside())
+    path, _ = await _write_text(parts, summary, draft)
     return path
 
 
@@ -98,14 +103,11 @@ async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     return as_json(await _summary(parts, run, None), await _prose(parts, run))
 
 
-async def _write_text(parts: Parts, summary: Summary) -> tuple[str, bytes]:
-    prose = await _prose(parts, summary.run)
-    text = BytesIO()
-    for piece in pieces(summary, prose, parts.link):
-        text.write(piece.encode())
+async def _write_text(parts: Parts, summary: Summary, draft: Draft) -> tuple[str, bytearray]:
+    text = draft.filled(await _prose(parts, summary.run))
     path = f"{_folder(summary)}/{REPORT}"
-    put(parts.project, path, text.getvalue())
-    return path, text.getvalue()
+    put(parts.project, path, text)
+    return path, text
 
 
 async def _write_prose(parts: Parts, summary: Summary) -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from mimir.domain.attempt import TERMINAL
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
-from mimir.reporting.material import NOTHING_SPENT, Spent
+from mimir.reporting.material import Spent
 
 REPORTERS = ("qc_reporter", "pm_reporter")
 """Roles whose calls are left out: their prose may be there or not, and the rest of the report stays the same."""
@@ -21,11 +21,17 @@ class Telling:
         """Events that are told of one by one."""
         self.last = ""
         """When the last event was that is told of; empty: there was none."""
-        self.spent: Spent = NOTHING_SPENT
+        self._calls = self._tokens = self._priced = 0
+        self._cost = Decimal(0)
         self.seconds: dict[str, float] = {}
         """Task that ended → from its first attempt's start to its end."""
         self._started: dict[str, str] = {}
         """Task that has not ended → when its first attempt began."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the calls of models came to."""
+        return Spent(calls=self._calls, tokens=self._tokens, cost=self._cost, priced=self._priced)
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -41,13 +47,12 @@ class Telling:
 
     def _charge(self, event: Event) -> None:
         """Add up a call of a model."""
-        spent, tokens = self.spent, event.data.get("tokens")
-        self.spent = Spent(
-            calls=spent.calls + 1,
-            tokens=spent.tokens + (tokens if isinstance(tokens, int) else 0),
-            cost=spent.cost + Decimal(str(event.data.get("cost", 0))),
-            priced=spent.priced + ("cost" in event.data),
-        )
+        tokens = event.data.get("tokens")
+        self._calls += 1
+        self._tokens += tokens if isinstance(tokens, int) else 0
+        if "cost" in event.data:
+            self._cost += Decimal(str(event.data["cost"]))
+            self._priced += 1
 
     def _note(self, event: Event) -> None:
         if event.data.get("to") in _ENDS and (began := self._started.pop(event.task, "")):

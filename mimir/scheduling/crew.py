@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mimir.attempts.desk import RunFacts
+from mimir.domain.attempt import Status
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
 from mimir.scheduling.pace import AtOnce, Pace
@@ -60,6 +61,8 @@ class Wake:
     """How often tasks could be claimed that could not be before."""
     calls: int = 0
     """How often agents were called: there is an offer, or one of them became idle; as `moves`, for `until_called`."""
+    news: list[tuple[str, Status]] = field(default_factory=list[tuple[str, Status]])
+    """(task, status) of what has moved in this process since the coordinator looked last; it takes them away."""
     _decided: int | None = None
     """The moves after which the coordinator has looked; None: it is not here."""
     _waiting: dict["asyncio.Future[None]", Callable[[], bool]] = field(
@@ -72,10 +75,12 @@ class Wake:
         """Whether the coordinator is in this process."""
         return self._decided is not None
 
-    def moved(self, *, is_offer: bool = False) -> None:
-        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
+    def moved(self, task: str, to: Status) -> None:
+        """Tell the coordinator that a task has moved. One that is to be tried again can be claimed, once its agent is idle and calls."""
         self.moves += 1
-        self.offers += is_offer
+        self.offers += to is Status.PREPARING_RETRY
+        if self.decides_here:
+            self.news.append((task, to))
         self._tell()
 
     def offer(self) -> None:
@@ -95,6 +100,7 @@ class Wake:
         try:
             yield
         finally:
+            self.news.clear()
             self.decided(None)
 
     def decided(self, moves: int | None) -> None:

@@ -73,15 +73,14 @@ async def finish(crew: Crew, history: History, checks: Checks) -> End:
     tree = fields.text(found.run, "headTree")
     passage = await _gate(checks, found, tree)
     await _keep_failed(crew, history, found.tasks)
-    records = await _seal_gate(crew, passage, tree, found.sealed)
+    records = await _seal_gate(crew, passage, found)
     last = records[-1].hash if records else seal.start(gate_chain(run))
     whole = seal.run_seal(last, found.chains)
     red = tuple(_words(r) for r in passage.red)
     outcome = judged(found.tasks, red=bool(red))
     commit = await _final_commit(crew, history, found.run, whole)
-    await crew.store.write(
-        partial(_note, run=run, owner=crew.owner, end=(outcome, whole, commit), red=red)
-    )
+    note = partial(_note, run=run, owner=crew.owner, end=(outcome, whole, commit), red=red)
+    await crew.store.write(note, durable=_is_merged(found.run))
     return End(outcome=outcome, seal=whole, commit=commit, tree=tree, red=red)
 
 
@@ -108,16 +107,14 @@ async def _gate(checks: Checks, found: _Standing, tree: str) -> Passage:
     return await pass_through(found.accepted, merges, tree, run_check)
 
 
-async def _seal_gate(
-    crew: Crew, passage: Passage, tree: str, before: Sequence[Record]
-) -> tuple[Record, ...]:
+async def _seal_gate(crew: Crew, passage: Passage, found: _Standing) -> tuple[Record, ...]:
     """Seal what the gate saw; a gate that was passed before a crash is sealed again behind it."""
-    run, chain = crew.facts.id, gate_chain(crew.facts.id)
+    run, chain, before = crew.facts.id, gate_chain(crew.facts.id), found.sealed
     bodies: list[tuple[seal.RecordKind, Body]] = [
         ("check", run_body(one, task=task)) for task, one in passage.runs
     ]
     red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in passage.red]
-    bodies.append(("gate", {"tree": tree, "red": red}))
+    bodies.append(("gate", {"tree": fields.text(found.run, "headTree"), "red": red}))
     records = seal.extend(chain, before[-1] if before else None, bodies)
     kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
 
@@ -126,8 +123,13 @@ async def _seal_gate(
         proof.append(ops, run, "", 0, None, chain, records)
         runs.emit(ops, run, kind, data={"checks": len(passage.runs), "red": red})
 
-    await crew.store.write(work)
+    await crew.store.write(work, durable=_is_merged(found.run))
     return records
+
+
+def _is_merged(run: Row) -> bool:
+    """Tell whether something is committed, and perhaps applied, on the strength of the seal."""
+    return fields.text(run, "head") != fields.text(run, "baseCommit")
 
 
 def _standing(reads: Reads, run: str, plan: Plan) -> _Standing:
@@ -190,9 +192,9 @@ def _words(one: Red) -> str:
 
 
 async def _final_commit(crew: Crew, history: History, row: Row, whole: str) -> str:
-    head = fields.text(row, "head")
-    if head == fields.text(row, "baseCommit"):
+    if not _is_merged(row):
         return ""
+    head = fields.text(row, "head")
     message = f"{crew.facts.plan.title}\n\nMimir-Run: {crew.facts.id}\nMimir-Seal: {whole}\n"
     commit = await history.commit(fields.text(row, "headTree"), [head], message)
     await history.branch(crew.facts.id, commit)

@@ -101,7 +101,7 @@ class Move:
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
+                self._crew.wake.moved(claim.task, to)
         return moved
 
     async def _commit(self, work: Callable[[Ops], bool], *, durable: bool) -> bool:

@@ -27,6 +27,7 @@ from mimir.errors import MimirError, Paused, StoreError
 from mimir.store.embedded import file, heap
 from mimir.store.embedded.behind import LOG_PAGES, Behind
 from mimir.store.embedded.changes import SqliteOps, write_out
+from mimir.store.embedded.jobs import Ended, Job, seen, settle, tell
 from mimir.store.embedded.kept import Kept
 from mimir.store.embedded.rows import SqliteReads
 from mimir.store.protocol import Ops, Reads
@@ -50,25 +51,11 @@ _ENDS_ALL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """One call of `write`, waiting."""
-
-    work: Callable[[Ops], object]
-    done: "asyncio.Future[object]"
-    loop: asyncio.AbstractEventLoop
-    durable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Writer:
     """Who writes what is durable, and what is written with, by whoever has the pen."""
 
     thread: threading.Thread
     connection: sqlite3.Connection
-
-
-_Ended = tuple[_Job, object, BaseException | None]
-"""A job with what it returned, or why it failed."""
 
 
 class SqliteStore:
@@ -95,7 +82,7 @@ class SqliteStore:
         self._path = path
         self._clock = clock
         self._faults = faults or _no_faults
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._readers: ThreadPoolExecutor | None = None
         self._writer: _Writer | None = None
@@ -139,8 +126,8 @@ class SqliteStore:
             raise StoreError(f"The store {self._path} is not open.")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
-        done.add_done_callback(_seen)
-        job = _Job(work, done, loop, durable)
+        done.add_done_callback(seen)
+        job = Job(work, done, loop, durable)
         if durable or not self._write_here(writer.connection, job):
             self._jobs.put(job)
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
@@ -214,11 +201,11 @@ class SqliteStore:
             if batch:
                 with self._pen:
                     ended = self._transaction(connection, batch)
-                _tell(ended)
+                tell(ended)
         connection.close()
 
-    def _next_batch(self) -> tuple[list[_Job], bool]:
-        batch: list[_Job] = []
+    def _next_batch(self) -> tuple[list[Job], bool]:
+        batch: list[Job] = []
         job = self._jobs.get()
         while job is not None:
             batch.append(job)
@@ -230,7 +217,7 @@ class SqliteStore:
                 return batch, True
         return batch, False
 
-    def _write_here(self, connection: sqlite3.Connection, job: _Job) -> bool:
+    def _write_here(self, connection: sqlite3.Connection, job: Job) -> bool:
         """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
 
         To have another thread do it takes longer than to do it: both fall asleep and are woken.
@@ -240,7 +227,7 @@ class SqliteStore:
         try:
             if not self._is_locked(connection, durable=False):
                 return False
-            _settle(self._transaction(connection, [job], begun=True))
+            settle(self._transaction(connection, [job], begun=True))
         except (MimirError, sqlite3.Error):  # the writer's thread will meet it too, and tell
             return False
         finally:
@@ -248,14 +235,14 @@ class SqliteStore:
         return True
 
     def _transaction(
-        self, connection: sqlite3.Connection, batch: list[_Job], *, begun: bool = False
-    ) -> list[_Ended]:
+        self, connection: sqlite3.Connection, batch: list[Job], *, begun: bool = False
+    ) -> list[Ended]:
         """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
         try:
             if not begun:
                 self._begin(connection, any(job.durable for job in batch))
             self._forget_what_others_wrote(connection)
-            ended: list[_Ended] = [(job, self._run(connection, job), None) for job in batch]
+            ended: list[Ended] = [(job, self._run(connection, job), None) for job in batch]
             write_out(connection, self._kept)
         except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
             self._roll_back(connection)
@@ -277,7 +264,7 @@ class SqliteStore:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
-    def _failed(self, batch: Sequence[_Job], error: BaseException) -> list[_Ended]:
+    def _failed(self, batch: Sequence[Job], error: BaseException) -> list[Ended]:
         told = file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
         return [(job, None, told) for job in batch]
 
@@ -327,7 +314,7 @@ class SqliteStore:
                 next_step="Put it back, then `mimir resume`.",
             )
 
-    def _run(self, connection: sqlite3.Connection, job: _Job) -> object:
+    def _run(self, connection: sqlite3.Connection, job: Job) -> object:
         ops = SqliteOps(connection, self._now, self._kept)
         try:
             value = job.work(ops)
@@ -345,28 +332,3 @@ def _no_faults(boundary: str) -> None:
 def _ends_all(error: BaseException) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(error, sqlite3.Error) and code is not None and code & 0xFF in _ENDS_ALL
-
-
-def _tell(ended: Sequence[_Ended]) -> None:
-    """Tell all callers, each on its loop; one whose loop is gone does not mind."""
-    for loop in {job.loop for job, _, _ in ended}:
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, [each for each in ended if each[0].loop is loop])
-
-
-def _settle(ended: Sequence[_Ended]) -> None:
-    """Tell the callers of one loop."""
-    for job, value, error in ended:
-        if job.done.done():
-            continue
-        if error is None:
-            job.done.set_result(value)
-        else:
-            known = RuntimeError(error) if isinstance(error, StopIteration) else error
-            job.done.set_exception(known)
-
-
-def _seen(done: "asyncio.Future[object]") -> None:
-    """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
-    if not done.cancelled():
-        done.exception()

@@ -167,7 +167,7 @@ def status_at(parent: int, name: str) -> os.stat_result | None:
 def replace_file(
     parent: int,
     name: str,
-    data: bytes,
+    data: bytes | bytearray,
     *,
     temporary: str,
     mode: int | None,
@@ -204,7 +204,7 @@ def replace_file(
         raise
 
 
-def write_all(file: int, data: bytes) -> None:
+def write_all(file: int, data: bytes | bytearray) -> None:
     """Write every byte, however the system cuts it."""
     view = memoryview(data)
     while view:

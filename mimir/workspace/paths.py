@@ -104,7 +104,7 @@ class Tree:
         finally:
             os.close(file)
 
-    def write(self, path: str, data: bytes, /) -> None:
+    def write(self, path: str, data: bytes | bytearray, /) -> None:
         """Make `path` hold exactly `data`, in one step; missing directories are made, modes are kept.
 
         Raises:

@@ -41,7 +41,7 @@ def prepare(project: Path, *, create: bool) -> Path:
     return room
 
 
-def put(project: Path, path: str, data: bytes) -> None:
+def put(project: Path, path: str, data: bytes | bytearray) -> None:
     """Write a file of mimir's own below a project, following no link; a path that leads out was named by a flag, and is obeyed.
 
     Raises:

@@ -1,0 +1,47 @@
+"""Calls of `write` that wait, and how their callers hear what came of them: each on its own loop."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mimir.store.protocol import Ops
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call of `write`, waiting."""
+
+    work: Callable[[Ops], object]
+    done: "asyncio.Future[object]"
+    loop: asyncio.AbstractEventLoop
+    durable: bool
+
+
+Ended = tuple[Job, object, BaseException | None]
+"""A job with what it returned, or why it failed."""
+
+
+def tell(ended: Sequence[Ended]) -> None:
+    """Tell all callers, each on its loop; one whose loop is gone does not mind."""
+    for loop in {job.loop for job, _, _ in ended}:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, [each for each in ended if each[0].loop is loop])
+
+
+def settle(ended: Sequence[Ended]) -> None:
+    """Tell the callers of one loop."""
+    for job, value, error in ended:
+        if job.done.done():
+            continue
+        if error is None:
+            job.done.set_result(value)
+        else:
+            known = RuntimeError(error) if isinstance(error, StopIteration) else error
+            job.done.set_exception(known)
+
+
+def seen(done: "asyncio.Future[object]") -> None:
+    """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
+    if not done.cancelled():
+        done.exception()
