@@ -268,7 +268,7 @@ def test_a_workspace_that_is_taken_away_loses_nothing(desk: Desk):
 
 def test_a_store_that_may_not_grow_pauses_the_run(desk: Desk, server: PlayServer):
     """As on a full disk: no file may grow beyond what the store needs for half of the run."""
-    shell = "ulimit -f 240; exec " + " ".join([*MIMIR, "execute", "plan.md", "--yes"])
+    shell = "ulimit -f 200; exec " + " ".join([*MIMIR, "execute", "plan.md", "--yes"])
     desk.ask(server)
     ended = subprocess.run(
         ["bash", "-c", shell],
@@ -286,6 +286,6 @@ def test_a_store_that_may_not_grow_pauses_the_run(desk: Desk, server: PlayServer
     assert desk.statuses() == {"a": "completed", "b": "completed"}
     assert len(asked_twice(server)) <= 1, "only what was answered and could not be written"
     assert desk.type("verify").code == 0
-    assert (desk.project / ".mimir/mimir.db").stat().st_size > 240 * 1024, (
-        "it could not have ended within its limit"
+    assert (desk.project / ".mimir/mimir.db").stat().st_size > 200 * 1024, (
+        "else it could have ended"
     )
