@@ -123,6 +123,7 @@ async def open(
     store = around_store(
         storeroom.open_store(settings, room, clock, door=owner, say=say, create=create)
     )
+    sandbox = _sandbox(settings, room, clock)
     await store.init()
     name = _shown(replay, project)
     endpoints = (
@@ -133,7 +134,10 @@ async def open(
     owners.live(owner)
     clean = False
     try:
-        parts = await _parts(project, loaded, store, endpoints, (owners, owner), redact)
+        if create:
+            sandbox.begin_trial()
+        me = owners, owner
+        parts = await _parts(project, loaded, store, endpoints, me, redact, sandbox)
         tools, recording = around(parts.tools), _shown(record or replay, project)
         parts = replace(parts, tools=tools, recording=recording)
         if isinstance(endpoints, ReplayedModels) and tape:
@@ -145,6 +149,7 @@ async def open(
             yield Mimir(parts)
         clean = True
     finally:
+        await sandbox.end_trial()
         await both(store.close(), endpoints.close())
         owners.leave(owner, holds=not clean)
 
@@ -235,8 +240,9 @@ class _Workshop:
     async def parts(self, store: GraphStore) -> Parts:
         nobody = ReplayedModels(Tape(), "", on_drift=partial(tell_drift, None))
         me, redact = (Owners(self.room / "owners"), "replay"), Redactor(self.loaded.secrets)
+        sandbox = _sandbox(self.loaded.settings, self.project / ROOM, SystemClock())
         return await _parts(
-            self.project, self.loaded, store, nobody, me, redact, history=self.history
+            self.project, self.loaded, store, nobody, me, redact, sandbox, history=self.history
         )
 
 
@@ -271,11 +277,11 @@ async def _parts(
     endpoints: Endpoints | ReplayedModels,
     me: tuple[Owners, str],
     redact: Redactor,
+    sandbox: Sandbox,
     *,
     history: History | None = None,
 ) -> Parts:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
-    sandbox = Sandbox(_sandbox(settings), scratch=room / "work", clock=clock)
     place = room / "work" / "history.git"
     is_played = history is not None  # nothing is made in the project of a replay
     if history is None:
@@ -399,17 +405,18 @@ def _config(settings: Settings, model: str) -> EndpointConfig:
     )
 
 
-def _sandbox(settings: Settings) -> SandboxConfig:
+def _sandbox(settings: Settings, room: Path, clock: Clock) -> Sandbox:
     given = settings.sandbox
     limits = SandboxLimits(
         memory_bytes=given.memory_mb * MB, processes=given.processes, file_bytes=given.file_mb * MB
     )
-    return SandboxConfig(
+    config = SandboxConfig(
         mode=given.backend,
         share=tuple(given.share),
         read_only=tuple(Path(path) for path in given.read_only),
         limits=limits,
     )
+    return Sandbox(config, scratch=room / "work", clock=clock)
 
 
 def _choice(settings: Settings, role: str) -> RoleChoice:

@@ -22,7 +22,7 @@ from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.scheduling.prepare import named_model
-from mimir.store import budget, estimates, fields, leases, runs
+from mimir.store import budget, estimates, fields, leases, plans, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
@@ -49,7 +49,7 @@ async def create(
         budget.must_have_prices(parts.prices, asked(parts, plan))
     await _not_running(parts, plan_path)
     run = parts.ids.new("run")
-    base, rules = await _base(parts, run)
+    (base, rules), written = await _prepared(parts, run, plan)
     new = NewRun(
         id=run,
         kind="execute",
@@ -72,7 +72,7 @@ async def create(
     )
 
     def work(ops: Ops) -> None:
-        runs.create(ops, new)
+        runs.create(ops, new, written)
         ops.patch(
             Label.RUN,
             run,
@@ -100,14 +100,17 @@ async def create(
     return run
 
 
-async def _base(parts: Parts, run: str) -> tuple[Base, str]:
-    """Record the project and what is passed over in it, while the sandbox is tried."""
+async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[tuple[Base, str], plans.Written]:
+    """Record the project and what is passed over in it, and write the plan, while the sandbox is tried."""
 
     async def record() -> tuple[Base, str]:
         return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    _, recorded = await both(require_sandbox(parts), record())
-    return recorded
+    async def write() -> plans.Written:
+        return plans.written(plan)
+
+    _, prepared = await both(require_sandbox(parts), both(record(), write()))
+    return prepared
 
 
 def asked(parts: Parts, plan: Plan) -> frozenset[str]:

@@ -45,6 +45,7 @@ async def drive(
         UsageError: There is no run of this name.
     """
     store = parts.store
+    await parts.sandbox.probe()  # what its trial needs lies where is swept
     await asyncio.to_thread(sweep, parts.work_room, parts.owners.is_alone)
     row = await store.read(partial(runs.node, run=run))
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:

@@ -88,11 +88,10 @@ async def write_last_report(
     summary = await _summary(parts, run, outcome)
 
     async def beside() -> Draft:
-        draft = Draft(summary, parts.link)
         await together([_write_answers(parts, summary), *(do() for do in meanwhile)])
-        return draft
+        return Draft(summary, parts.link)
 
-    # The first question leaves before anything else is done.
+    # The first question leaves before anything else takes its time.
     _, draft = await both(_write_prose(parts, summary), beside())
     path, _ = await _write_text(parts, summary, draft)
     return path
@@ -131,7 +130,7 @@ async def _write_prose(parts: Parts, summary: Summary) -> None:
         row = {"id": f"{run}#prose", "name": "prose", "runId": run, "kind": "prose", "text": text}
         ops.upsert(Label.ARTIFACT, [row])
 
-    await parts.store.write(work)
+    await parts.store.write(work, durable=False)
 
 
 async def _prose(parts: Parts, run: str) -> Prose:

@@ -137,14 +137,14 @@ class Lane:
         """
         await self._keep(self._later)
 
-    async def _keep(self, later: Later | None) -> None:
+    async def _keep(self, later: Later | None, *, durable: bool = True) -> None:
         """Commit the outcomes that wait; by `later`, if there is one, with the next write."""
         done = self._done()
         if not done:
             return
         write = partial(calls.write_outcomes, place=self._place, done=done)
         if later is None:
-            await self._store.write(write)
+            await self._store.write(write, durable=durable)
         else:
             later(write)
         self._committed(done)
@@ -182,7 +182,8 @@ class Lane:
             self._outcomes[asked.seq] = asked, outcome
             self._pass(asked, outcome)
             if ordered:
-                await self._keep(self._later if asked.kind == "model" else None)
+                is_thought = asked.kind == "model"
+                await self._keep(self._later if is_thought else None, durable=not is_thought)
         except BaseException as error:
             self._failed.add(asked.seq)
             _fail(flight, error)

@@ -104,8 +104,7 @@ class Sandbox:
         self._clock = clock
         self._programs = programs
         self._way: tuple[Path, Recipe] | None = None
-        self._probing = asyncio.Lock()
-        self._report: Report | None = None
+        self._trial: asyncio.Future[Report] | None = None
 
     @property
     def backend(self) -> str:
@@ -119,14 +118,21 @@ class Sandbox:
             return mounts.USER, mounts.USER
         return None
 
+    def begin_trial(self) -> "asyncio.Future[Report]":
+        """Begin to find out whether commands can be confined, beside what else there is to do before that is asked."""
+        if self._trial is None:
+            self._trial = asyncio.ensure_future(self._probe())
+        return self._trial
+
+    async def end_trial(self) -> None:
+        """End a trial that nobody waits for; nothing of it is left."""
+        if self._trial is not None and not self._trial.done():
+            self._trial.cancel()
+            await asyncio.wait((self._trial,))
+
     async def probe(self) -> Report:
         """Say whether commands can be confined, by running one. The first answer is kept."""
-        async with (
-            self._probing
-        ):  # a second one at the same time would clear away the first one's directory
-            if self._report is None:
-                self._report = await self._probe()
-            return self._report
+        return await asyncio.shield(self.begin_trial())
 
     async def run(
         self,

@@ -256,9 +256,9 @@ async def test_storage_holds_deltas_not_histories(store, run, world):
 async def test_commit_that_is_run_twice_counts_once(store, run, world, monkeypatch):
     write = store.write
 
-    async def twice(work):
-        await write(work)
-        return await write(work)
+    async def twice(work, **how):
+        await write(work, **how)
+        return await write(work, **how)
 
     lane = await opened(store)
     await look(lane, world, "l0")

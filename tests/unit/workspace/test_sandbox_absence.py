@@ -1,5 +1,6 @@
 """Programs that are not there, and a sandbox that is not there."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -143,6 +144,33 @@ async def test_sandbox_that_cannot_be_built_is_explained(
     assert "sandbox" in report.fix
     with pytest.raises(SandboxError):
         await sandbox.run(["true"], workspace=workspace, seconds=20)
+
+
+async def test_trial_that_was_begun_is_the_one_that_is_asked_about(
+    make_sandbox: MakeSandbox, tmp_path: Path
+) -> None:
+    tries = tmp_path / "tries"
+    sandbox = make_sandbox(programs=[fake(tmp_path, f"echo tried >> {tries}; exit 1")])
+    sandbox.begin_trial()
+    sandbox.begin_trial()
+    once = await sandbox.probe()
+    assert (once.ok, await sandbox.probe()) == (False, once)
+    assert set(tries.read_text().split()) == {"tried"}
+    assert len(tries.read_text().split()) == (2 if os.geteuid() == 0 else 1), "one way each"
+
+
+async def test_trial_that_nobody_waits_for_leaves_nothing(
+    make_sandbox: MakeSandbox, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    sandbox = make_sandbox(programs=[fake(tmp_path, f"echo > {begun}; exec sleep 6123457")])
+    await sandbox.end_trial()
+    sandbox.begin_trial()
+    await asyncio.to_thread(begun.read_text)
+    await sandbox.end_trial()
+    assert not is_running("6123457")
+    assert names(tmp_path / "scratch") == []
 
 
 async def test_second_program_is_tried_if_the_first_cannot(
