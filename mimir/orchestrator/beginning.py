@@ -22,7 +22,7 @@ from mimir.orchestrator.parts import Parts
 from mimir.scheduling.gate import together
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.scheduling.prepare import named_model
-from mimir.store import budget, estimates, fields, leases, plans, runs
+from mimir.store import budget, estimates, fields, leases, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.runs import NewRun
@@ -100,14 +100,14 @@ async def create(
     return run
 
 
-async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[tuple[Base, str], plans.Written]:
+async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[tuple[Base, str], str]:
     """Record the project and what is passed over in it, and write the plan, while the sandbox is tried."""
 
     async def record() -> tuple[Base, str]:
         return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    async def write() -> plans.Written:
-        return plans.written(plan)
+    async def write() -> str:
+        return runs.written(plan)
 
     _, prepared = await both(require_sandbox(parts), both(record(), write()))
     return prepared

@@ -96,13 +96,19 @@ class Move:
             self._store.later(work)
             self._records.extend(records)
             return True
-        # A power cut may take the completion of what changed no file: it is judged once more.
-        moved = await self._commit(work, durable=not done or publish is not None)
+        moved = await self._commit(work, durable=not done or self._must_stay(publish))
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
                 self._crew.wake.moved(claim.task, to)
         return moved
+
+    def _must_stay(self, publish: "Publish | None") -> bool:
+        """Tell whether no power cut may take a completion: what changed no file may be judged once more.
+
+        Where models answer at once nobody waits for the disk alone: who does is committed together with all others of that moment.
+        """
+        return publish is not None or not self._crew.turns.pay
 
     async def _commit(self, work: Callable[[Ops], bool], *, durable: bool) -> bool:
         if durable:

@@ -10,9 +10,9 @@ from mimir.domain import ids
 from mimir.domain.attempt import RUN_ENDED, RunStatus, Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.money import Price
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Plan, Task
 from mimir.errors import StoreError, UsageError
-from mimir.store import codec, fields, plans
+from mimir.store import codec, fields
 from mimir.store.protocol import Ops, Reads, Row, Value, Where
 from mimir.store.schema import Edge, Label, pack, unpack
 
@@ -67,13 +67,18 @@ class NewEvent:
     data: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def create(ops: Ops, new: NewRun, plan: plans.Written | None = None) -> None:
+def written(plan: Plan) -> str:
+    """Return a plan as the text that is kept of it; of a large one that takes a while, and needs no transaction."""
+    return pack(codec.encode(plan))
+
+
+def create(ops: Ops, new: NewRun, plan: str = "") -> None:
     """Make a run with its project, tasks and edges: pending, nothing released.
 
     Args:
         ops: The transaction.
         new: The run.
-        plan: Its plan, if it was written before. None: it is now.
+        plan: Its plan, if it was `written` before. Empty: it is now.
 
     Raises:
         StoreError: A run of this id exists.
@@ -85,10 +90,9 @@ def create(ops: Ops, new: NewRun, plan: plans.Written | None = None) -> None:
     ops.link(Edge.HAS_RUN, [(new.project_id, new.id)])
     tasks = new.plan.tasks if new.plan else ()
     if new.plan:
-        plan = plan or plans.written(new.plan)
-        _pin_plan(ops, new.id, plan.plan)
-        for batch in in_batches(enumerate(plan.tasks)):
-            ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
+        _pin_plan(ops, new.id, plan or written(new.plan))
+    for batch in in_batches(enumerate(tasks)):
+        ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
     ops.link(Edge.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
     ops.link(
         Edge.DEPENDS_ON,
@@ -343,9 +347,21 @@ def _prices(new: NewRun) -> str | None:
     return pack(pinned) if pinned else None
 
 
-def _task_row(new: NewRun, seq: int, values: Mapping[str, Value], now: str) -> Row:
-    id = ids.task_id(new.id, cast("str", values["taskId"]))
-    return {"id": id, "runId": new.id, "seq": seq, "taskCreatedAt": now, **values}
+def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
+    return {
+        "id": ids.task_id(new.id, task.id), "name": task.title or task.id, "runId": new.id, "taskId": task.id,
+        "seq": seq, "title": task.title, "prompt": task.prompt, "status": Status.PENDING.value,
+        "taskCreatedAt": now, "workerRole": task.worker_role, "qcRole": task.reviewer,
+        "verificationCriteria": [f"{c.id}: {c.text}" for c in task.criteria],
+        "criteriaJson": pack(codec.encode(task.criteria)), "checksJson": pack(codec.encode(task.checks)),
+        "dependencies": list(task.dependencies), "files": list(task.files),
+        "contextFiles": list(task.context_files), "tools": list(task.tools),
+        "estimatedToolCalls": task.estimated_tool_calls, "estimatedMinutes": task.estimated_minutes,
+        "timeLimitMinutes": task.time_limit_minutes, "maxRetries": task.max_retries, "model": task.model,
+        "parallelGroup": task.parallel_group, "attemptNumber": 0, "isRetry": False, "released": False,
+        "priority": 0.0, "fence": 0, "version": 0, "outcomes": 0, "outcomesAtDeath": 0, "deaths": 0,
+        "qcFailuresCount": 0, "totalTokensUsed": 0, "totalToolCalls": 0,
+    }  # fmt: skip
 
 
 def _plan_id(run: str) -> str:

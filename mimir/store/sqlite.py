@@ -10,13 +10,12 @@ Source: docs/decisions/0014-thinking-does-not-wait-for-the-disk.md
 """
 
 import asyncio
-import contextlib
 import math
 import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +111,7 @@ class SqliteStore:
         self._identity = file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
         if self._durable:
-            self._behind = Behind(self._readers, self._connected, self._pen)
+            self._behind = Behind(self._readers, self._open, self._pen)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name="mimir-write", daemon=True
         )
@@ -156,6 +155,8 @@ class SqliteStore:
         self._jobs.put(None)
         await asyncio.to_thread(writer.thread.join)
         await asyncio.to_thread(readers.shutdown)
+        if self._behind is not None:
+            self._behind.close()
         while not self._idle.empty():
             self._idle.get().close()
 
@@ -169,28 +170,20 @@ class SqliteStore:
             raise file.problem(error, self._path) from error
 
     def _view(self, work: Callable[[Reads], T]) -> T:
-        with self._connected() as connection:
-            reads = SqliteReads(connection, self._now)
-            try:
-                connection.execute("BEGIN")
-                return work(reads)
-            except sqlite3.Error as error:
-                raise file.problem(error, self._path) from error
-            finally:
-                reads.end()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-
-    @contextlib.contextmanager
-    def _connected(self) -> Generator[sqlite3.Connection]:
-        """Lend a connection that is not the writer's."""
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
             connection = self._open()
+        reads = SqliteReads(connection, self._now)
         try:
-            yield connection
+            connection.execute("BEGIN")
+            return work(reads)
+        except sqlite3.Error as error:
+            raise file.problem(error, self._path) from error
         finally:
+            reads.end()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             self._idle.put(connection)
 
     def _serve(self, connection: sqlite3.Connection) -> None:

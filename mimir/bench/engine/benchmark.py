@@ -60,12 +60,14 @@ class Scope:
     """The larger one; the other has a tenth of it."""
     repeats: int
     """Of what is measured in seconds; the least counts, since a machine can only add to it."""
+    walls: int
+    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower."""
 
 
 SCOPES: Mapping[Size, Scope] = {
-    "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1),
-    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2),
-    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2),
+    "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1, walls=1),
+    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=4),
+    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=4),
 }
 
 
@@ -106,11 +108,11 @@ class _Desk:
         return Took(**json.loads(told))
 
     async def repeated(
-        self, whos: Sequence[Who], load: Load, *, latency: float = 0.0
+        self, whos: Sequence[Who], load: Load, times: int, *, latency: float = 0.0
     ) -> Mapping[Who, Sequence[Took]]:
         """Have several do a workload in turns, so that what comes over the machine comes over all of them."""
         took: dict[Who, list[Took]] = {who: [] for who in whos}
-        for _ in range(self.scope.repeats):
+        for _ in range(times):
             for who in whos:
                 took[who].append(await self.take(who, load, latency=latency))
         return took
@@ -127,7 +129,9 @@ def _cpu(took: Took) -> float:
 async def _processor(desk: _Desk, figures: Figures) -> Took:
     """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
     load = Load(tasks=desk.scope.tasks)
-    took: dict[Who, Sequence[Took]] = dict(await desk.repeated(PEER_AND_WE, load))
+    took: dict[Who, Sequence[Took]] = dict(
+        await desk.repeated(PEER_AND_WE, load, desk.scope.repeats)
+    )
     for floor in FLOORS:
         took[floor] = [await desk.take(floor, load)]
     ours = _least(took["mimir"], _cpu)
@@ -157,7 +161,8 @@ def _tell_cpu(figures: Figures, load: Load, took: Mapping[Who, Sequence[Took]]) 
 async def _waiting(desk: _Desk, figures: Figures) -> None:
     """Measure how long a run takes whose models take their time."""
     load = Load(tasks=desk.scope.tasks)
-    took = await desk.repeated(("httpx2", *PEER_AND_WE), load, latency=LATENCY)
+    whos: Sequence[Who] = ("httpx2", *PEER_AND_WE)
+    took = await desk.repeated(whos, load, desk.scope.walls, latency=LATENCY)
     wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
     figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
     figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))

@@ -4,7 +4,6 @@ A commit that does not wait for the disk would else lie in the log until somebod
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -17,29 +16,31 @@ SECONDS = 0.25
 LOG_PAGES = 1000
 """So long may the log grow before it is begun anew; SQLite's own figure."""
 
-Lend = Callable[[], contextlib.AbstractContextManager[sqlite3.Connection]]
-
 
 class Behind:
     """Works for one process's store while it is open."""
 
-    def __init__(self, threads: Executor, lend: Lend, pen: threading.Lock) -> None:
+    def __init__(
+        self, threads: Executor, connect: Callable[[], sqlite3.Connection], pen: threading.Lock
+    ) -> None:
         """Begin with nothing to bring.
 
         Args:
             threads: Where it is done.
-            lend: Lends a connection that is nobody's at the moment.
+            connect: Opens a connection, which is kept: one of those who read would be wanted by them meanwhile.
             pen: Held by who writes.
         """
         self._threads = threads
-        self._lend = lend
+        self._connect = connect
         self._pen = pen
+        self._connection: sqlite3.Connection | None = None
         self._due: asyncio.TimerHandle | None = None
-        self._is_over = False
+        self._is_owed = self._is_bringing = self._is_over = False
 
     def owe(self) -> None:
         """See to it that what was just committed is on the disk before long."""
-        if self._due is None and not self._is_over:
+        self._is_owed = True
+        if self._due is None and not self._is_bringing and not self._is_over:
             self._due = asyncio.get_running_loop().call_later(SECONDS, self._begin)
 
     def end(self) -> None:
@@ -48,29 +49,36 @@ class Behind:
         if self._due is not None:
             self._due.cancel()
 
+    def close(self) -> None:
+        """Let go, once nothing is done any more."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def bring(self) -> bool:
+        """Bring the log to the disk and into the file, as far as nobody is in the way; False: something is left. Blocking.
+
+        A long log begins anew. It does only where all of it was brought, so nobody here writes for that moment, in which there is little left to bring.
+        """
+        try:
+            connection = self._connection = self._connection or self._connect()
+            is_whole, pages = _checkpoint(connection)
+            if pages > LOG_PAGES:
+                with self._pen:
+                    is_whole, _ = _checkpoint(connection)
+        except (sqlite3.Error, MimirError):  # the next durable commit meets it too, and tells
+            return True
+        return is_whole
+
     def _begin(self) -> None:
-        self._due = None  # what is committed from now on is owed again
+        self._due, self._is_owed, self._is_bringing = None, False, True
         loop = asyncio.get_running_loop()
-        bringing = loop.run_in_executor(self._threads, bring, self._lend, self._pen)
+        bringing = loop.run_in_executor(self._threads, self.bring)
         bringing.add_done_callback(self._ended)
 
     def _ended(self, bringing: "asyncio.Future[bool]") -> None:
-        if not bringing.cancelled() and not bringing.result():
+        self._is_bringing = False
+        if self._is_owed or (not bringing.cancelled() and not bringing.result()):
             self.owe()
-
-
-def bring(lend: Lend, pen: threading.Lock) -> bool:
-    """Bring the log to the disk and into the file, as far as nobody is in the way, and let a long one begin anew; False: something is left."""
-    try:
-        with lend() as connection:
-            is_whole, pages = _checkpoint(connection)
-            if pages > LOG_PAGES:
-                # It begins anew only where all of it was brought: nobody here writes meanwhile, and there is little left to bring.
-                with pen:
-                    is_whole, _ = _checkpoint(connection)
-            return is_whole
-    except (sqlite3.Error, MimirError):  # the next durable commit meets it too, and tells
-        return True
 
 
 def _checkpoint(connection: sqlite3.Connection) -> tuple[bool, int]:

@@ -51,20 +51,23 @@ def writing(path, *, pages=1):
     return connection
 
 
-def lend(path):
-    return lambda: contextlib.closing(file.connect(path))
+def bring(path, pen):
+    """Bring the log once; whether that was all of it."""
+    one = behind.Behind(None, lambda: file.connect(path), pen)
+    with contextlib.closing(one):
+        return one.bring()
 
 
 async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
     brought = threading.Event()
-    bring = behind.bring
+    bring = behind.Behind.bring
 
-    def noted(*given):
-        found = bring(*given)
+    def noted(self):
+        found = bring(self)
         brought.set()
         return found
 
-    monkeypatch.setattr(behind, "bring", noted)
+    monkeypatch.setattr(behind.Behind, "bring", noted)
     monkeypatch.setattr(behind, "SECONDS", 0)
     async with opened(SqliteStore(path, FrozenClock())) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -80,7 +83,7 @@ async def test_store_that_is_thrown_away_brings_nothing(path, monkeypatch):
 
 async def test_store_that_is_closed_brings_nothing_more(path, monkeypatch):
     monkeypatch.setattr(behind, "SECONDS", 0)
-    monkeypatch.setattr(behind, "bring", lambda *_: pytest.fail("brought"))
+    monkeypatch.setattr(behind.Behind, "bring", lambda _: pytest.fail("brought"))
     store = SqliteStore(path, FrozenClock())
     await store.init()
     await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -95,9 +98,9 @@ def test_what_somebody_still_reads_around_is_left_for_later(path):
         reader.execute("SELECT count(*) FROM nodes").fetchone()
         with contextlib.closing(file.connect(path)) as other:
             other.execute("UPDATE nodes SET label = 'Run'")
-        assert not behind.bring(lend(path), threading.Lock())
+        assert not bring(path, threading.Lock())
         reader.execute("ROLLBACK")
-        assert behind.bring(lend(path), threading.Lock())
+        assert bring(path, threading.Lock())
     assert in_the_file(path) == ["a"]
 
 
@@ -107,7 +110,7 @@ def test_long_log_begins_anew_while_nobody_writes(path, monkeypatch, *, is_long:
     pen = Pen()
     with contextlib.closing(writing(path, pages=50)) as connection:
         before = path.with_name("mimir.db-wal").stat().st_size
-        assert behind.bring(lend(path), pen)
+        assert bring(path, pen)
         assert pen.taken == is_long
 
         connection.execute("UPDATE nodes SET label = 'Run'")
@@ -116,13 +119,33 @@ def test_long_log_begins_anew_while_nobody_writes(path, monkeypatch, *, is_long:
 
 @pytest.mark.parametrize("broken", ["connection", "store"])
 def test_what_goes_wrong_is_left_to_the_next_commit_to_tell(path, broken: str):
-    closed = sqlite3.connect(path)
-    closed.close()
-
-    @contextlib.contextmanager
-    def lend():
+    def connect():
         if broken == "store":
             raise file.problem(sqlite3.OperationalError("gone"), path)
-        yield closed
+        closed = sqlite3.connect(path)
+        closed.close()
+        return closed
 
-    assert behind.bring(lend, threading.Lock())
+    assert behind.Behind(None, connect, threading.Lock()).bring()
+
+
+async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(path, monkeypatch):
+    begun, gate, again = threading.Event(), threading.Event(), threading.Event()
+    bring = behind.Behind.bring
+
+    def slowly(self):
+        if begun.is_set():
+            again.set()
+        begun.set()
+        gate.wait(60)
+        return bring(self)
+
+    monkeypatch.setattr(behind.Behind, "bring", slowly)
+    monkeypatch.setattr(behind, "SECONDS", 0)
+    async with opened(SqliteStore(path, FrozenClock())) as store:
+        await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
+        assert await asyncio.to_thread(begun.wait, 60)
+        await store.write(lambda ops: ops.upsert("Task", [{"id": "b"}]), durable=False)
+        assert not again.is_set(), "one at a time"
+        gate.set()
+        assert await asyncio.to_thread(again.wait, 60)
