@@ -125,12 +125,9 @@ async def open(
     )
     sandbox = _sandbox(settings, room, clock)
     await store.init()
-    name = _shown(replay, project)
-    endpoints = (
-        ReplayedModels(tape, name, on_drift=partial(tell_drift, store))
-        if tape
-        else _endpoints(settings, clock, redact.values)
-    )
+    name, drifted = _shown(replay, project), partial(tell_drift, store)
+    replayed = ReplayedModels(tape, name, on_drift=drifted) if tape else None
+    endpoints = replayed or _endpoints(settings, clock, redact.values)
     owners.live(owner)
     clean = False
     try:
@@ -140,8 +137,8 @@ async def open(
         parts = await _parts(project, loaded, store, endpoints, me, redact, sandbox)
         tools, recording = around(parts.tools), _shown(record or replay, project)
         parts = replace(parts, tools=tools, recording=recording)
-        if isinstance(endpoints, ReplayedModels) and tape:
-            yield ReplayingMimir(parts, endpoints, tape, name)
+        if replayed and tape:
+            yield ReplayingMimir(parts, replayed, tape, name)
         elif record:
             with recorder(parts, record, _shown(record, project), say) as written:
                 yield RecordingMimir(parts, written)
@@ -410,11 +407,9 @@ def _sandbox(settings: Settings, room: Path, clock: Clock) -> Sandbox:
     limits = SandboxLimits(
         memory_bytes=given.memory_mb * MB, processes=given.processes, file_bytes=given.file_mb * MB
     )
+    shown = tuple(Path(path) for path in given.read_only)
     config = SandboxConfig(
-        mode=given.backend,
-        share=tuple(given.share),
-        read_only=tuple(Path(path) for path in given.read_only),
-        limits=limits,
+        mode=given.backend, share=tuple(given.share), read_only=shown, limits=limits
     )
     return Sandbox(config, scratch=room / "work", clock=clock)
 

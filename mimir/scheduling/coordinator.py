@@ -27,8 +27,6 @@ class Coordinator:
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
         self._seen = 0
-        self._asks_from = 0.0
-        """Until then what has moved here is enough to know."""
         self._snapshot: Snapshot | None = None
 
     async def drive(self) -> None:
@@ -47,44 +45,21 @@ class Coordinator:
                     await crew.wake.until_moved(moves, crew.poll_seconds)
 
     async def _look(self) -> Snapshot:
-        """Bring the snapshot up to the store's events; build it from the rows the first time.
-
-        What has moved in this process was told: the store is asked then only if it was not for a while.
-        """
-        news = self._crew.wake.news
+        """Bring the snapshot up to the store's events; build it from the rows the first time."""
+        run = self._crew.facts.id
         if self._snapshot is None:
-            news.clear()
-            self._snapshot = await self._first()
-        elif news and self._crew.clock.monotonic() < self._asks_from:
-            for task, to in news:
-                self._snapshot.apply(task, to)
-            news.clear()
-        else:
-            news.clear()
-            await self._hear(self._snapshot)
-        return self._snapshot
-
-    async def _first(self) -> Snapshot:
-        run = self._crew.facts.id
-        self._know_for_a_while()
-        rows, self._seen = await self._crew.store.read(
-            lambda reads: (runs.tasks(reads, run), runs.last_seq(reads, run))
-        )
-        return _snapshot(self._crew, rows)
-
-    async def _hear(self, snapshot: Snapshot) -> None:
-        """Take in the events since the last time; those that were told of by then change nothing more."""
-        self._know_for_a_while()
-        run = self._crew.facts.id
+            rows, self._seen = await self._crew.store.read(
+                lambda reads: (runs.tasks(reads, run), runs.last_seq(reads, run))
+            )
+            self._snapshot = _snapshot(self._crew, rows)
+            return self._snapshot
         look = partial(runs.events, run=run, after=self._seen, kinds=_NEWS)
         for event in await self._crew.store.read(look, brief=True):
             self._seen = event.seq
             to = event.data.get("to")
             if event.task and isinstance(to, str):
-                snapshot.apply(event.task, Status(to))
-
-    def _know_for_a_while(self) -> None:
-        self._asks_from = self._crew.clock.monotonic() + self._crew.poll_seconds
+                self._snapshot.apply(event.task, Status(to))
+        return self._snapshot
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         run = self._crew.facts.id
@@ -100,8 +75,6 @@ class Coordinator:
         if self._snapshot:
             for task, _ in releases:
                 self._snapshot.note_released(task)
-        if blocks:
-            self._asks_from = 0.0
         if releases:
             self._crew.wake.offer()
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from mimir.attempts.desk import RunFacts
-from mimir.domain.attempt import Status
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
 from mimir.scheduling.pace import AtOnce, Pace
@@ -61,8 +60,6 @@ class Wake:
     """How often tasks could be claimed that could not be before."""
     calls: int = 0
     """How often agents were called: there is an offer, or one of them became idle; as `moves`, for `until_called`."""
-    news: list[tuple[str, Status]] = field(default_factory=list[tuple[str, Status]])
-    """(task, status) of what has moved in this process since the coordinator looked last; it takes them away."""
     _decided: int | None = None
     """The moves after which the coordinator has looked; None: it is not here."""
     _waiting: dict["asyncio.Future[None]", Callable[[], bool]] = field(
@@ -75,12 +72,10 @@ class Wake:
         """Whether the coordinator is in this process."""
         return self._decided is not None
 
-    def moved(self, task: str, to: Status) -> None:
-        """Tell the coordinator that a task has moved. One that is to be tried again can be claimed, once its agent is idle and calls."""
+    def moved(self, *, is_offer: bool = False) -> None:
+        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
         self.moves += 1
-        self.offers += to is Status.PREPARING_RETRY
-        if self.decides_here:
-            self.news.append((task, to))
+        self.offers += is_offer
         self._tell()
 
     def offer(self) -> None:
@@ -100,7 +95,6 @@ class Wake:
         try:
             yield
         finally:
-            self.news.clear()
             self.decided(None)
 
     def decided(self, moves: int | None) -> None:

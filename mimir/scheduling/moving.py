@@ -100,7 +100,7 @@ class Move:
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                self._crew.wake.moved(claim.task, to)
+                self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
         return moved
 
     def _must_stay(self, publish: "Publish | None") -> bool:

@@ -133,7 +133,7 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
         begun.append((claim.task, claim.attempt))
         if begun[-1] == ("a", 1):
             await crew.store.write(partial(_retried, claim=claim))
-            crew.wake.moved("a", Status.PREPARING_RETRY)
+            crew.wake.moved(is_offer=True)
             crew.wake.call()
         elif begun[-1] == ("a", 2):
             second.set()

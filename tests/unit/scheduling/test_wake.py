@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.attempt import Status
-from mimir.domain.event import EventKind
-from mimir.domain.ids import task_id
 from mimir.scheduling.coordinator import Coordinator
 from mimir.scheduling.crew import Crew, Halt, Wake
 from mimir.scheduling.fleet.pool import AgentPool
-from mimir.store import claims, runs
+from mimir.store import claims
 from mimir.store.sqlite import SqliteStore
 from tests.support.clock import FrozenClock
-from tests.support.crew import TASKS, Hosts, Running, Work, crew_of, facts_of
-from tests.support.running import plan, start, task
+from tests.support.crew import TASKS, Hosts, Running, Work, crew_of
+from tests.support.running import start, task
 from tests.support.stores import Around, opened
 
 
@@ -72,7 +69,7 @@ class MovingMeanwhile(Around):
     async def write(self, work, **how):
         done = await super().write(work, **how)
         self._wake.events.append("released")
-        self._wake.moved("a", Status.COMPLETED)
+        self._wake.moved()
         return done
 
 
@@ -87,7 +84,7 @@ async def test_agents_need_not_wait_for_tasks_that_move_after_the_coordinator_ha
         async with Running(Coordinator(crew).drive()):
             while wake.events.count("decided") < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-        assert wake.events[:4] == ["looked", "released", "decided", "decided"]
+        assert wake.events[:5] == ["looked", "released", "decided", "looked", "decided"]
 
 
 class CountedLooks(Around):
@@ -156,7 +153,7 @@ async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
     await asyncio.sleep(0)
     assert [wait.done() for wait in waiting] == [False, False, False, True], "nobody decides here"
 
-    wake.moved("a", Status.COMPLETED)
+    wake.moved()
     await asyncio.sleep(0)
 
     assert [wait.done() for wait in waiting] == [True, False, True, True]
@@ -174,49 +171,3 @@ async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: Cr
         work.go.set()
         await asyncio.sleep(0)
         assert pool.health().busy == ()
-
-
-class ReleasedOnes(Around):
-    """The store, telling which tasks are released, and how often it is asked for events."""
-
-    def __init__(self, inner: SqliteStore) -> None:
-        super().__init__(inner)
-        self.asked = 0
-
-    async def read(self, work, **how):
-        self.asked += getattr(work, "func", None) is runs.events
-        return await super().read(work, **how)
-
-    async def until_released(self, task: str) -> None:
-        while not (await self.read(lambda r: r.get("Task", task_id("r1", task))))["released"]:
-            pass
-
-
-def _completed_elsewhere(ops):
-    runs.emit(ops, "r1", EventKind.TASK_COMPLETED, task="b", data={"to": "completed"})
-
-
-async def test_what_moved_here_is_told_and_what_moved_elsewhere_is_asked_for(
-    tmp_path: Path, frozen_clock: FrozenClock, hosts: Hosts
-):
-    chain = (task("a"), task("b", "a"), task("c", "b"), task("d", "c"))
-    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as inner:
-        await start(inner, *chain, released=False)
-        store = ReleasedOnes(inner)
-        crew = crew_of("one", inner, frozen_clock, hosts, tmp_path)
-        crew = replace(crew, store=store, facts=facts_of("r1", plan(*chain)), poll_seconds=3600.0)
-        async with Running(Coordinator(crew).drive()):
-            await store.until_released("a")
-            crew.wake.moved("a", Status.COMPLETED)
-            await store.until_released("b")
-            assert store.asked == 0
-
-            await inner.write(_completed_elsewhere)
-            crew.wake.moved("a", Status.COMPLETED)
-            for _ in range(20):
-                await inner.read(lambda r: r.now())
-            assert store.asked == 0
-            frozen_clock.advance(3600)
-            crew.wake.moved("a", Status.COMPLETED)
-            await store.until_released("c")
-            assert store.asked == 1
