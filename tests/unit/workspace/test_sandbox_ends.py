@@ -38,10 +38,12 @@ async def test_what_a_command_leaves_behind_ends_with_it(sandbox: Sandbox, works
 
 async def test_cancelled_command_is_ended(sandbox: Sandbox, workspace: Path) -> None:
     mark = f"{300_000 + os.getpid()}.0625"
+    # It stays the program that says so: one that becomes another has no arguments for a moment.
+    stays = "import time; print('up', flush=True); time.sleep(60)"
     said = asyncio.Event()
     task = asyncio.create_task(
         sandbox.run(
-            ["bash", "-c", f"echo up; sleep {mark}"],
+            ["python", "-c", stays, mark],
             workspace=workspace,
             seconds=60,
             on_output=lambda piece: said.set(),
