@@ -143,16 +143,19 @@ class Pursuit:
         task, name = facts.tasks[claim.task], attempt_id(facts.id, claim.task, claim.attempt)
 
         def look(reads: Reads) -> Held:
-            return Held(
+            around = Surroundings.look(reads, facts, task)
+            held = Held(
                 claim=claim,
                 task=task,
                 row=claim.row,
-                attempt_row=reads.get("Attempt", name) or {},
-                around=Surroundings.look(reads, facts, task),
+                attempt_row=next((row for row in around.attempts if row.get("id") == name), {}),
+                around=around,
                 store=JoiningStore(self._crew.store),
                 models=TakingTurns(self._tools.models, turn),
-                records=proof.records(reads, name),
             )
+            if not held.is_new:
+                held.records += proof.records(reads, name)
+            return held
 
         return await self._crew.store.read(look, brief=len(task.dependencies) <= _FEW)
 

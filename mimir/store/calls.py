@@ -192,8 +192,17 @@ def _hash_of(reads: Reads, row: Row, before: str) -> str:
     return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
 
 
-def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> None:
+def write_intent(
+    ops: Ops, place: Place, asked: Asked, done: Sequence[Done], *, may_stand: bool = True
+) -> None:
     """Commit what waited, then the intent; a model call reserves its budget or is refused.
+
+    Args:
+        ops: The transaction.
+        place: Of the call.
+        asked: The call.
+        done: What waited.
+        may_stand: False: its intent was never written, and is not looked for.
 
     Raises:
         LeaseLost: The fence is old.
@@ -201,7 +210,8 @@ def write_intent(ops: Ops, place: Place, asked: Asked, done: Sequence[Done]) -> 
     """
     write_outcomes(ops, place, done)
     texts.keep(ops, place.run, asked.named)
-    before = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
+    name = ids.call_id(place.lane, asked.seq)
+    before = ops.get(Label.CALL, name) if may_stand else None
     cost = None
     if asked.kind == "model":
         cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)

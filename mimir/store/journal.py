@@ -196,7 +196,11 @@ class Lane:
     async def _begin(self, asked: Asked) -> None:
         """Commit the intent, and with it what waited. What was only thought may be thought again: it does not wait for the disk."""
         done = self._done()
-        intent = partial(calls.write_intent, place=self._place, asked=asked, done=done)
+        # Each is written once by who holds the lane; nobody else writes here, unless no fence keeps them out.
+        may_stand = asked.seq in self._rows or self._place.fence is None
+        intent = partial(
+            calls.write_intent, place=self._place, asked=asked, done=done, may_stand=may_stand
+        )
         await self._store.write(intent, durable=asked.kind != "model")
         self._committed(done)
 
