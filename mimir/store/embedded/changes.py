@@ -18,6 +18,7 @@ from mimir.store.embedded.node import (
     SELECT,
     Node,
     altered,
+    holds,
     made,
     node_of,
     packed,
@@ -92,7 +93,10 @@ class SqliteOps(SqliteReads):
             if node is None or node.label != label:
                 held = self.labels_of([id]).get(id)
                 raise StoreError(f"{id!r} cannot be a {label}: it is a {held}.")
-            self._set(node, new)
+            if holds(node, new):
+                self._kept.put(node)  # what many share is said again by each
+            else:
+                self._set(node, new)
 
     def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
         """Make edges between nodes that are there."""

@@ -142,7 +142,8 @@ def touched(node: Node) -> Node:
 def altered(node: Node, new: Mapping[str, Value]) -> Node:
     """Return the node with properties set; None removes."""
     key, label, id, columns, before, texts, lists, unwritten = node
-    moved, small, apart = parted(new)
+    given, small, apart = parted(new)
+    moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}
     if moved:
         columns = there({**columns, **moved})
         unwritten = (unwritten or NOTHING).union(moved)
@@ -154,6 +155,19 @@ def altered(node: Node, new: Mapping[str, Value]) -> Node:
     if None in small.values():
         mixed = there(mixed)
     return Node(key, label, id, columns, mixed, texts, lists | _lists(small), unwritten or NOTHING)
+
+
+def holds(node: Node, new: Mapping[str, Value]) -> bool:
+    """Tell whether a node has all of these properties already; None: it has no such."""
+    columns, small, texts = node.columns, node.small, node.texts
+    return all(
+        _is_same(columns.get(name, small.get(name, texts.get(name))), value)
+        for name, value in new.items()
+    )
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and one == other  # 1, 1.0 and true are three values
 
 
 def there(values: Mapping[str, Value]) -> Mapping[str, Value]:

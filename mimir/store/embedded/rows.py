@@ -83,9 +83,9 @@ class SqliteReads:
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
         condition = conditions(where)
-        sql = f"SELECT {grouped(by)}, count(*) FROM nodes n WHERE n.label = ?{condition.text} GROUP BY 1, 2"
+        sql = f"SELECT {grouped(by)}, count(*) FROM nodes n WHERE {_of(label)}{condition.text} GROUP BY 1, 2"
         counted: dict[str, int] = {}
-        for given, kind, number in self._all(sql, (schema.label_name(label), *condition.bound)):
+        for given, kind, number in self._all(sql, condition.bound):
             name = (
                 cast("str", kind)
                 if kind in ("true", "false")
@@ -119,8 +119,9 @@ class SqliteReads:
 
     def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
         """Return the label of each of these nodes that is there."""
-        sql = "SELECT id, label FROM nodes WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return {cast("str", i): cast("str", name) for i, name in self._all(sql, (listed(ids),))}
+        among = _among(ids)
+        sql = f"SELECT id, label FROM nodes WHERE id {among.text} ORDER BY id"
+        return {cast("str", i): cast("str", name) for i, name in self._all(sql, among.bound)}
 
     def search(self, label: str, text: str, limit: int, /) -> list[tuple[str, float]]:
         """Search a label's text; words are data: each is quoted, none can be an operator."""
@@ -188,13 +189,12 @@ class SqliteReads:
         self, label: str, condition: Sql, *, by_id: bool = False, only: Sequence[str] = ()
     ) -> list[Row]:
         """Read nodes, or some properties of them; `by_id` keeps the planner from reading a whole label where ids are named."""
-        bound = (schema.label_name(label), *condition.bound)
-        where = f"{'+' if by_id else ''}n.label = ?{condition.text}"
+        where = f"{'+' if by_id else ''}{_of(label)}{condition.text}"
         if not only:
-            return self._rows(self._all(SELECT + where, bound))
+            return self._rows(self._all(SELECT + where, condition.bound))
         chosen = choice(only)
         try:
-            found = self._all(chosen.select + where, bound)
+            found = self._all(chosen.select + where, condition.bound)
             rows = [part_of(f, chosen) for f in found]
         except (sqlite3.OperationalError, DamagedNode):  # reading all of them says which, and why
             return [part(row, only) for row in self._nodes(label, condition, by_id=by_id)]
@@ -217,14 +217,26 @@ class SqliteReads:
         return cast("list[Row]", rows)
 
     def _step(self, ids: Sequence[str], types: Sequence[str], direction: Direction) -> set[str]:
-        kinds = json.dumps([schema.edge_name(t) for t in types])
-        only = " AND type IN (SELECT value FROM json_each(?))" if types else ""
+        among, kinds = _among(ids), _among([schema.edge_name(t) for t in types])
+        only = f" AND type {kinds.text}" if types else ""
+        bound = (*among.bound, *kinds.bound) if types else among.bound
         there: set[str] = set()
         for start, end in _LEGS[direction]:
-            sql = f"SELECT {end} FROM edges WHERE {start} IN (SELECT value FROM json_each(?)){only}"
-            bound = (listed(ids), kinds) if types else (listed(ids),)
+            sql = f"SELECT {end} FROM edges WHERE {start} {among.text}{only}"
             there |= {cast("str", i) for (i,) in self._all(sql, bound)}
         return there
+
+
+def _of(label: str) -> str:
+    """Return the condition that a node has a label. It stands in the text, so that the planner sees which index is of this label."""
+    return f"n.label = '{schema.label_name(label)}'"
+
+
+def _among(ids: Sequence[str]) -> Sql:
+    """Return the condition to be one of these; of a single one, which is most often asked for, without a list to be read."""
+    if len(ids) == 1 and schema.is_id(ids[0]):
+        return Sql("= ?", (ids[0],))
+    return Sql("IN (SELECT value FROM json_each(?))", (listed(ids),))
 
 
 def listed(ids: Iterable[str]) -> str:

@@ -375,6 +375,27 @@ async def test_killed_process_leaves_whole_transactions(tmp_path, boundary, kept
         assert await ids(store, "Task", {}) == [f"{i}{half}" for i in range(kept) for half in "ab"]
 
 
+@pytest.mark.parametrize(
+    "differs",
+    [{"n": True}, {"n": 1.0}, {"l": ["a", "b"]}, {"seq": 3}, {"text": "t" * 3001}, {"x": None}],
+)
+async def test_what_stands_there_already_is_not_written_again(tmp_path, differs):
+    path = tmp_path / "mimir.db"
+    row = {"id": "a", "n": 1, "l": ["a"], "seq": 2, "text": "t" * 3000, "x": "y", "absent": None}
+    log = path.with_name(f"{path.name}-wal")
+    async with opened(store_at(path)) as store:
+        await put(store, "Preamble", row)
+        before = log.read_bytes()
+
+        await put(store, "Preamble", row)
+        assert log.read_bytes() == before
+
+        await put(store, "Preamble", row | differs)
+        [found] = await store.read(lambda reads: reads.find("Preamble", {}))
+    [(name, value)] = differs.items()
+    assert (found.get(name), type(found.get(name))) == (value, type(value))
+
+
 PLANS = {
     "tasks of a run in a status": ({"runId": "r", "status": "pending"}, (), "nodes_by_status"),
     "tasks of a run in some statuses": (
@@ -382,7 +403,12 @@ PLANS = {
         (),
         "nodes_by_status",
     ),
-    "all of a run": ({"runId": "r"}, ("seq",), "nodes_by_"),
+    "tasks of a run in a status, in order": (
+        {"runId": "r", "status": "pending"},
+        ("seq",),
+        "nodes_by_status",
+    ),
+    "all of a run": ({"runId": "r"}, ("seq",), "nodes_by_seq"),
     "events after a number": ({"runId": "r", "seq": (">", 3)}, ("seq",), "nodes_by_seq"),
     "calls of a lane": ({"lane": "l"}, ("seq",), "nodes_by_lane"),
     "records of a chain": ({"chain": "c"}, ("seq",), "nodes_by_chain"),
