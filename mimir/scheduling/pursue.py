@@ -148,7 +148,8 @@ class Pursuit:
                 claim=claim,
                 task=task,
                 row=claim.row,
-                attempt_row=next((row for row in around.attempts if row.get("id") == name), {}),
+                attempt_row=next((row for row in around.attempts if row.get("id") == name), None)
+                or {},
                 around=around,
                 store=JoiningStore(self._crew.store),
                 models=TakingTurns(self._tools.models, turn),

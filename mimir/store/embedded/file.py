@@ -44,6 +44,8 @@ CREATE VIRTUAL TABLE found USING fts5 (text, tokenize = 'porter unicode61');
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
+# Most nodes are events and calls. Each index that holds them is a page more in the log with every commit, so the one of states
+# holds tasks alone. A store that was made with other indexes is read and written as well, only slower.
 
 _MAGIC = b"SQLite format 3\0"
 
