@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import DamagedNode, Paused, StoreError
-from mimir.store.embedded import file
+from mimir.store.embedded import changes, file
 from mimir.store.embedded.rows import SqliteReads
 from mimir.store.schema import SCHEMA_VERSION
 from mimir.store.sqlite import SqliteStore
@@ -379,18 +379,21 @@ async def test_killed_process_leaves_whole_transactions(tmp_path, boundary, kept
     "differs",
     [{"n": True}, {"n": 1.0}, {"l": ["a", "b"]}, {"seq": 3}, {"text": "t" * 3001}, {"x": None}],
 )
-async def test_what_stands_there_already_is_not_written_again(tmp_path, differs):
-    path = tmp_path / "mimir.db"
+async def test_what_stands_there_already_is_not_written_again(tmp_path, monkeypatch, differs):
+    path, log = tmp_path / "mimir.db", tmp_path / "mimir.db-wal"
     row = {"id": "a", "n": 1, "l": ["a"], "seq": 2, "text": "t" * 3000, "x": "y", "absent": None}
-    log = path.with_name(f"{path.name}-wal")
+    updated, update = [], changes._update
+    monkeypatch.setattr(changes, "_update", lambda node: updated.append(node.id) or update(node))
     async with opened(store_at(path)) as store:
         await put(store, "Preamble", row)
         before = log.read_bytes()
 
         await put(store, "Preamble", row)
         assert log.read_bytes() == before
+        assert updated == []  # SQLite itself leaves out a page that would stay as it is
 
         await put(store, "Preamble", row | differs)
+        assert updated == ["a"]
         [found] = await store.read(lambda reads: reads.find("Preamble", {}))
     [(name, value)] = differs.items()
     assert (found.get(name), type(found.get(name))) == (value, type(value))
