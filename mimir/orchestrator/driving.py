@@ -18,6 +18,7 @@ from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError
 from mimir.orchestrator import applying, beginning, identity, looking, planning, watching
 from mimir.orchestrator.garbage import collected_seldom
 from mimir.orchestrator.parts import Parts
+from mimir.reporting.account import Account
 from mimir.scheduling import lifecycle
 from mimir.scheduling.coordinator import Coordinator
 from mimir.scheduling.crew import Crew, Roster
@@ -29,6 +30,7 @@ from mimir.scheduling.serve import serve
 from mimir.scheduling.takeover import take_over
 from mimir.store import budget, claims, estimates, fields, memory, runs
 from mimir.store.protocol import Ops, Row
+from mimir.workspace.beside import beside
 from mimir.workspace.sweeping import sweep
 from mimir.workspace.threads import to_its_end
 
@@ -220,12 +222,14 @@ async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
     source = fields.text(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
-    await _decide(crew, _left(row))
+    account = Account(run)
+    async with beside(looking.read_ahead(parts, account, crew.poll_seconds)):
+        await _decide(crew, _left(row))
     row = await parts.store.read(partial(runs.node, run=run))
     if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile
         return Ending(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
     end = await finish(crew, parts.history, parts.checks)
-    return await _close(parts, run, end, apply)
+    return await _close(parts, account, end, apply)
 
 
 async def _decide(crew: Crew, seconds: float | None) -> None:
@@ -248,14 +252,15 @@ async def _decide(crew: Crew, seconds: float | None) -> None:
         ) from None
 
 
-async def _close(parts: Parts, run: str, end: End, apply: Apply) -> Ending:
+async def _close(parts: Parts, account: Account, end: End, apply: Apply) -> Ending:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
+    run = account.run
     applied = await applying.finish(parts, run, end, apply)
     notices = parts.notices()
     if notices:
         await parts.store.write(partial(_tell, run=run, notices=notices), durable=False)
     learn = partial(_learn, parts, run)
-    path = await looking.write_last_report(parts, run, end.outcome, meanwhile=[learn])
+    path = await looking.write_last_report(parts, account, end.outcome, meanwhile=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: Ops) -> None:
@@ -338,13 +343,8 @@ async def _coordinating(parts: Parts, run: str, *, leads: bool) -> AsyncGenerato
             await asyncio.sleep(parts.lease_seconds / 3)
             await parts.leases.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
 
-    beating = [asyncio.ensure_future(beat())] if leads else []
-    try:
+    async with beside(beat()) if leads else contextlib.nullcontext():
         yield
-    finally:
-        for one in beating:
-            one.cancel()
-        await asyncio.gather(*beating, return_exceptions=True)
 
 
 def _left(row: Row) -> float | None:

@@ -1,5 +1,7 @@
 """Verbs that look: which run, where it stands, its report, what works on this machine."""
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +17,13 @@ from mimir.llm.protocol import ChatModel
 from mimir.orchestrator import finding, watching
 from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
-from mimir.reporting.gather import Gathering
+from mimir.reporting.account import Account
+from mimir.reporting.account import summary as summarised
 from mimir.reporting.pieces.tasks import TaskLine
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import Draft, as_json
-from mimir.reporting.summary import Summary, Summing
+from mimir.reporting.summary import Summary
 from mimir.scheduling.gate import together
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
@@ -62,15 +65,25 @@ async def status(parts: Parts, run: str) -> Mapping[str, object]:
 
 async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     """Write the report beside the plan, with the answers as files; its path and text."""
-    summary = await _summary(parts, run, None)
+    summary = await parts.store.read(partial(summarised, run=run))
     path, text = await _write_text(parts, summary, Draft(summary, parts.link))
     await _write_answers(parts, summary)
     return path, text.decode()
 
 
+async def read_ahead(parts: Parts, account: Account, seconds: float) -> None:
+    """Take tasks in as they end, until cancelled; so often at most. What cannot be read is met again at the end, and told there."""
+    with contextlib.suppress(MimirError):
+        while True:
+            moves = parts.wake.moves
+            await asyncio.sleep(seconds)
+            await parts.wake.until_moved(moves, None)
+            account.take(await parts.store.read(account.look, brief=True))
+
+
 async def write_last_report(
     parts: Parts,
-    run: str,
+    account: Account,
     outcome: RunStatus,
     *,
     meanwhile: Sequence[Callable[[], Awaitable[None]]] = (),
@@ -81,11 +94,11 @@ async def write_last_report(
 
     Args:
         parts: Services.
-        run: Id.
+        account: Of the run.
         outcome: That the run is to have.
         meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
     """
-    summary = await _summary(parts, run, outcome)
+    summary = await parts.store.read(partial(account.summary, outcome=outcome))
 
     async def beside() -> Draft:
         await together([_write_answers(parts, summary), *(do() for do in meanwhile)])
@@ -99,7 +112,7 @@ async def write_last_report(
 
 async def report_json(parts: Parts, run: str) -> Mapping[str, object]:
     """Return the report's JSON twin."""
-    return as_json(await _summary(parts, run, None), await _prose(parts, run))
+    return as_json(await parts.store.read(partial(summarised, run=run)), await _prose(parts, run))
 
 
 async def _write_text(parts: Parts, summary: Summary, draft: Draft) -> tuple[str, bytearray]:
@@ -136,18 +149,6 @@ async def _write_prose(parts: Parts, summary: Summary) -> None:
 async def _prose(parts: Parts, run: str) -> Prose:
     row = await parts.store.read(lambda reads: reads.get(Label.ARTIFACT, f"{run}#prose"))
     return Prose.load(fields.text(row, "text")) if row else NO_PROSE
-
-
-async def _summary(parts: Parts, run: str, outcome: RunStatus | None) -> Summary:
-    def look(reads: Reads) -> Summary:
-        gathering = Gathering(reads, run)
-        summing = Summing(gathering.head)
-        for part in gathering.parts():
-            summing.take(part)
-            del part  # else it would stay until the next one has been read beside it
-        return summing.done(gathering.done(), outcome)
-
-    return await parts.store.read(look)
 
 
 def _folder(summary: Summary) -> str:

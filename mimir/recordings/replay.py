@@ -28,6 +28,7 @@ from mimir.recordings.served import (
 )
 from mimir.recordings.stage import RUN, Actor, Score, Stage, StageClock, acting
 from mimir.recordings.tape import RunTape
+from mimir.reporting.account import Account
 from mimir.reporting.telling import REPORTERS
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew, Roster
@@ -321,7 +322,7 @@ class Replay:
             crew, parts.history, Checks(parts.history, ServedExecution(self.served), Forgets())
         )
         await self.stage.write(partial(scheduling.put_measured, tape=self.tape))
-        path = await looking.write_last_report(parts, run, end.outcome)
+        path = await looking.write_last_report(parts, Account(run), end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
         def work(ops: Ops) -> None:

@@ -1,15 +1,16 @@
-"""Reads all that a report needs of a run, in one view of the store. What stands there is taken as it is: the audit is `verifying`."""
+"""Reads all that a report needs of a run. What stands there is taken as it is: the audit is `verifying`."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import TypeVar, cast
 
 from mimir.agents import receipt
 from mimir.attempts.record import JUDGEMENT, OUTCOMES, TRIP, WORK, Work
 from mimir.attempts.stored import Stored
-from mimir.domain.attempt import RunStatus, Status
-from mimir.domain.event import EventKind
+from mimir.domain.attempt import TERMINAL, RunStatus, Status
+from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import Record
 from mimir.domain.ids import lane_id
 from mimir.domain.verdict import Judgement
@@ -51,67 +52,123 @@ NOTED = (
     EventKind.WARNING,
 )
 """Events that a report tells of."""
+_AHEAD = 250
+"""Events that are looked at ahead, at most: everybody waits meanwhile."""
 _STOPPED = (Status.FAILED, Status.BLOCKED)
 """What a task ends as that the plan is asked about: what follows for the others."""
 
 
-class Gathering:
-    """Reads a run a part at a time: thousands of attempts are never in memory together."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one look at a run added."""
 
-    def __init__(self, reads: Reads, run: str) -> None:
-        """Read what there is once.
+    events: Sequence[Event]
+    tasks: Sequence[Row]
+    attempts: Sequence[Row]
+    """Of those tasks."""
+    part: Part
+    """The same, as a report needs it."""
+
+
+class Gathering:
+    """Reads a run a part at a time: thousands of attempts are never in memory together.
+
+    A task that has ended changes no more, so it may be looked at while others are worked on.
+    """
+
+    def __init__(self, run: str) -> None:
+        """Begin with nothing.
+
+        Args:
+            run: Id.
+        """
+        self._run = run
+        self._telling = Telling()
+        self._heard = 0
+        """Number of the last event that was taken in."""
+        self._place = -1
+        """In the plan, of the last task that was taken in."""
+        self._measuring = Measuring()
+        self._is_plan_asked = False
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Those that a report tells of one by one; they grow with what is taken in."""
+        return self._telling.kept
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """As in `RunData`; they grow with what is taken in."""
+        return self._telling.seconds
+
+    def ahead(self, reads: Reads) -> Seen:
+        """Look at what happened since, and at the next tasks up to the first that has not ended; changes nothing."""
+        events = runs.events(reads, self._run, after=self._heard, kinds=NOTED, limit=_AHEAD)
+        rows: Sequence[Row] = ()
+        if len(events) < _AHEAD:  # else a task may have ended in what was not heard yet
+            left = runs.each_task(reads, self._run, after=self._place)
+            rows = list(takewhile(_has_ended, islice(left, runs.AT_ONCE)))
+        return self._seen(reads, events, rows)
+
+    def take(self, seen: Seen) -> Part:
+        """Take in what was seen, each look before the next one; its tasks."""
+        for event in seen.events:
+            self._hear(event)
+        self._measuring.take(seen.tasks, seen.attempts)
+        self._is_plan_asked |= any(task.status in _STOPPED for task in seen.part.tasks)
+        if seen.tasks:
+            self._place = fields.whole(seen.tasks[-1], "seq")
+        return seen.part
+
+    def rest(self, reads: Reads) -> Iterator[Part]:
+        """Yield all tasks that were not taken in yet, in the plan's order."""
+        for event in runs.each_event(reads, self._run, NOTED, after=self._heard):
+            self._hear(event)
+        for rows in runs.in_batches(runs.each_task(reads, self._run, after=self._place)):
+            yield self.take(self._seen(reads, (), rows))
+
+    def done(self, reads: Reads) -> RunData:
+        """Return the run without its tasks, when all of them were read.
 
         Raises:
             UsageError: There is no such run.
             StoreError: What is stored cannot be read; `mimir verify` names the record.
         """
-        self._reads = reads
-        self._row = runs.get(reads, run)
-        self._measuring = Measuring()
-        self._is_plan_asked = False
-        telling = Telling()
-        for event in runs.each_event(reads, run, NOTED):
-            telling.take(event)
-        self.head = _head(self._row, telling)
-        """The run without its tasks, its plan and what is measured."""
-
-    def parts(self) -> Iterator[Part]:
-        """Yield its tasks, in the plan's order."""
-        yield from map(self._part, runs.in_batches(runs.each_task(self._reads, self.head.id)))
-
-    def done(self) -> RunData:
-        """Return the run without its tasks, when all parts were taken."""
-        row, gate = self._row, [self.head.gate]
+        row = (runs.get if self._is_plan_asked else runs.node)(reads, self._run)
+        head = _head(row, self._telling)
         return replace(
-            self.head,
-            plan=runs.plan_of(row) if self._is_plan_asked and row.get("planJson") else None,
-            measured=self._measuring.done(self._reads, row),
-            evidence=_evidence(self._reads, gate),
+            head,
+            plan=runs.plan_of(row) if row.get("planJson") else None,
+            measured=self._measuring.done(reads, row),
+            evidence=_evidence(reads, [head.gate]),
         )
 
-    def _part(self, rows: Sequence[Row]) -> Part:
-        tasks: list[TaskData] = []
-        for one in rows:
-            self._measuring.task(one)
-            tasks.append(_task(one))
-        self._is_plan_asked |= any(task.status in _STOPPED for task in tasks)
-        attempts = self._attempts(tasks)
-        tried = [one.id for of_task in attempts.values() for one in of_task]
-        return Part(
-            tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
-            evidence=_evidence(self._reads, tried),
-            artifacts={one.id: one for one in _artifacts(self._reads, tried)},
-        )
+    def _hear(self, event: Event) -> None:
+        self._telling.take(event)
+        self._heard = event.seq
 
-    def _attempts(self, tasks: Sequence[TaskData]) -> Mapping[str, list[AttemptData]]:
-        run = self.head.id
+    def _seen(self, reads: Reads, events: Sequence[Event], rows: Sequence[Row]) -> Seen:
+        tasks = [_task(one) for one in rows]
         made = [(task.id, task.made) for task in tasks]
+        tried = list(runs.attempts_of(reads, self._run, made))
+        attempts = self._attempts(reads, made, tried)
+        chains = [one.id for of_task in attempts.values() for one in of_task]
+        part = Part(
+            tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
+            evidence=_evidence(reads, chains),
+            artifacts={one.id: one for one in _artifacts(reads, chains)},
+        )
+        return Seen(events=events, tasks=rows, attempts=tried, part=part)
+
+    def _attempts(
+        self, reads: Reads, made: Sequence[tuple[str, int]], rows: Sequence[Row]
+    ) -> Mapping[str, list[AttemptData]]:
+        run = self._run
         lanes = [lane_id(run, t, n, "worker") for t, most in made for n in range(1, most + 1)]
         where: Where = {"runId": run, "kind": "tool", "lane": ("in", lanes)}
-        calls = self._reads.counts(Label.CALL, "lane", where)
+        calls = reads.counts(Label.CALL, "lane", where)
         found: dict[str, list[AttemptData]] = {}
-        for one in runs.attempts_of(self._reads, run, made):
-            self._measuring.attempt(one)
+        for one in rows:
             found.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
         return found
 
@@ -123,9 +180,9 @@ def gather(reads: Reads, run: str) -> RunData:
         UsageError: There is no such run.
         StoreError: What is stored cannot be read; `mimir verify` names the record.
     """
-    gathering = Gathering(reads, run)
-    parts = list(gathering.parts())
-    done = gathering.done()
+    gathering = Gathering(run)
+    parts = list(gathering.rest(reads))
+    done = gathering.done(reads)
     evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
     return replace(
         done,
@@ -160,6 +217,10 @@ def _head(row: Row, telling: Telling) -> RunData:
         spent=telling.spent,
         last=telling.last,
     )
+
+
+def _has_ended(row: Row) -> bool:
+    return Status(fields.text(row, "status")) in TERMINAL
 
 
 def _task(row: Row) -> TaskData:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import cast
@@ -27,7 +27,7 @@ ENDS = tuple(sorted(status.value for status in TERMINAL))
 
 
 class Measuring:
-    """Counts what a run's metrics are made from, a row at a time: no row is kept.
+    """Counts what a run's metrics are made from, some rows at a time: none is kept.
 
     What was taken over from another run is left out, it was measured there.
     """
@@ -41,16 +41,21 @@ class Measuring:
         self._first = self._last = ""
         """When a worker began."""
 
-    def task(self, row: Row) -> None:
-        """Take in a task."""
+    def take(self, tasks: Iterable[Row], attempts: Iterable[Row]) -> None:
+        """Take in tasks and their attempts."""
+        for row in tasks:
+            self._task(row)
+        for row in attempts:
+            self._attempt(row)
+
+    def _task(self, row: Row) -> None:
         if row.get("takenFrom"):
             return
         self._sums["tasks"] += 1
         self._sums["unclear"] += fields.text(row, "cause") in UNCLEAR
         self._held += fields.number(row, "heldSeconds")
 
-    def attempt(self, row: Row) -> None:
-        """Take in an attempt."""
+    def _attempt(self, row: Row) -> None:
         if row.get("takenFrom"):
             return
         self._sums["attempts"] += 1

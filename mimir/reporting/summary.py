@@ -5,13 +5,14 @@ Nothing here is told by a model: where words of models stand in a summary (feedb
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.domain import ids, money
 from mimir.domain.attempt import RUN_ENDED, Cause, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.counts import NO_CRITERIA, Counts
+from mimir.domain.event import Event
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.qc.diagnose import failure_report, failure_summary
@@ -102,7 +103,7 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
         data: The run.
         outcome: Of a run whose last write is still to come. None: as stored.
     """
-    summing = Summing(data)
+    summing = Summing(data.events, data.seconds)
     summing.take(data.whole)
     return summing.done(data, outcome)
 
@@ -110,11 +111,11 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
 class Summing:
     """Takes a run a part at a time, and keeps what its summary says."""
 
-    def __init__(self, head: RunData) -> None:
-        """Begin with the run; its tasks come later."""
-        self._seconds = head.seconds
+    def __init__(self, events: Sequence[Event], seconds: Mapping[str, float]) -> None:
+        """Begin with what happened, as in `RunData`; both may grow, and must hold what concerns a task before it is taken in."""
+        self._seconds = seconds
         self._proving = Proving()
-        self._deciding = Deciding(head.events)
+        self._deciding = Deciding(events)
         self._told: list[TaskLine] = []
         self._failed: dict[str, QCFailureReport] = {}
         self._statuses: dict[str, Status] = {}

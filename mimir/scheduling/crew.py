@@ -106,7 +106,7 @@ class Wake:
         """Wait until the coordinator has looked after so many moves; where it is not in this process, do not wait."""
         await self._until(lambda: self._decided is None or self._decided >= moves)
 
-    async def until_moved(self, seen: int, seconds: float) -> None:
+    async def until_moved(self, seen: int, seconds: float | None) -> None:
         """Wait until a task has moved after `seen`, at most `seconds`: of other processes nothing is heard here."""
         await self._wait(lambda: self.moves != seen, seconds)
 
@@ -114,7 +114,7 @@ class Wake:
         """Wait until agents were called after `seen`, at most `seconds`, as above."""
         await self._wait(lambda: self.calls != seen, seconds)
 
-    async def _wait(self, is_heard: Callable[[], bool], seconds: float) -> None:
+    async def _wait(self, is_heard: Callable[[], bool], seconds: float | None) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._until(is_heard)

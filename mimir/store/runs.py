@@ -19,7 +19,7 @@ from mimir.store.schema import Edge, Label, pack, unpack
 T = TypeVar("T")
 RunKind = Literal["plan", "execute", "agent"]
 
-_AT_ONCE = 25
+AT_ONCE = 25
 """Rows of a run that are read in one batch: an attempt with all that it holds takes some 30 kB as objects."""
 _EVENTS_AT_ONCE = 100
 """The same of events, which are small."""
@@ -150,9 +150,10 @@ def events(
     return [_event(row) for row in reads.find(Label.EVENT, where, order=("seq",), limit=limit)]
 
 
-def each_event(reads: Reads, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
+def each_event(
+    reads: Reads, run: str, kinds: Collection[EventKind], *, after: int = 0
+) -> Iterator[Event]:
     """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
-    after = 0
     while found := events(reads, run, after=after, kinds=kinds, limit=_EVENTS_AT_ONCE):
         yield from found
         after = found[-1].seq
@@ -205,16 +206,15 @@ def tasks(reads: Reads, run: str, only: Sequence[str] = ()) -> list[Row]:
     return reads.find(Label.TASK, {"runId": run}, order=("seq",), only=only)
 
 
-def each_task(reads: Reads, run: str) -> Iterator[Row]:
-    """Yield the run's tasks in the plan's order, a batch of them in memory at a time."""
-    place = -1
+def each_task(reads: Reads, run: str, *, after: int = -1) -> Iterator[Row]:
+    """Yield the run's tasks in the plan's order, a batch of them in memory at a time; `after` this place in it."""
     while True:
-        where: Where = {"runId": run, "seq": (">", place)}
-        found = reads.find(Label.TASK, where, order=("seq",), limit=_AT_ONCE)
+        where: Where = {"runId": run, "seq": (">", after)}
+        found = reads.find(Label.TASK, where, order=("seq",), limit=AT_ONCE)
         yield from found
-        if len(found) < _AT_ONCE:
+        if len(found) < AT_ONCE:
             return
-        place = fields.whole(found[-1], "seq")
+        after = fields.whole(found[-1], "seq")
 
 
 def attempts_of(
@@ -241,7 +241,7 @@ def attempts_of(
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
     """Part items into as many as are read or written at once."""
     left = iter(items)
-    while batch := list(islice(left, _AT_ONCE)):
+    while batch := list(islice(left, AT_ONCE)):
         yield batch
 
 

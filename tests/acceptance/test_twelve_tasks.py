@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
+from mimir.domain.run import Limits
+from mimir.orchestrator import looking
 from mimir.planning import chain
+from mimir.reporting.account import Account
+from mimir.reporting.gather import Seen
 from tests.support import invariants
 from tests.support.journey import (
     FAIL,
+    PLAN_PATH,
     Journey,
     check,
     holds,
+    opened,
     plan,
     qc,
     start,
@@ -74,6 +80,31 @@ async def test_a_task_that_never_passes_blocks_its_descendants_and_nothing_else(
     _tells_why(journey)
     _tells_what_it_means(journey)
     assert invariants.broken(journey.facts) == []
+
+
+async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    read_ahead, take, taken = looking.read_ahead, Account.take, list[str]()
+
+    def noted(account: Account, seen: Seen) -> None:
+        taken.extend(task.id for task in seen.part.tasks)
+        take(account, seen)
+
+    monkeypatch.setattr(Account, "take", noted)
+    monkeypatch.setattr(looking, "read_ahead", lambda *those: read_ahead(*those[:2], 0.0))
+    project = start(tmp_path)
+    async with opened(project, play()) as mimir:
+        run = await mimir.create_run(twelve(), PLAN_PATH, only=(), limits=Limits())
+        ending = await mimir.drive(run, workers=4, apply="never", limits=Limits(), resumed=False)
+        written = (project / ending.report_path).read_bytes()
+        path, again = await mimir.report(run)
+
+    order = [task.id for task in twelve().tasks]
+    assert taken
+    assert taken == order[: len(taken)]
+    assert path == ending.report_path
+    assert written.decode() == again
 
 
 def _tells_why(journey: Journey) -> None:

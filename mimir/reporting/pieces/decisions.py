@@ -4,8 +4,9 @@
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
@@ -47,27 +48,37 @@ class Deciding:
     """Takes a run a part at a time, and keeps what was decided and what a person should know."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        """Begin with the events that a report tells of one by one."""
+        """Begin with the events that a report tells of one by one; more may come, those of a task before it is taken."""
         self._events = events
-        self._retries = _retries(events)
-        self._denied = _denied(events)
+        self._sorted = 0
+        """Events that were looked at for whose they are."""
+        self._of: dict[tuple[str, int], list[Event]] = {}
+        """(task, attempt) → its events, until it is taken."""
         self._found: list[Decision] = []
         self._notes: list[str] = []
 
     def take(self, part: Part, merged: Collection[str]) -> None:
         """Take in some tasks, and which of them were merged with the work of others."""
+        self._sort()
         for task in part.tasks:
             for attempt in task.attempts:
                 place = (task.id, attempt.number)
+                events = self._of.pop(place, ())
                 self._found += _attempt(task, attempt)
-                self._found += self._denied.get(place, ())
-                self._found += self._retries.get(place, ())
+                self._found += _denied(place, events)
+                self._found += map(_retry, _only(EventKind.TASK_RETRIED, events))
                 notes = attempt.work.notes if attempt.work else ()
                 self._notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
             if task.id in merged:
                 text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
                 made = Decision(kind="merged", task=task.id, attempt=task.accepted, text=text)
                 self._found.append(made)
+
+    def _sort(self) -> None:
+        for event in islice(self._events, self._sorted, None):
+            if event.kind in (EventKind.TOOL_DENIED, EventKind.TASK_RETRIED):
+                self._of.setdefault((event.task, event.attempt), []).append(event)
+        self._sorted = len(self._events)
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return what was decided, task by task in the plan's order, then what concerns the run."""
@@ -134,36 +145,33 @@ def _claims(attempt: AttemptData) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "The worker claimed success; what the engine ran says otherwise.", (claim, *said)
 
 
-def _retries(events: Iterable[Event]) -> Mapping[tuple[str, int], list[Decision]]:
-    found: dict[tuple[str, int], list[Decision]] = {}
-    for event in events:
-        if event.kind is not EventKind.TASK_RETRIED:
-            continue
-        reason = _word(event, "reason")
-        integration = reason == "integration"
-        text = (
-            "It was accepted but could not be merged; tried again from the merged tree, no attempt used."
-            if integration
-            else f"It was not accepted ({reason}) and tried again with what was wrong."
-        )
-        kind = "integration" if integration else "retry"
-        issues = _words(event, "issues")
-        made = Decision(kind=kind, task=event.task, attempt=event.attempt, text=text, detail=issues)
-        found.setdefault((event.task, event.attempt), []).append(made)
-    return found
+def _only(kind: EventKind, events: Iterable[Event]) -> Iterator[Event]:
+    return (event for event in events if event.kind is kind)
 
 
-def _denied(events: Iterable[Event]) -> Mapping[tuple[str, int], list[Decision]]:
-    titles: dict[tuple[str, int], dict[str, list[str]]] = {}
-    for event in events:
-        if event.kind is EventKind.TOOL_DENIED:
-            of_role = titles.setdefault((event.task, event.attempt), {})
-            title = _word(event, "title") or _word(event, "tool")
-            of_role.setdefault(_word(event, "role") or "worker", []).append(title)
-    return {
-        place: [_refusals(place, role, named) for role, named in sorted(of_role.items())]
-        for place, of_role in titles.items()
-    }
+def _retry(event: Event) -> Decision:
+    reason = _word(event, "reason")
+    integration = reason == "integration"
+    text = (
+        "It was accepted but could not be merged; tried again from the merged tree, no attempt used."
+        if integration
+        else f"It was not accepted ({reason}) and tried again with what was wrong."
+    )
+    return Decision(
+        kind="integration" if integration else "retry",
+        task=event.task,
+        attempt=event.attempt,
+        text=text,
+        detail=_words(event, "issues"),
+    )
+
+
+def _denied(place: tuple[str, int], events: Iterable[Event]) -> Iterator[Decision]:
+    titles: dict[str, list[str]] = {}
+    for event in _only(EventKind.TOOL_DENIED, events):
+        title = _word(event, "title") or _word(event, "tool")
+        titles.setdefault(_word(event, "role") or "worker", []).append(title)
+    return (_refusals(place, role, titles[role]) for role in sorted(titles))
 
 
 def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> Decision:
