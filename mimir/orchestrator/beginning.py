@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 from mimir.agents.context import Background
+from mimir.agents.receipt import Receipt
 from mimir.agents.roles.library import Kind
 from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.desk import Preamble, RunFacts
@@ -132,10 +132,13 @@ async def require_sandbox(parts: Parts) -> None:
 
 async def facts(parts: Parts, run: str) -> RunFacts:
     """Return what is fixed for a run; its preambles are made, and pinned, the first time."""
-    row = await parts.store.read(partial(runs.get, run=run))
+
+    def look(reads: Reads) -> tuple[Row, Row | None, Receipt | None]:
+        made = reads.get(Label.ARTIFACT, f"{run}#preambles")
+        return runs.get(reads, run), made, background.pinned(reads, run)
+
+    row, pinned, given = await parts.store.read(look, brief=True)
     plan = runs.plan_of(row)
-    pinned = await parts.store.read(lambda reads: reads.get(Label.ARTIFACT, f"{run}#preambles"))
-    given = await parts.store.read(partial(background.pinned, run=run))
     if pinned is None:
         preambles = await _make_preambles(parts, run, plan)
     else:

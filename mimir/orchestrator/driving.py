@@ -49,7 +49,7 @@ async def drive(
     store = parts.store
     await parts.sandbox.probe()  # what its trial needs lies where is swept
     await asyncio.to_thread(sweep, parts.work_room, parts.owners.is_alone)
-    row = await store.read(partial(runs.node, run=run))
+    row = await store.read(partial(runs.node, run=run), brief=True)
     if RunStatus(fields.text(row, "status")) in RUN_ENDED:
         shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(ended(row), message="It had ended already.")
@@ -216,16 +216,16 @@ async def through(parts: Parts, run: str, workers: int, apply: Apply, *, leads: 
 async def _lead(parts: Parts, crew: Crew, apply: Apply) -> Ending:
     """Do what is done once a run: begin it, decide until every task has ended, pass the gate, apply, report."""
     run = crew.facts.id
-    row = await parts.store.read(partial(runs.node, run=run))
+    row = await parts.store.read(partial(runs.node, run=run), brief=True)
     tasks = len(crew.facts.plan.tasks)
     await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks), durable=False)
     source = fields.text(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
     account = Account(run)
-    async with beside(looking.read_ahead(parts, account, crew.poll_seconds)):
+    async with beside(looking.read_ahead(crew, account)):
         await _decide(crew, _left(row))
-    row = await parts.store.read(partial(runs.node, run=run))
+    row = await parts.store.read(partial(runs.node, run=run), brief=True)
     if fields.text(row, "status") == RunStatus.CANCELLED.value:  # from another process, meanwhile
         return Ending(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
     end = await finish(crew, parts.history, parts.checks)
@@ -269,7 +269,7 @@ async def _close(parts: Parts, account: Account, end: End, apply: Apply) -> Endi
         lifecycle.end(ops, run, parts.owner, end.outcome, data)
 
     await parts.store.write(work)
-    row = await parts.store.read(partial(runs.node, run=run))
+    row = await parts.store.read(partial(runs.node, run=run), brief=True)
     return Ending(
         run=run,
         outcome=end.outcome,

@@ -24,6 +24,7 @@ from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import Draft, as_json
 from mimir.reporting.summary import Summary
+from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import together
 from mimir.scheduling.rows import whole_answer
 from mimir.store import fields, runs
@@ -71,14 +72,15 @@ async def write_report(parts: Parts, run: str) -> tuple[str, str]:
     return path, text.decode()
 
 
-async def read_ahead(parts: Parts, account: Account, seconds: float) -> None:
-    """Take tasks in as they end, until cancelled; so often at most. What cannot be read is met again at the end, and told there."""
+async def read_ahead(crew: Crew, account: Account) -> None:
+    """Take tasks in as they end, while models take their time, until cancelled. What cannot be read is met again at the end, and told there."""
     with contextlib.suppress(MimirError):
         while True:
-            moves = parts.wake.moves
-            await asyncio.sleep(seconds)
-            await parts.wake.until_moved(moves, None)
-            account.take(await parts.store.read(account.look, brief=True))
+            moves = crew.wake.moves
+            await asyncio.sleep(crew.poll_seconds)
+            await crew.wake.until_moved(moves, None)
+            if crew.turns.pay:
+                account.take(await crew.store.read(account.look, brief=True))
 
 
 async def write_last_report(

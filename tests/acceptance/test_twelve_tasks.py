@@ -1,5 +1,6 @@
 """A failing task stops its descendants and nothing else; the run says so, with all that a person needs to go on."""
 
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from mimir.orchestrator import looking
 from mimir.planning import chain
 from mimir.reporting.account import Account
 from mimir.reporting.gather import Seen
+from mimir.scheduling.crew import Crew
+from mimir.scheduling.turns import Turns
 from tests.support import invariants
 from tests.support.journey import (
     FAIL,
@@ -91,8 +94,12 @@ async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
         taken.extend(task.id for task in seen.part.tasks)
         take(account, seen)
 
+    def at_each_move(crew: Crew, account: Account) -> Coroutine[object, object, None]:
+        return read_ahead(replace(crew, poll_seconds=0.0), account)
+
     monkeypatch.setattr(Account, "take", noted)
-    monkeypatch.setattr(looking, "read_ahead", lambda *those: read_ahead(*those[:2], 0.0))
+    monkeypatch.setattr(looking, "read_ahead", at_each_move)
+    monkeypatch.setattr(Turns, "pay", property(lambda _: True, lambda *_: None), raising=False)
     project = start(tmp_path)
     async with opened(project, play()) as mimir:
         run = await mimir.create_run(twelve(), PLAN_PATH, only=(), limits=Limits())

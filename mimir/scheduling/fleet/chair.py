@@ -79,7 +79,7 @@ class Chair:
     async def look(self) -> Standing:
         """Look where the run stands and who is gone."""
         crew = self._crew
-        row, rows, now = await crew.store.read(partial(_look, run=crew.facts.id))
+        row, rows, now = await crew.store.read(partial(_look, run=crew.facts.id), brief=True)
         crew.owners.learn(rows)
         return Standing(
             status=RunStatus(fields.text(row, "status")),
