@@ -49,7 +49,7 @@ async def create(
         budget.must_have_prices(parts.prices, asked(parts, plan))
     await _not_running(parts, plan_path)
     run = parts.ids.new("run")
-    (base, rules), written = await _prepared(parts, run, plan)
+    written, (base, rules) = await _prepared(parts, run, plan)
     new = NewRun(
         id=run,
         kind="execute",
@@ -100,17 +100,17 @@ async def create(
     return run
 
 
-async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[tuple[Base, str], str]:
-    """Record the project and what is passed over in it, and write the plan, while the sandbox is tried."""
+async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[str, tuple[Base, str]]:
+    """Record the project and what is passed over in it while the sandbox is tried; and write the plan, while git is still at work."""
+
+    async def write() -> str:
+        await require_sandbox(parts)
+        return runs.written(plan)
 
     async def record() -> tuple[Base, str]:
         return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    async def write() -> str:
-        return runs.written(plan)
-
-    _, prepared = await both(require_sandbox(parts), both(record(), write()))
-    return prepared
+    return await both(write(), record())
 
 
 def asked(parts: Parts, plan: Plan) -> frozenset[str]:
@@ -186,7 +186,7 @@ async def _not_running(parts: Parts, plan_path: str) -> None:
         owner = leases.holder(reads, row, COORDINATOR, dead)
         return (row, owner) if owner else None
 
-    found = await parts.store.read(look)
+    found = await parts.store.read(look, brief=True)
     if found and plan_path:
         run = str(found[0]["id"])
         raise BusyError(

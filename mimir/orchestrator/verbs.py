@@ -76,7 +76,7 @@ class Mimir:
         self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
     ) -> Ending:
         """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
-        row = await self._parts.store.read(partial(runs.node, run=run))
+        row = await self._parts.store.read(partial(runs.node, run=run), brief=True)
         if row.get("kind") == "plan":
             return await driving.plan_again(self._parts, run, limits)
         return await driving.drive(
