@@ -22,8 +22,6 @@ from mimir.store.embedded.node import (
     made,
     node_of,
     packed,
-    parted,
-    there,
     touched,
 )
 from mimir.store.embedded.rows import SqliteReads, listed
@@ -182,8 +180,9 @@ class SqliteOps(SqliteReads):
 
     def _make(self, label: str, id: str, new: Mapping[str, Value]) -> bool:
         """Make a node; False if the id is another one's."""
-        columns, small, apart = parted(new)
-        line = (label, id, len(apart), packed(there(small)), *map(columns.get, schema.PROMOTED))
+        node = made(label, id, new)
+        columns, apart = node.columns, node.texts
+        line = (label, id, len(apart), packed(node.small), *map(columns.get, schema.PROMOTED))
         inserted = self._run(_INSERT, line)
         if inserted.rowcount != 1:
             return False
@@ -191,7 +190,7 @@ class SqliteOps(SqliteReads):
         self._keep_apart(key, apart)
         self._index(label, key, new)
         if label not in _ONLY_ADDED:
-            self._kept.put(made(key, label, id, new))
+            self._kept.put(node._replace(key=key))
         return True
 
     def _set(self, node: Node, new: Mapping[str, Value]) -> Node:

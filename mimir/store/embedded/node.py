@@ -111,7 +111,7 @@ def part_of(found: Found, chosen: Choice) -> dict[str, Value]:
     return row
 
 
-def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
+def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
     """Part properties into columns, small ones and long texts; None ("not there") stays with the first two."""
     columns: dict[str, Value] = {}
     small: dict[str, Value] = {}
@@ -126,10 +126,10 @@ def parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]
     return columns, small, apart
 
 
-def made(key: int, label: str, id: str, new: Mapping[str, Value]) -> Node:
-    """Return the node that was just made of these properties."""
-    columns, small, apart = parted(new)
-    return Node(key, label, id, there(columns), there(small), apart, _lists(small))
+def made(label: str, id: str, new: Mapping[str, Value]) -> Node:
+    """Return a node of these properties that has no line yet, so no key."""
+    columns, small, apart = _parted(new)
+    return Node(0, label, id, there(columns), there(small), apart, _lists(small))
 
 
 def touched(node: Node) -> Node:
@@ -142,7 +142,7 @@ def touched(node: Node) -> Node:
 def altered(node: Node, new: Mapping[str, Value]) -> Node:
     """Return the node with properties set; None removes."""
     key, label, id, columns, before, texts, lists, unwritten = node
-    given, small, apart = parted(new)
+    given, small, apart = _parted(new)
     moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}
     if moved:
         columns = there({**columns, **moved})
