@@ -37,7 +37,7 @@ from mimir.scheduling.prepare import Preparer
 from mimir.scheduling.pursue import Pursuit, Tools
 from mimir.scheduling.rows import Completions
 from mimir.store import claims, fields, runs
-from mimir.store.protocol import Ops
+from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import Label
 
 OWNER = "replay"
@@ -177,17 +177,15 @@ class Replay:
         claim = await self.stage.write(partial(scheduling.take, run=self.tape.id, event=event))
         actor = event.task, claim.attempt
         cast("StageClock", crew.clock).again(actor)
-        work = self._begin(actor, self._pursuit(claim))
-        row = await self.stage.read(
-            lambda reads: reads.get(Label.ATTEMPT, attempt_id(self.tape.id, *actor))
-        )
+        row, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
+        self._begin(actor, self._pursuit(claim))
+        # Nothing is awaited before it is let start: if its turn has come it would be past that, and its next step out of turn.
         facts = self.tape.attempts.get(actor)
-        if not (row or {}).get("startJson") and facts and facts.base and not claim.died:
+        if not row.get("startJson") and facts and facts.base and not claim.died:
             self.starting[actor] = facts.base
         if Status(fields.text(claim.row, "status")) is Status.QC_PASSED:
             self._will_merge(actor)
-        del work
-        await self._ahead()
+        await self._let(head)
 
     def _will_merge(self, actor: Actor) -> None:
         after = self.score.after(actor)
@@ -202,8 +200,9 @@ class Replay:
             self._will_merge((last.task, last.attempt))
         if not self.starting and not self.merging:
             return
-        row = await self.stage.read(lambda reads: reads.get(Label.RUN, self.tape.id))
-        head = fields.text(row or {}, "head")
+        await self._let(await self.stage.read(partial(_head, run=self.tape.id)))
+
+    async def _let(self, head: str) -> None:
         for actor in [one for one, base in self.starting.items() if base == head]:
             del self.starting[actor]
             if actor in self.working:
@@ -330,6 +329,15 @@ class Replay:
             lifecycle.end(ops, run, OWNER, end.outcome, data)
 
         await self.stage.write(work)
+
+
+def _head(reads: Reads, run: str) -> str:
+    return fields.text(reads.get(Label.RUN, run) or {}, "head")
+
+
+def _at_start(reads: Reads, run: str, actor: Actor) -> tuple[Row, str]:
+    """Return an attempt's row, and the head of the line."""
+    return reads.get(Label.ATTEMPT, attempt_id(run, *actor)) or {}, _head(reads, run)
 
 
 def owner_of(score: Score, event: Event | None) -> Actor | None:

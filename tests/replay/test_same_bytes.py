@@ -10,7 +10,9 @@ import pytest
 from mimir.domain.attempt import RunStatus
 from mimir.domain.plan import Plan
 from mimir.errors import PlanError
+from mimir.llm.scripted import ScriptedModel
 from mimir.qc.execution import Execution
+from mimir.recordings.stage import ACTOR, Stage
 from mimir.workspace.git import History
 from mimir.workspace.sandbox import Sandbox
 from tests.support.journey import (
@@ -102,6 +104,42 @@ async def test_replay_in_any_order_of_completion_gives_the_same_bytes(
     assert (once.verdicts, once.calls) > (5, 20)
     for seed in range(3):
         assert bytes_of(await replayed(project, str(tape), seed=seed)) == bytes_of(once)
+
+
+@pytest.mark.usefixtures("nothing_runs")
+async def test_attempt_whose_turn_comes_while_the_replay_still_looks_is_not_let_ahead_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins with its own turn, at once; to be let start after that would let a later step out of turn."""
+    b_spoke, a_spoke, ask = asyncio.Event(), asyncio.Event(), ScriptedModel.ask
+
+    async def in_turns(model: ScriptedModel, request: object) -> object:
+        who = model._lane.split("/")[1]
+        if who == "a":
+            await b_spoke.wait()
+        elif who == "b" and b_spoke.is_set():
+            await a_spoke.wait()
+        said = await ask(model, request)  # type: ignore[arg-type]
+        {"a": a_spoke, "b": b_spoke}.get(who, asyncio.Event()).set()
+        return said
+
+    monkeypatch.setattr(ScriptedModel, "ask", in_turns)
+    tasks = plan(step("a", checks=(), files=()), step("b", checks=(), files=()))
+    look = {"calls": [calls("read_file", path="README.md")]}
+    project, file = start(tmp_path), tmp_path / "run.jsonl"
+    await record(project, tasks, [worker("*", look, "It says so.")], file, workers=2)
+    read = Stage.read
+
+    async def looking_long(stage: Stage, work: object, /, **how: object) -> object:
+        found = await read(stage, work, **how)  # type: ignore[arg-type]
+        for _ in range(5000 if ACTOR.get() is None else 0):
+            if stage._owner() in (None, *stage._waiting):
+                break  # whose turn it is waits to be let go on
+            await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(Stage, "read", looking_long)
+    assert (await replayed(project, str(file))).differences == ()
 
 
 @pytest.mark.usefixtures("nothing_runs")
