@@ -145,7 +145,7 @@ async def _processor(desk: _Desk, figures: Figures) -> Took:
 async def _files(desk: _Desk, figures: Figures) -> None:
     """The same for tasks that write a file, which a check looks at."""
     load = Load(tasks=desk.scope.files, work="files")
-    took: dict[Who, Sequence[Took]] = {w: [await desk.take(w, load)] for w in PEER_AND_WE}
+    took = await desk.repeated(PEER_AND_WE, load, desk.scope.repeats)
     ratio = _least(took["mimir"], _cpu) / _least(took["langgraph"], _cpu)
     figures.ratio("CPU of a task with a check over LangGraph's", ratio, of=load.work)
     _tell_cpu(figures, load, took)
