@@ -92,15 +92,9 @@ async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     multi.NAME: Benchmark(run=_multi, lines=multi.lines),
-    scale.NAME: Benchmark(
-        run=_scale, lines=partial(figures.lines, title=scale.TITLE, goals=scale.GOALS)
-    ),
-    schedule.NAME: Benchmark(
-        run=_schedule, lines=partial(figures.lines, title=schedule.TITLE, goals=schedule.GOALS)
-    ),
-    engine.NAME: Benchmark(
-        run=_engine, lines=partial(figures.lines, title=engine.TITLE, goals=engine.GOALS)
-    ),
+    scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
+    schedule.NAME: Benchmark(run=_schedule, lines=partial(figures.lines, title=schedule.TITLE)),
+    engine.NAME: Benchmark(run=_engine, lines=partial(figures.lines, title=engine.TITLE)),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
 }
 

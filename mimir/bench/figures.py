@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from mimir.bench.result import Cell, Result, Row
+from mimir.bench.result import Cell, Result, Row, named
 from mimir.bench.table import grid
 
 COUNT, RATIO = "count", "ratio"
@@ -31,6 +31,7 @@ class Figures:
     seeds: str
     tolerance: float
     """Share by which a ratio may differ between two runs."""
+    goals: Sequence[Goal] = ()
     rows: list[Row] = field(default_factory=list[Row])
     aside: dict[str, Cell] = field(default_factory=dict[str, Cell])
 
@@ -53,15 +54,22 @@ class Figures:
             seeds=self.seeds,
             rows=tuple(self.rows),
             tolerances={RATIO: self.tolerance},
+            limits=dict(self._limits()),
             aside=dict(self.aside),
         )
 
+    def _limits(self) -> Iterator[tuple[str, float]]:
+        for row in self.rows:
+            for goal in self.goals:
+                if goal.figure == row["figure"] and str(row["of"]).startswith(goal.of):
+                    yield named(row), goal.most
 
-def lines(result: Result, title: str, goals: Sequence[Goal]) -> Iterator[str]:
+
+def lines(result: Result, title: str) -> Iterator[str]:
     """Print figures beside their goals, and what they were made of."""
     yield f"{result.name}: {title}"
     yield ""
-    rows = [_cells(row, goals) for row in result.rows]
+    rows = [_cells(row, result.limits.get(named(row))) for row in result.rows]
     yield from grid(("figure", "of", "value", "goal", ""), rows)
     yield ""
     for what, value in result.aside.items():
@@ -69,11 +77,8 @@ def lines(result: Result, title: str, goals: Sequence[Goal]) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row, goals: Sequence[Goal]) -> Sequence[object]:
-    figure, of = str(row["figure"]), str(row["of"])
+def _cells(row: Row, most: float | None) -> Sequence[object]:
     value = cast("float", row.get(COUNT, row.get(RATIO)))
     shown = f"{value}" if COUNT in row else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-    for goal in goals:
-        if goal.figure == figure and of.startswith(goal.of):
-            return figure, of, shown, f"<= {goal.most:g}", "met" if value <= goal.most else "missed"
-    return figure, of, shown, "", ""
+    beside = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
+    return row["figure"], row["of"], shown, *beside

@@ -26,7 +26,9 @@ class Result:
     """As printed: such as "1-20"."""
     rows: tuple[Row, ...]
     tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Figure → by which share of it (of 1, if it is less) it may differ between two runs; one that is not named must be equal."""
+    """Figure → by which share of it it may differ between two runs; one that is not named must be equal. Of its limit, or of 1, if it is less."""
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Name of a row → what its figure is to be at most, if that is said."""
     aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
     """Of this run on this machine: not compared, not hashed."""
 
@@ -46,6 +48,7 @@ class Result:
             "hash": self.hash,
             "rows": list(self.rows),
             "tolerances": dict(self.tolerances),
+            "limits": dict(self.limits),
             "aside": dict(self.aside),
         }
 
@@ -87,25 +90,27 @@ def _read(text: str) -> dict[str, list[Row]]:
 
 
 def _compare(result: Result, before: Sequence[Row]) -> Iterator[str]:
-    old = {_named(row): row for row in before}
-    new = {_named(row): row for row in result.rows}
+    old = {named(row): row for row in before}
+    new = {named(row): row for row in result.rows}
     for name in [*old, *(n for n in new if n not in old)]:
         if name not in new or name not in old:
             where = "only in the older file" if name in old else "not in the older file"
             yield f"{result.name}: {name}: {where}"
             continue
+        scale = max(result.limits.get(name, 0.0), 1.0)
         yield from (
             f"{result.name}: {name}: {figure}: {old[name].get(figure)} before, {value} now"
             for figure, value in new[name].items()
-            if not _near(old[name].get(figure), value, result.tolerances.get(figure, 0.0))
+            if not _near(old[name].get(figure), value, result.tolerances.get(figure, 0.0), scale)
         )
 
 
-def _named(row: Row) -> str:
+def named(row: Row) -> str:
+    """Name a row by its texts."""
     return ", ".join(value for value in row.values() if isinstance(value, str))
 
 
-def _near(old: Cell | None, new: Cell, tolerance: float) -> bool:
+def _near(old: Cell | None, new: Cell, tolerance: float, scale: float) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
-        return abs(new - old) <= tolerance * max(abs(old), 1.0)
+        return abs(new - old) <= tolerance * max(abs(old), scale)
     return old == new

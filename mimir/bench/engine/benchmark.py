@@ -82,7 +82,9 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     Raises:
         UnavailableError: There is no sandbox on this machine, or a part of the benchmark failed.
     """
-    figures = Figures(name=NAME, seeds="none: every task follows from its number", tolerance=0.25)
+    figures = Figures(
+        name=NAME, seeds="none: every task follows from its number", tolerance=0.25, goals=GOALS
+    )
     async with model_server() as url:
         desk = _Desk(url=url, say=say, scope=SCOPES[size])
         small = await _processor(desk, figures)

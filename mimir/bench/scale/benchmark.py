@@ -38,7 +38,7 @@ async def run(
     Raises:
         UnavailableError: There is no sandbox, the server is not there, or a run did not complete.
     """
-    figures = Figures(name=NAME, seeds="none: all tasks are alike", tolerance=0.5)
+    figures = Figures(name=NAME, seeds="none: all tasks are alike", tolerance=0.5, goals=GOALS)
     tasks = 20 if size == "smoke" else 100
     for name, uri in ((EMBEDDED, ""), (SERVER, store)):
         if name == SERVER and not uri:

@@ -54,7 +54,7 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     """
     seeds = SEEDS[size]
     told = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
-    figures = Figures(name=NAME, seeds=told, tolerance=0.02)
+    figures = Figures(name=NAME, seeds=told, tolerance=0.02, goals=GOALS)
     real = asyncio.ensure_future(_real(say)) if size != "smoke" else None
     for family, last in seeds.items():
         say(f"{NAME}: {family}, seeds 1-{last}")

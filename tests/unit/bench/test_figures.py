@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -7,8 +8,8 @@ from mimir.bench.figures import Figures, Goal
 from mimir.bench.result import differences, document
 
 
-def measured(ratio: float, count: int = 3) -> Figures:
-    made = Figures(name="cost", seeds="none", tolerance=0.25)
+def measured(ratio: float, count: int = 3, goals: Sequence[Goal] = ()) -> Figures:
+    made = Figures(name="cost", seeds="none", tolerance=0.25, goals=goals)
     made.count("calls", count, of="mimir")
     made.ratio("wall over floor", ratio, of="mimir")
     made.ratio("wall over floor", 9.0, of="another")
@@ -17,18 +18,25 @@ def measured(ratio: float, count: int = 3) -> Figures:
 
 def test_a_figure_stands_beside_its_goal_and_only_ours_has_one():
     goals = (Goal(figure="wall over floor", most=1.1, of="mimir"),)
-    said = "\n".join(figures.lines(measured(1.3).result(), "what it costs", goals))
+    said = "\n".join(figures.lines(measured(1.3, goals=goals).result(), "what it costs"))
 
     ours, theirs = (line for line in said.splitlines() if line.startswith("wall over floor"))
     assert ours.split()[-3:] == ["<=", "1.1", "missed"]
     assert theirs.split()[-1] == "9.00"
-    assert "met" in "\n".join(figures.lines(measured(1.1).result(), "what it costs", goals))
+    assert "met" in "\n".join(figures.lines(measured(1.1, goals=goals).result(), "what it costs"))
 
 
 @pytest.mark.parametrize(("now", "differs"), [(1.0, 0), (1.2, 0), (0.8, 0), (1.3, 1), (0.7, 1)])
 def test_a_ratio_may_leave_its_old_value_by_its_tolerance(now: float, differs: int):
     old = json.dumps(document([measured(1.0).result()]))
     assert len(differences(old, [measured(now).result()])) == differs
+
+
+@pytest.mark.parametrize(("now", "differs"), [(1.0, 0), (11.0, 0), (12.0, 1)])
+def test_a_ratio_far_below_its_goal_may_change_by_a_share_of_the_goal(now: float, differs: int):
+    goals = (Goal(figure="wall over floor", most=40.0, of="mimir"),)
+    old = json.dumps(document([measured(1.0).result()]))
+    assert len(differences(old, [measured(now, goals=goals).result()])) == differs
 
 
 def test_a_count_may_not_differ_at_all_and_is_what_the_hash_is_of():
