@@ -36,8 +36,7 @@ def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
     rows = [flat(one) for one in receipts]
     measuring = Measuring()
-    for row in rows:
-        measuring.attempt(row)
+    measuring.take((), rows)
     measured = measuring.counted()
     assert metrics(measured)[0].value == round(deduplication(receipts), 6)
     assert context_use(measured).reduction == round(reduction(receipts), 6)
