@@ -8,6 +8,11 @@ from mimir.domain.usage import Usage
 
 Json = Mapping[str, object]
 Speaker = Literal["system", "user", "assistant", "tool"]
+_SPEAKERS, _FINISHES = frozenset(get_args(Speaker)), frozenset(get_args(Finish))
+_OF_ANSWER = frozenset(("message", "finish", "usage", "model"))
+_OF_USAGE = frozenset(("input", "output"))
+_OF_MESSAGE = frozenset(("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing"))
+_OF_CALL = frozenset(("id", "name", "arguments"))
 
 
 def message_json(message: Message) -> dict[str, object]:
@@ -39,9 +44,9 @@ def read_message(value: object) -> Message:
         ValueError: `value` is not of that form; the message says where.
     """
     row = _mapping(value, "message")
-    _known(row, ("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing"), "message")
+    _known(row, _OF_MESSAGE, "message")
     role = _text(row, "role")
-    if role not in get_args(Speaker):
+    if role not in _SPEAKERS:
         raise ValueError(f"message: unknown role {role!r}")
     return Message(
         role=cast("Speaker", role),
@@ -72,14 +77,14 @@ def read_answer(value: object) -> Answer:
         ValueError: `value` is not of that form; the message says where.
     """
     row = _mapping(value, "answer")
-    _known(row, ("message", "finish", "usage", "model"), "answer")
+    _known(row, _OF_ANSWER, "answer")
     finish = _text(row, "finish")
-    if finish not in get_args(Finish):
+    if finish not in _FINISHES:
         raise ValueError(f"answer: unknown finish {finish!r}")
     usage = None
     if "usage" in row:
         counts = _mapping(row["usage"], "usage")
-        _known(counts, ("input", "output"), "usage")
+        _known(counts, _OF_USAGE, "usage")
         usage = Usage(input_tokens=_count(counts, "input"), output_tokens=_count(counts, "output"))
     return Answer(
         message=read_message(row.get("message")),
@@ -96,18 +101,18 @@ def spec_json(spec: ToolSpec) -> dict[str, object]:
 
 def _call(value: object) -> ToolCall:
     row = _mapping(value, "call")
-    _known(row, ("id", "name", "arguments"), "call")
+    _known(row, _OF_CALL, "call")
     return ToolCall(id=_text(row, "id"), name=_text(row, "name"), arguments=_text(row, "arguments"))
 
 
 def _mapping(value: object, where: str) -> Json:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise ValueError(f"{where}: not an object")  # noqa: TRY004  one error for every bad record
     return cast("Json", value)
 
 
-def _known(row: Json, keys: Sequence[str], where: str) -> None:
-    if unknown := sorted(set(row) - set(keys)):
+def _known(row: Json, keys: frozenset[str], where: str) -> None:
+    if unknown := sorted(row.keys() - keys):
         raise ValueError(f"{where}: unknown key {unknown[0]!r}")
 
 

@@ -140,4 +140,6 @@ class _Named:
     name: str
 
     async def ask(self, request: ModelRequest) -> Answer:
-        return await self.inner.ask(replace(request, model=self.name))
+        if request.model != self.name:
+            request = replace(request, model=self.name)
+        return await self.inner.ask(request)

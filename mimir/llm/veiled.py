@@ -24,6 +24,10 @@ class VeiledModel:
         """Ask; an endpoint that echoes a key, or a model that was told one, does not carry it further."""
         answer = await self._inner.ask(request)
         message = answer.message
+        words = [message.text, answer.model]
+        words += [word for call in message.calls for word in (call.name, call.arguments)]
+        if all(self._veil(word) == word for word in words):  # as hardly ever not
+            return answer
         calls = tuple(
             replace(call, name=self._veil(call.name), arguments=self._veil(call.arguments))
             for call in message.calls

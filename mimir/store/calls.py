@@ -75,7 +75,7 @@ class Asked:
         return cls(
             seq=seq,
             kind=kind,
-            hash=_digest((pack(request),)),
+            hash=_digest((whole if request is delta else pack(request),)),
             delta=whole,
             kept=pack(folded) if named else whole,
             named=named,
@@ -95,10 +95,19 @@ class Done:
 
     asked: Asked
     outcome: Outcome
+    value: str
+    """Of the outcome, as JSON."""
     hash: str
-    """The lane's hash with this call at its end."""
+    """The lane's hash with this call at its end. No time and no commit id is in it."""
     number: int
     """Tool calls of the lane up to this call."""
+
+    @classmethod
+    def after(cls, before: str, asked: Asked, outcome: Outcome, number: int) -> "Done":
+        """Make one; `before`: the lane's hash without this call."""
+        value, usage = pack(outcome.value), _usage_text(outcome.usage)
+        hash = _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
+        return cls(asked=asked, outcome=outcome, value=value, hash=hash, number=number)
 
     @property
     def charge(self) -> Usage:
@@ -129,12 +138,6 @@ def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
     if seq == 0:
         return _digest(("mimir.lane", lane))
     return fields.text(recorded[seq - 1], "hash")
-
-
-def hash_after(before: str, asked: Asked, outcome: Outcome) -> str:
-    """Return the lane's hash with this call at its end. No time and no commit id is in it."""
-    value, usage = pack(outcome.value), _usage_text(outcome.usage)
-    return _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
 
 
 def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
@@ -304,7 +307,7 @@ def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
 def _done_row(ops: Ops, place: Place, done: Done, run: Row) -> Row:
     usage = done.outcome.usage
     return {
-        **_asked_row(place, done.asked), "done": True, "valueJson": pack(done.outcome.value),
+        **_asked_row(place, done.asked), "done": True, "valueJson": done.value,
         "tree": done.outcome.tree or None, "inputTokens": usage.input_tokens if usage else None,
         "outputTokens": usage.output_tokens if usage else None, "hash": done.hash, "finishedAt": ops.now(),
         "cost": _cost(done, run),

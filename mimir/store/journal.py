@@ -236,9 +236,9 @@ class Lane:
         while seq in self._outcomes or seq in self._failed:
             if seq in self._outcomes:
                 asked, outcome = self._outcomes[seq]
-                hash = calls.hash_after(hash, asked, outcome)
                 number += asked.kind == "tool"
-                done.append(Done(asked=asked, outcome=outcome, hash=hash, number=number))
+                done.append(Done.after(hash, asked, outcome, number))
+                hash = done[-1].hash
             seq += 1
         return done
 

@@ -80,7 +80,7 @@ class _Door:
 
     def admit(self, call: ToolCall, context: CallContext, /) -> Admission:
         """Decide on a call without waiting; the quota is taken here."""
-        title = self._title(call.name)
+        title = ""
         try:
             spec = self._spec(call.name)
             values = arguments.read(call.arguments, spec)
@@ -89,6 +89,7 @@ class _Door:
             if refused is not None:
                 raise Denied(refused, next_step=self._yours())
         except ToolError as error:
+            title = title or self._title(call.name)
             return Admission(refusal=self._clean(failure(error)), title=title)
         return Admission(effectful=not spec.read_only, title=title)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from mimir.tools.calls.wording import listed, quoted
 
@@ -54,11 +55,17 @@ class Rights:
 
     def granted(self, tools: Iterable[str]) -> tuple[str, ...]:
         """Return those of `tools` that may be used, in their order."""
-        return tuple(tool for tool in tools if self.decide(tool).granted)
+        return _granted(self, tuple(tools))
 
     def why(self, tool: str) -> str:
         """Return why `tool` is refused; empty if it is granted."""
         return self.decide(tool).reason
+
+
+@lru_cache
+def _granted(rights: Rights, tools: tuple[str, ...]) -> tuple[str, ...]:
+    """Asked for each attempt, of a few different rights."""
+    return tuple(tool for tool in tools if rights.decide(tool).granted)
 
 
 def not_granted(tool: str) -> str:
