@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from mimir.domain.agent import ROLES
 from mimir.domain.attempt import RunStatus, Status
@@ -19,20 +18,19 @@ from mimir.orchestrator.finding import find_run as find_run
 from mimir.orchestrator.parts import Parts
 from mimir.reporting.account import Account
 from mimir.reporting.account import summary as summarised
-from mimir.reporting.pieces.tasks import TaskLine
 from mimir.reporting.prose import NO_PROSE, Prose
 from mimir.reporting.prose import write_prose as ask_for_prose
 from mimir.reporting.render import Draft, as_json
 from mimir.reporting.summary import Summary
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import together
-from mimir.scheduling.rows import whole_answer
+from mimir.scheduling.rows import OF_ANSWER, whole_answer
 from mimir.store import fields, runs
 from mimir.store.journal import Lane
 from mimir.store.protocol import Ops, Reads
 from mimir.store.schema import Label
 from mimir.workspace.beside import both
-from mimir.workspace.room import put
+from mimir.workspace.room import put, put_all
 from mimir.workspace.threads import to_its_end
 
 REPORT = "execution-report.md"
@@ -164,20 +162,17 @@ def _folder(summary: Summary) -> str:
 async def _write_answers(parts: Parts, summary: Summary) -> None:
     """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
 
-    def read(reads: Reads, tasks: Sequence[TaskLine]) -> list[tuple[str, str]]:
-        rows = [(task.id, reads.get(Label.TASK, task.node)) for task in tasks]
-        return [(task, whole_answer(reads, row)) for task, row in rows if row]
+    def read(reads: Reads, nodes: Sequence[str]) -> list[tuple[str, bytes]]:
+        rows = reads.find(Label.TASK, {"id": ("in", nodes)}, only=OF_ANSWER)
+        return [
+            (f"{fields.text(row, 'taskId')}.md", whole_answer(reads, row).encode()) for row in rows
+        ]
 
-    folder = _folder(summary)
-    completed = (task for task in summary.tasks if task.status == Status.COMPLETED.value)
+    folder = f"{_folder(summary)}/deliverables"
+    completed = (task.node for task in summary.tasks if task.status == Status.COMPLETED.value)
     for batch in runs.in_batches(completed):
-        answers = await parts.store.read(partial(read, tasks=batch))
-        await to_its_end(_put_answers, parts.project, f"{folder}/deliverables", answers)
-
-
-def _put_answers(project: Path, folder: str, answers: Sequence[tuple[str, str]]) -> None:
-    for task, text in answers:
-        put(project, f"{folder}/{task}.md", text.encode())
+        answers = await parts.store.read(partial(read, nodes=batch))
+        await to_its_end(put_all, parts.project, folder, answers)
 
 
 def size(parts: Parts, plan: Plan) -> tuple[int, int, int]:

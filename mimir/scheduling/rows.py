@@ -22,6 +22,10 @@ def tried(reads: Reads, run: str, task: str | None = None) -> list[Row]:
     return sorted(found, key=lambda row: fields.whole(row, "seq"))
 
 
+OF_ANSWER = ("runId", "taskId", "workerOutput", "acceptedAttempt")
+"""What of a task's row `whole_answer` looks at."""
+
+
 def whole_answer(reads: Reads, task: Row) -> str:
     """Return the whole answer of a task's accepted attempt; its row holds the beginning."""
     kept = fields.text(task, "workerOutput")

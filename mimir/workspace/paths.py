@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -111,20 +111,26 @@ class Tree:
             ToolError: The path leads out, is no regular file, has further hard links, or `data` is too large.
             Paused: The disk is full.
         """
-        if len(data) > MAX_WRITE_BYTES:
-            raise ToolError(
-                f"The text for {shown(path)} has {len(data)} bytes; at most {MAX_WRITE_BYTES} can be written. Split it."
-            )
-        with self._parent(path, make=True) as (top, parent, name), said(path):
-            mode = _writable_mode(parent, name, path)
-            status = os.fstat(top)
-            owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
-            # An engine that was killed may have left a file of that name: take the next one.
-            for number in itertools.islice(_numbers, 100):
-                temporary = f".mimir-{os.getpid()}-{number}.tmp"
-                with contextlib.suppress(FileExistsError):
-                    replace_file(parent, name, data, temporary=temporary, mode=mode, owner=owner)
-                    return
+        _require_room(path, data)
+        with self._parent(path, make=True) as (top, parent, name):
+            _put(top, parent, name, path, data)
+
+    def write_all(self, directory: str, files: Iterable[tuple[str, bytes]], /) -> None:
+        """Write files (name, data) of one directory, each as `write` does: who writes many opens it once.
+
+        Raises:
+            ToolError, Paused: As `write`; the files before are written.
+        """
+        with (
+            opened_root(self.root) as top,
+            opened_directory(top, self._seen(directory), make=True) as parent,
+        ):
+            for name, data in files:
+                path = f"{directory}/{name}"
+                if parts_of(name) != (name,):
+                    raise ToolError(f"{shown(path)} is not a file of {shown(directory)}.")
+                _require_room(path, data)
+                _put(top, parent, name, path, data)
 
     def delete(self, path: str, /) -> None:
         """Remove one regular file, or a link (never what it points to).
@@ -181,12 +187,17 @@ class Tree:
             )
         return tuple(found if limit is None else found[:limit])
 
-    @contextlib.contextmanager
-    def _parent(self, path: str, *, make: bool = False) -> Generator[tuple[int, int, str]]:
-        """Open the directory that holds `path`: descriptors of the top and of it, and the last name."""
+    def _seen(self, path: str) -> tuple[str, ...]:
+        """Split a path that the caller may see."""
         parts = parts_of(path)
         if parts[0] in self._hidden:
             raise ToolError(f"{shown(path)} is not part of the workspace. Work without it.")
+        return parts
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, make: bool = False) -> Generator[tuple[int, int, str]]:
+        """Open the directory that holds `path`: descriptors of the top and of it, and the last name."""
+        parts = self._seen(path)
         with (
             opened_root(self.root) as top,
             opened_directory(top, parts[:-1], make=make) as parent,
@@ -221,6 +232,27 @@ def make_directories(root: Path, path: str) -> None:
     """
     with opened_root(root) as top, opened_directory(top, parts_of(path), make=True):
         pass
+
+
+def _require_room(path: str, data: bytes | bytearray) -> None:
+    if len(data) > MAX_WRITE_BYTES:
+        raise ToolError(
+            f"The text for {shown(path)} has {len(data)} bytes; at most {MAX_WRITE_BYTES} can be written. Split it."
+        )
+
+
+def _put(top: int, parent: int, name: str, path: str, data: bytes | bytearray) -> None:
+    """Write a file of the directory `parent`, which is below `top`; `path` is what it is called in messages."""
+    with said(path):
+        mode = _writable_mode(parent, name, path)
+        status = os.fstat(top)
+        owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
+        # An engine that was killed may have left a file of that name: take the next one.
+        for number in itertools.islice(_numbers, 100):
+            temporary = f".mimir-{os.getpid()}-{number}.tmp"
+            with contextlib.suppress(FileExistsError):
+                replace_file(parent, name, data, temporary=temporary, mode=mode, owner=owner)
+                return
 
 
 def _read_at(file: int, offset: int, wanted: int) -> bytes:

@@ -3,6 +3,8 @@
 A repository can bring a link in their place; what is written through it would land wherever its author wants.
 """
 
+import contextlib
+from collections.abc import Generator, Iterable
 from pathlib import Path, PurePosixPath
 
 from mimir.errors import PlanError, ToolError, UsageError
@@ -47,14 +49,38 @@ def put(project: Path, path: str, data: bytes | bytearray) -> None:
     Raises:
         PlanError: Something stands in its way.
     """
-    place = PurePosixPath(path)
-    if place.is_absolute() or ".." in place.parts:
+    if _leads_out(path):
         target = project / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         return
-    try:
+    with _told(path):
         Tree(project).write(path, data)
+
+
+def put_all(project: Path, folder: str, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files (name, data) into a folder, each as `put` does.
+
+    Raises:
+        PlanError: Something stands in the way of one.
+    """
+    if _leads_out(folder):
+        for name, data in files:
+            put(project, f"{folder}/{name}", data)
+        return
+    with _told(folder):
+        Tree(project).write_all(folder, files)
+
+
+def _leads_out(path: str) -> bool:
+    place = PurePosixPath(path)
+    return place.is_absolute() or ".." in place.parts
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Generator[None]:
+    try:
+        yield
     except ToolError as error:
         raise PlanError(
             f"{path} cannot be written: {error}",
