@@ -89,6 +89,7 @@ async def run(
     limits: Limits,
     output: Output,
     on_output: Callable[[bytes], None] | None = None,
+    is_bounded: bool = True,
 ) -> Ended:
     """Run a command to its end, or end it.
 
@@ -98,12 +99,14 @@ async def run(
         limits: Its memory and processes are watched from here; the rest is set inside.
         output: Takes what it says.
         on_output: Told each piece as it comes.
+        is_bounded: False: it needs no control group, into which the kernel may take ten milliseconds to put it.
 
     Raises:
         OSError: The program could not be started at all.
     """
     descriptors = Descriptors()
-    group = groups.make(limits.memory_bytes, limits.processes) if command.sandbox else None
+    grouped = is_bounded and command.sandbox is not None
+    group = groups.make(limits.memory_bytes, limits.processes) if grouped else None
     try:
         process = await _start(command, descriptors, waits=group is not None)
         one = _Running(
