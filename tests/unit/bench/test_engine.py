@@ -1,16 +1,18 @@
 import asyncio
 import json
 from dataclasses import asdict
+from typing import ClassVar
 
 import httpx2
 import pytest
 
-from mimir.bench.engine import workload
+from mimir.bench.engine import benchmark, workload
 from mimir.bench.engine.peers import bare, task
 from mimir.bench.engine.server import Server
-from mimir.bench.engine.subject import Order, read
+from mimir.bench.engine.subject import Order, Took, read
 from mimir.bench.engine.wire import Control
 from mimir.bench.engine.workload import Load
+from mimir.bench.figures import RATIO, Figures
 from mimir.planning.check import check
 from mimir.qc.parse import parse
 
@@ -97,3 +99,24 @@ async def test_the_server_streams_to_whoever_asks_for_it(url: str):
 def test_an_order_survives_the_way_to_the_other_process():
     order = Order(who="httpx2", load=Load(graph="chain", answer_bytes=1000), url="http://x")
     assert read(json.dumps(asdict(order))) == order
+
+
+async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
+    def took(seconds: float, load: Load) -> Took:
+        peak = 100_000_000 + load.tasks * 5_000
+        return Took(cpu_seconds=seconds, child_seconds=0, wall_seconds=0, peak_bytes=peak, meter={})
+
+    class Slowing(benchmark._Desk):
+        asked: ClassVar[list[int]] = []
+
+        async def take(self, who, load, *, latency=0.0, slots=10):
+            self.asked.append(load.tasks)
+            return took(load.tasks * 0.02, load)  # twice what it was before
+
+    desk = Slowing(url="", say=print, scope=benchmark.SCOPES["usual"])
+    figures = Figures(name="engine", seeds="", tolerance=0.25, goals=benchmark.GOALS)
+    await benchmark._growth(desk, figures, took(1.0, Load(tasks=100)))
+
+    assert desk.asked == [1000, 100, 1000]
+    assert figures.rows[0]["figure"] == benchmark.GROWTH
+    assert figures.rows[0][RATIO] == 1
