@@ -49,10 +49,11 @@ def main(specification: int, status: int) -> None:
     # Not before: root without its rights may not enter the directory of another user.
     os.chdir(wanted["directory"])
     os.umask(0o022)
-    # An interpreter ignores these two for itself, and a program would inherit that. The module `signal` would cost 5 ms.
+    # An interpreter ignores the first two for itself, whoever started mimir in the background or by `nohup` has it ignore the others, and a
+    # program would inherit that: it shall not matter how mimir was started. The module `signal` would cost 5 ms.
     signal = __import__("_signal")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    for name in ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGQUIT", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
     os.write(status, b"S")
     problem, is_there = _execute(wanted["argv"], wanted["environment"])
     os.write(2, f"{problem}\n".encode("utf-8", "surrogateescape"))

@@ -1,6 +1,7 @@
 """Python programs that a check does not start itself: below `make`, scripts and pipes they are watched like its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -183,7 +184,20 @@ def run_in(
     where: Path, argv: tuple[str, ...], path: str = "/usr/bin:/bin"
 ) -> subprocess.CompletedProcess[bytes]:
     env = {"PATH": path, "HOME": str(where), **environment(argv)}
-    return subprocess.run(argv, cwd=where, env=env, check=False, capture_output=True, timeout=60)
+    return subprocess.run(
+        argv,
+        cwd=where,
+        env=env,
+        check=False,
+        capture_output=True,
+        timeout=60,
+        preexec_fn=_as_the_launcher_does,
+    )
+
+
+def _as_the_launcher_does() -> None:
+    """Whoever started the tests in the background has them ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(

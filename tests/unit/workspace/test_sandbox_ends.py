@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ async def test_cancelled_command_is_ended(sandbox: Sandbox, workspace: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not is_running(mark)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+async def test_a_signal_that_the_engine_ignores_is_not_ignored_by_its_commands(
+    sandbox: Sandbox, workspace: Path, number: signal.Signals
+) -> None:
+    """A shell has what it starts in the background ignore the first two, `nohup` the third."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        ran = await sh(
+            sandbox, workspace, f"sh -c 'kill -{number.value} $$; echo $((41 + 1))'; echo $?"
+        )
+    finally:
+        signal.signal(number, before)
+    assert ran.output.splitlines()[-1] == str(128 + number.value)
+    assert "42" not in ran.output.splitlines()
 
 
 async def test_no_descriptor_is_left_open(sandbox: Sandbox, workspace: Path) -> None:
