@@ -115,7 +115,7 @@ class Tree:
         with self._parent(path, make=True) as (top, parent, name):
             _put(top, parent, name, path, data)
 
-    def write_all(self, directory: str, files: Iterable[tuple[str, bytes]], /) -> None:
+    def write_many(self, directory: str, files: Iterable[tuple[str, bytes]], /) -> None:
         """Write files (name, data) of one directory, each as `write` does: who writes many opens it once.
 
         Raises:

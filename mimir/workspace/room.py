@@ -69,7 +69,7 @@ def put_all(project: Path, folder: str, files: Iterable[tuple[str, bytes]]) -> N
             put(project, f"{folder}/{name}", data)
         return
     with _told(folder):
-        Tree(project).write_all(folder, files)
+        Tree(project).write_many(folder, files)
 
 
 def _leads_out(path: str) -> bool:

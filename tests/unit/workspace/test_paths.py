@@ -63,10 +63,10 @@ def test_many_files_of_a_directory_are_each_written_as_one_is(root: Path) -> Non
     tree = Tree(root)
     (root / "src/run.sh").write_text("old")
     (root / "src/run.sh").chmod(0o755)
-    tree.write_all("src", [("run.sh", b"new"), ("other", b"more")])
+    tree.write_many("src", [("run.sh", b"new"), ("other", b"more")])
     assert tree.read("src/run.sh") == b"new"
     assert (root / "src/run.sh").stat().st_mode & 0o777 == 0o755
-    tree.write_all("a/new/one", [("f", b"1")])
+    tree.write_many("a/new/one", [("f", b"1")])
     assert tree.walk() == ("a/new/one/f", "src/app.py", "src/other", "src/run.sh")
 
 
@@ -75,7 +75,7 @@ def test_of_many_files_each_is_refused_that_would_be_refused_alone(root: Path, n
     (root / "src/link").symlink_to("../../outside/secret")
     (root / "src/hard").hardlink_to(root.parent / "outside/secret")
     with pytest.raises(ToolError):
-        Tree(root).write_all("src", [("first", b"1"), (name, b"2"), ("last", b"3")])
+        Tree(root).write_many("src", [("first", b"1"), (name, b"2"), ("last", b"3")])
     assert (root / "src/first").read_bytes() == b"1"
     assert not (root / "src/last").exists()
     assert (root.parent / "outside/secret").read_text() == "secret"
@@ -85,9 +85,9 @@ def test_many_files_are_written_through_no_linked_directory(root: Path) -> None:
     (root / "link").symlink_to("../outside")
     for directory in ("link", "link/below", "../outside", "", ".git"):
         with pytest.raises(ToolError):
-            Tree(root).write_all(directory, [("secret", b"x")])
+            Tree(root).write_many(directory, [("secret", b"x")])
     with pytest.raises(ToolError, match="not part"):
-        Tree(root, hidden=["src"]).write_all("src", [("f", b"x")])
+        Tree(root, hidden=["src"]).write_many("src", [("f", b"x")])
     assert (root.parent / "outside/secret").read_text() == "secret"
 
 
