@@ -8,7 +8,7 @@ import json
 import operator
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
 from mimir.domain.lane import Outcome
@@ -80,7 +80,7 @@ class JournaledModel:
             "messages": [codec.message_json(message) for message in new],
         }
         if before is None or terms.digest != before.digest:
-            delta["settings"] = settings_json(request)
+            delta["settings"] = terms.settings
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
         self._before, self._terms = request.messages, terms
 
@@ -110,18 +110,23 @@ class _Terms:
 
     bare: ModelRequest
     """Without messages."""
+    settings: Mapping[str, object]
+    """As `settings_json` writes them."""
     digest: str
     tool_tokens: int
 
     @classmethod
     def of(cls, request: ModelRequest) -> "_Terms":
         """Return a request's terms."""
-        bare = replace(request, messages=())
         for known in _KNOWN_TERMS:
-            if _are_written_alike(bare, known.bare):
+            if _are_written_alike(request, known.bare):
                 return known
-        digest = _digest(settings_json(request))
-        terms = cls(bare=bare, digest=digest, tool_tokens=_tool_tokens(request))
+        terms = cls(
+            bare=replace(request, messages=()),
+            settings=(settings := settings_json(request)),
+            digest=_digest(settings),
+            tool_tokens=_tool_tokens(request),
+        )
         _KNOWN_TERMS.append(terms)
         return terms
 
@@ -130,14 +135,20 @@ _KNOWN_TERMS: deque[_Terms] = deque(maxlen=8)
 """Of requests of this process; each follows from its request alone."""
 
 
-def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
+def _are_written_alike(one: ModelRequest, other: ModelRequest) -> bool:
     """Tell whether requests have the same terms to the letter: what is equal need not be (0 and 0.0), what is the same object is."""
     return (
-        bare == other
-        and repr(bare.temperature) == repr(other.temperature)
-        and bare.schema is other.schema
-        and all(map(operator.is_, bare.tools, other.tools))
+        _PLAIN_TERMS(one) == _PLAIN_TERMS(other)
+        and repr(one.temperature) == repr(other.temperature)
+        and one.schema is other.schema
+        and len(one.tools) == len(other.tools)
+        and all(map(operator.is_, one.tools, other.tools))
     )
+
+
+_PLAIN_TERMS = operator.attrgetter(
+    *({field.name for field in fields(ModelRequest)} - {"messages", "tools", "schema"})
+)
 
 
 def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:

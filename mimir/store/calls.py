@@ -6,7 +6,7 @@ Budgets have no other book than these rows: what a run has spent is its outcomes
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from mimir.domain import ids, money
 from mimir.domain.event import EventKind
@@ -70,15 +70,14 @@ class Asked:
         tokens = max(0, reserve) if kind == "model" else 0
         answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
-        folded, named = texts.fold(delta)
-        whole = pack(delta)
+        folded = texts.fold(delta)
         return cls(
             seq=seq,
             kind=kind,
-            hash=_digest((whole if request is delta else pack(request),)),
-            delta=whole,
-            kept=pack(folded) if named else whole,
-            named=named,
+            hash=_digest((folded.whole if request is delta else pack(request),)),
+            delta=folded.whole,
+            kept=folded.kept,
+            named=folded.named,
             tool=str(name) if kind == "tool" else "",
             title=title,
             bound=Usage(input_tokens=tokens - answer, output_tokens=answer),
@@ -87,6 +86,23 @@ class Asked:
     def is_recorded_in(self, row: Row) -> bool:
         """Tell whether the row is of this very call."""
         return row.get("kind") == self.kind and row.get("requestHash") == self.hash
+
+
+class Had(NamedTuple):
+    """One call, and what came of it."""
+
+    asked: Asked
+    outcome: Outcome
+    """As a replay will serve it, so that live and replayed calls cannot differ."""
+    value: str
+    """Of the outcome, as JSON."""
+
+    @classmethod
+    def of(cls, asked: Asked, outcome: Outcome) -> "Had":
+        """Make one of an outcome as it came."""
+        text = pack(outcome.value)
+        value = cast("Mapping[str, object]", unpack(text))
+        return cls(asked, Outcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +119,10 @@ class Done:
     """Tool calls of the lane up to this call."""
 
     @classmethod
-    def after(cls, before: str, asked: Asked, outcome: Outcome, number: int) -> "Done":
+    def after(cls, before: str, had: "Had", number: int) -> "Done":
         """Make one; `before`: the lane's hash without this call."""
-        value, usage = pack(outcome.value), _usage_text(outcome.usage)
+        asked, outcome, value = had
+        usage = _usage_text(outcome.usage)
         hash = _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
         return cls(asked=asked, outcome=outcome, value=value, hash=hash, number=number)
 
@@ -163,12 +180,6 @@ def outcome_of(row: Row) -> Outcome:
         )
     value = fields.mapping(row, "valueJson")
     return Outcome(value=value, tree=fields.text(row, "tree"), usage=usage)
-
-
-def normal(outcome: Outcome) -> Outcome:
-    """Return the outcome as a replay will serve it, so that live and replayed calls cannot differ."""
-    value = cast("Mapping[str, object]", unpack(pack(outcome.value)))
-    return Outcome(value=value, tree=outcome.tree, usage=outcome.usage)
 
 
 def broken(reads: Reads, lane: str) -> list[str]:
@@ -229,15 +240,16 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
     Raises:
         LeaseLost: The fence is old.
     """
-    fresh = [d for d in done if not _stands(ops, place, d)]
+    there = [ops.get(Label.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
+    fresh = [(d, row) for d, row in zip(done, there, strict=True) if not _stands(row, d)]
     if place.fence is not None:
-        _gain(ops, place, place.fence, fresh)
+        _gain(ops, place, place.fence, [d for d, _ in fresh])
     if not fresh:
         return
-    made = [(d.asked.title, d.asked.bound, d.charge) for d in fresh if d.asked.kind == "model"]
+    made = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.kind == "model"]
     run = budget.spend(ops, place.run, made)
-    ops.upsert(Label.CALL, [_done_row(ops, place, d, run) for d in fresh])
-    events = [_event(place, d, run) for d in fresh]
+    _write(ops, place, fresh, run)
+    events = [_event(place, d, run) for d, _ in fresh]
     runs.emit_all(ops, place.run, events, known=run or None)
 
 
@@ -290,9 +302,21 @@ def cut(ops: Ops, place: Place, asked: Asked) -> None:
     )
 
 
-def _stands(reads: Reads, place: Place, done: Done) -> bool:
-    row = reads.get(Label.CALL, ids.call_id(place.lane, done.asked.seq))
+def _stands(row: Row | None, done: Done) -> bool:
     return row is not None and row.get("hash") == done.hash and fields.flag(row, "done")
+
+
+def _write(ops: Ops, place: Place, fresh: Sequence[tuple[Done, Row | None]], run: Row) -> None:
+    """Write outcomes: to their intents, which say what was asked, or with that, where there were none."""
+    whole: list[Row] = []
+    for done, intent in fresh:
+        outcome = _outcome_row(ops, done, run)
+        if intent is not None and done.asked.is_recorded_in(intent):
+            ops.patch(Label.CALL, str(intent["id"]), {**outcome, "fence": place.fence})
+        else:
+            whole.append({**_asked_row(place, done.asked), **outcome})
+    if whole:
+        ops.upsert(Label.CALL, whole)
 
 
 def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
@@ -304,10 +328,10 @@ def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _done_row(ops: Ops, place: Place, done: Done, run: Row) -> Row:
+def _outcome_row(ops: Ops, done: Done, run: Row) -> Row:
     usage = done.outcome.usage
     return {
-        **_asked_row(place, done.asked), "done": True, "valueJson": done.value,
+        "done": True, "valueJson": done.value,
         "tree": done.outcome.tree or None, "inputTokens": usage.input_tokens if usage else None,
         "outputTokens": usage.output_tokens if usage else None, "hash": done.hash, "finishedAt": ops.now(),
         "cost": _cost(done, run),

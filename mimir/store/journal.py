@@ -17,7 +17,7 @@ from mimir.domain import ids
 from mimir.domain.lane import Outcome
 from mimir.domain.usage import Usage
 from mimir.store import calls
-from mimir.store.calls import Asked, Done, Place
+from mimir.store.calls import Asked, Done, Had, Place
 from mimir.store.joining import Later
 from mimir.store.protocol import Doors, Row
 
@@ -43,7 +43,7 @@ class Lane:
         self._uncommitted = self._live_from
         self._tools_recorded = calls.tools_before(self._rows, self._live_from)
         self._in_flight: dict[int, asyncio.Future[None]] = {}
-        self._outcomes: dict[int, tuple[Asked, Outcome]] = {}
+        self._outcomes: dict[int, Had] = {}
         self._failed: set[int] = set()
         self._live: asyncio.Future[None] | None = None
         self.tree = ""
@@ -178,9 +178,9 @@ class Lane:
             if ordered:
                 await self._ended_before(asked.seq)
                 await self._begin(asked)
-            outcome = calls.normal(await work())
-            self._outcomes[asked.seq] = asked, outcome
-            self._pass(asked, outcome)
+            had = Had.of(asked, await work())
+            self._outcomes[asked.seq] = had
+            self._pass(asked, had.outcome)
             if ordered:
                 is_thought = asked.kind == "model"
                 await self._keep(self._later if is_thought else None, durable=not is_thought)
@@ -191,7 +191,7 @@ class Lane:
         finally:
             del self._in_flight[asked.seq]
         flight.set_result(None)
-        return outcome
+        return had.outcome
 
     async def _begin(self, asked: Asked) -> None:
         """Commit the intent, and with it what waited. What was only thought may be thought again: it does not wait for the disk."""
@@ -235,9 +235,9 @@ class Lane:
         hash, number, seq = self._hash, self._tools_recorded, self._uncommitted
         while seq in self._outcomes or seq in self._failed:
             if seq in self._outcomes:
-                asked, outcome = self._outcomes[seq]
-                number += asked.kind == "tool"
-                done.append(Done.after(hash, asked, outcome, number))
+                had = self._outcomes[seq]
+                number += had.asked.kind == "tool"
+                done.append(Done.after(hash, had, number))
                 hash = done[-1].hash
             seq += 1
         return done

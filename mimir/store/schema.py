@@ -159,16 +159,19 @@ def _is_plain(value: object) -> bool:
     """Tell whether no float in a value is written with an exponent, or is none: NaN would become null."""
     held: list[Any] = [value]
     for each in held:  # it grows by what they hold
-        kind = cast("type[object]", type(each))
+        kind: type[object] = type(each)
         if kind is dict:
-            held += [one for one in each.values() if type(one) not in _PLAIN_KINDS]
-        elif kind is list or kind is tuple:
-            held += [one for one in each if type(one) not in _PLAIN_KINDS]
-        elif kind is float:
-            if each != 0 and not _SMALL <= abs(each) < _LARGE:
+            each = each.values()  # noqa: PLW2901
+        elif kind is not list and kind is not tuple:
+            if kind is float:
+                if each != 0 and not _SMALL <= abs(each) < _LARGE:
+                    return False
+            elif kind not in _PLAIN_KINDS and not isinstance(each, str):
                 return False
-        elif kind not in _PLAIN_KINDS and not isinstance(each, str):
-            return False
+            continue
+        for one in each:  # not a comprehension: before Python 3.12 each is a call
+            if type(one) not in _PLAIN_KINDS:
+                held.append(one)
     return True
 
 

@@ -72,6 +72,13 @@ class SqliteOps(SqliteReads):
         self._write_out(label)
         return super().counts(label, by, where)
 
+    def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
+        """Return the label of each of these nodes that is there; what many share is asked for again by each."""
+        known = self._kept.labels
+        if not all(id in known for id in ids):
+            known |= super().labels_of([id for id in ids if id not in known])
+        return {id: known[id] for id in sorted(ids) if id in known}
+
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
         """Yield every node, then every edge."""
         self._write_out()

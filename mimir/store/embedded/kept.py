@@ -18,6 +18,8 @@ class Kept:
     """Nodes by id, as the open transaction leaves them."""
 
     def __init__(self) -> None:
+        self.labels: dict[str, str] = {}
+        """Of nodes that are there, by id; no more than were asked for."""
         self._nodes: dict[str, Node] = {}
         self._unwritten: dict[str, None] = {}
         self._heavy: set[str] = set()
@@ -43,6 +45,7 @@ class Kept:
 
     def drop(self, id: str) -> None:
         """Forget a node that was deleted."""
+        self.labels.pop(id, None)
         self._nodes.pop(id, None)
         self._unwritten.pop(id, None)
 
@@ -56,6 +59,8 @@ class Kept:
         for id in self._heavy:
             self._nodes.pop(id, None)
         self._heavy.clear()
+        if len(self.labels) > _MOST:
+            self.labels.clear()
         self._make_room()
 
     def _make_room(self) -> None:
@@ -67,6 +72,7 @@ class Kept:
 
     def clear(self) -> None:
         """Forget everything: another process has written, or the transaction is gone."""
+        self.labels.clear()
         self._nodes.clear()
         self._unwritten.clear()
         self._heavy.clear()
