@@ -66,8 +66,8 @@ class Scope:
 
 SCOPES: Mapping[Size, Scope] = {
     "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1, walls=1),
-    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=4),
-    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=4),
+    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=6),
+    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=6),
 }
 
 
