@@ -159,19 +159,16 @@ def _is_plain(value: object) -> bool:
     """Tell whether no float in a value is written with an exponent, or is none: NaN would become null."""
     held: list[Any] = [value]
     for each in held:  # it grows by what they hold
-        kind: type[object] = type(each)
-        if kind is dict:
-            each = each.values()  # noqa: PLW2901
-        elif kind is not list and kind is not tuple:
-            if kind is float:
-                if each != 0 and not _SMALL <= abs(each) < _LARGE:
-                    return False
-            elif kind not in _PLAIN_KINDS and not isinstance(each, str):
+        kind: type[object] = type(each)  # pyright: ignore[reportUnknownVariableType]
+        if kind is dict or kind is list or kind is tuple:
+            for one in each.values() if kind is dict else each:
+                if type(one) not in _PLAIN_KINDS:
+                    held.append(one)  # noqa: PERF401  before Python 3.12 a comprehension is a call
+        elif kind is float:
+            if each != 0 and not _SMALL <= abs(each) < _LARGE:
                 return False
-            continue
-        for one in each:  # not a comprehension: before Python 3.12 each is a call
-            if type(one) not in _PLAIN_KINDS:
-                held.append(one)
+        elif kind not in _PLAIN_KINDS and not isinstance(each, str):
+            return False
     return True
 
 

@@ -127,6 +127,31 @@ async def test_node_that_was_deleted_is_gone_at_once_and_may_be_made_anew(store)
     assert await store.read(lambda r: r.get("Task", "a")) == {"id": "a", "n": 3}
 
 
+async def test_labels_are_those_of_what_is_there_at_the_time(store, second):
+    async def told():
+        return await store.write(lambda ops: ops.labels_of(["m", "t", "made"]))
+
+    def fail(ops):
+        ops.upsert("Task", [{"id": "made"}])
+        assert ops.labels_of(["made"]) == {"made": "Task"}
+        raise KeyError("mine")
+
+    def replace(ops):
+        ops.delete("Memory", ["m"])
+        ops.upsert("Task", [{"id": "m"}])
+        return ops.labels_of(["t", "m"])
+
+    await put(store, "Memory", {"id": "m"}, {"id": "t"})
+    assert await told() == {"m": "Memory", "t": "Memory"}
+    with pytest.raises(KeyError, match="mine"):
+        await store.write(fail)
+    assert await told() == {"m": "Memory", "t": "Memory"}
+    assert list((await store.write(replace)).items()) == [("m", "Task"), ("t", "Memory")]
+    async with second() as other:
+        await other.write(lambda ops: ops.delete("Memory", ["t"]))
+    assert await told() == {"m": "Task"}
+
+
 async def test_edge_needs_its_nodes_when_it_is_made(store):
     await put(store, "Task", {"id": "a"})
 

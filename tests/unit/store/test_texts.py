@@ -60,6 +60,29 @@ async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
     assert (again.replayed, world.made) == (1, ["m"])
 
 
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"kept": 0}, {"kept": 0, "zeal": 1}, {"messages": [{"role": "system", "text": SYSTEM}]}],
+    ids=["alone", "last", "amidst", "beside a text"],
+)
+def test_what_is_hashed_is_the_whole_request_wherever_its_settings_stand(others):
+    delta = {**others, "settings": SETTINGS}
+
+    for _ in range(2):  # written, and known already
+        folded = texts.fold(delta)
+        assert folded.whole == pack(delta)
+        assert pack(SETTINGS) in folded.named.values()
+        assert pack(SETTINGS) not in folded.kept
+
+
+def test_settings_that_are_equal_and_not_the_same_are_written_as_they_are():
+    one, other = {"temperature": 0, "x": "y" * 600}, {"temperature": 0.0, "x": "y" * 600}
+
+    assert texts.fold({"settings": one}).whole == pack({"settings": one})
+    assert texts.fold({"settings": other}).whole == pack({"settings": other})
+    assert pack(one) != pack(other)
+
+
 @pytest.mark.parametrize("damage", ["changed", "removed"])
 async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, damage):
     lane = await opened(store)
