@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, TypeVar, Union, cast, get_args, get_origin
 
 from mimir.errors import StoreError
@@ -75,7 +75,9 @@ def _of_class(kind: type[object]) -> _Read:
         return _fraction
     if issubclass(kind, Enum):
         return _one_of(tuple(kind), lambda member: cast("Enum", member).value)
-    if kind in (str, int, bool, type(None)):
+    if kind is str:
+        return lambda value: _shared(cast("str", _a(str, value)))
+    if kind in (int, bool, type(None)):
         return lambda value: _a(kind, value)
     if kind is float:
         return lambda value: _a(int, value) if type(value) is int else _a(float, value)
@@ -90,9 +92,23 @@ def _a(kind: type, value: object) -> object:
     return value
 
 
+def _shared(text: str) -> str:
+    """Return a text, the same object again for what many tasks of a plan have in common, such as their roles."""
+    return _known(text) if len(text) < _SHORT else text
+
+
+@lru_cache(maxsize=256)
+def _known(text: str) -> str:
+    return text
+
+
+_SHORT = 100
+_whole_fraction = lru_cache(maxsize=256)(Fraction)
+
+
 def _fraction(value: object) -> object:
     try:
-        return Fraction(cast("str", _a(str, value)))
+        return _whole_fraction(cast("str", _a(str, value)))
     except (ValueError, ZeroDivisionError) as error:
         raise StoreError(f"{str(value)[:80]!r} is no fraction.") from error
 
@@ -109,16 +125,19 @@ def _one_of(options: tuple[object, ...], written: _Read = lambda option: option)
 
 
 def _first_of(kinds: tuple[object, ...]) -> _Read:
-    readers = [_reader(kind) for kind in kinds]
+    readers = [_reader(kind) for kind in kinds if kind is not type(None)]
+    may_be_none = type(None) in kinds
 
     def read(value: object) -> object:
-        problem = StoreError("No type to read as.")
+        if value is None and may_be_none:
+            return None
+        said = ""
         for reader in readers:
             try:
                 return reader(value)
-            except StoreError as error:
-                problem = error
-        raise problem
+            except StoreError as error:  # not kept: it would hold this frame, and the frame it
+                said = str(error)
+        raise StoreError(said)
 
     return read
 

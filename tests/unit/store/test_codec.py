@@ -87,3 +87,12 @@ def test_what_is_no_value_of_the_domain_is_refused():
             encode(value)
     with pytest.raises(StoreError, match="JSON"):
         decode(Odd, {"what": "x"})
+
+
+def test_what_tasks_have_in_common_is_held_once():
+    given = encode(Plan(title="p", tasks=(running.task("a"), running.task("b"))))
+
+    one, other = decode(Plan, unpack(pack(given))).tasks
+
+    assert one.worker_role == other.worker_role != ""
+    assert one.worker_role is other.worker_role
