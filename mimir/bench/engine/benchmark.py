@@ -59,7 +59,7 @@ class Scope:
     fan_in: int
     """The larger one; the other has a tenth of it."""
     repeats: int
-    """Of what is measured in seconds; the least counts, since a machine can only add to it."""
+    """Of what is measured in seconds; the least counts, since a machine can only add to it. Of the files, twice as often."""
     walls: int
     """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower."""
 
@@ -90,9 +90,13 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
         small = await _processor(desk, figures)
         keep(figures.result())
         await _growth(desk, figures, small)
-        for part in (_files, _waiting, _start, _sizes):
+        files = await _files(desk)
+        for part in (_waiting, _start):
             keep(figures.result())
             await part(desk, figures)
+        _tell_files(desk, figures, (files, await _files(desk)))
+        keep(figures.result())
+        await _sizes(desk, figures)
     return figures.result()
 
 
@@ -144,10 +148,23 @@ async def _processor(desk: _Desk, figures: Figures) -> Took:
     return min(took["mimir"], key=_cpu)
 
 
-async def _files(desk: _Desk, figures: Figures) -> None:
+def _of_files(desk: _Desk) -> Load:
+    return Load(tasks=desk.scope.files, work="files")
+
+
+async def _files(desk: _Desk) -> Mapping[Who, Sequence[Took]]:
     """The same for tasks that write a file, which a check looks at."""
-    load = Load(tasks=desk.scope.files, work="files")
-    took = await desk.repeated(PEER_AND_WE, load, desk.scope.repeats)
+    return await desk.repeated(PEER_AND_WE, _of_files(desk), desk.scope.repeats)
+
+
+def _tell_files(
+    desk: _Desk, figures: Figures, times: Sequence[Mapping[Who, Sequence[Took]]]
+) -> None:
+    """Tell of several times, minutes apart: within one, what programs cost a machine may grow by half, and stay so."""
+    load = _of_files(desk)
+    took: dict[Who, list[Took]] = {
+        who: [one for time in times for one in time[who]] for who in PEER_AND_WE
+    }
     ratio = _least(took["mimir"], _cpu) / _least(took["langgraph"], _cpu)
     figures.ratio("CPU of a task with a check over LangGraph's", ratio, of=load.work)
     _tell_cpu(figures, load, took)
