@@ -8,7 +8,7 @@ import json
 import operator
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from mimir.domain.lane import Outcome
@@ -118,15 +118,12 @@ class _Terms:
     @classmethod
     def of(cls, request: ModelRequest) -> "_Terms":
         """Return a request's terms."""
+        bare = replace(request, messages=())
         for known in _KNOWN_TERMS:
-            if _are_written_alike(request, known.bare):
+            if _are_written_alike(bare, known.bare):
                 return known
-        terms = cls(
-            bare=replace(request, messages=()),
-            settings=(settings := settings_json(request)),
-            digest=_digest(settings),
-            tool_tokens=_tool_tokens(request),
-        )
+        settings, tokens = settings_json(request), _tool_tokens(request)
+        terms = cls(bare=bare, settings=settings, digest=_digest(settings), tool_tokens=tokens)
         _KNOWN_TERMS.append(terms)
         return terms
 
@@ -135,20 +132,14 @@ _KNOWN_TERMS: deque[_Terms] = deque(maxlen=8)
 """Of requests of this process; each follows from its request alone."""
 
 
-def _are_written_alike(one: ModelRequest, other: ModelRequest) -> bool:
+def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
     """Tell whether requests have the same terms to the letter: what is equal need not be (0 and 0.0), what is the same object is."""
     return (
-        _PLAIN_TERMS(one) == _PLAIN_TERMS(other)
-        and repr(one.temperature) == repr(other.temperature)
-        and one.schema is other.schema
-        and len(one.tools) == len(other.tools)
-        and all(map(operator.is_, one.tools, other.tools))
+        bare == other
+        and repr(bare.temperature) == repr(other.temperature)
+        and bare.schema is other.schema
+        and all(map(operator.is_, bare.tools, other.tools))
     )
-
-
-_PLAIN_TERMS = operator.attrgetter(
-    *({field.name for field in fields(ModelRequest)} - {"messages", "tools", "schema"})
-)
 
 
 def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:

@@ -119,7 +119,7 @@ class Done:
     """Tool calls of the lane up to this call."""
 
     @classmethod
-    def after(cls, before: str, had: "Had", number: int) -> "Done":
+    def after(cls, before: str, had: Had, number: int) -> "Done":
         """Make one; `before`: the lane's hash without this call."""
         asked, outcome, value = had
         usage = _usage_text(outcome.usage)

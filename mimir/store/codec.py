@@ -103,12 +103,12 @@ def _known(text: str) -> str:
 
 
 _SHORT = 100
-_whole_fraction = lru_cache(maxsize=256)(Fraction)
+_known_fraction = lru_cache(maxsize=256)(Fraction)
 
 
 def _fraction(value: object) -> object:
     try:
-        return _whole_fraction(cast("str", _a(str, value)))
+        return _known_fraction(cast("str", _a(str, value)))
     except (ValueError, ZeroDivisionError) as error:
         raise StoreError(f"{str(value)[:80]!r} is no fraction.") from error
 

@@ -5,7 +5,6 @@ A lane is hashed over the whole texts: how they are kept changes no hash.
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
@@ -37,42 +36,18 @@ def fold(delta: Json) -> Folded:
     """Take the texts that others repeat out of what a request adds to the one before.
 
     Args:
-        delta: Of a call; of a model's, `messages` of the role `system` and `settings` are looked at. The settings never change.
+        delta: Of a call; of a model's, `messages` of the role `system` and `settings` are looked at.
     """
     found: dict[str, str] = {}
     folded = dict(delta)
     settings = delta.get("settings")
-    text = ""
     if isinstance(settings, Mapping):
-        text = _settings_text(cast("Json", settings))
-        folded["settings"] = _named(text, found) or settings
+        folded["settings"] = _named(pack(cast("Json", settings)), found) or settings
     messages = delta.get("messages")
     if isinstance(messages, list):
         folded["messages"] = [_folded(message, found) for message in cast("list[Json]", messages)]
-    whole = _whole_text(delta, text)
+    whole = pack(delta)
     return Folded(whole, pack(folded) if found else whole, found)
-
-
-def _settings_text(settings: Json) -> str:
-    """Write settings: thousands of characters, and most lanes of a process share them, so they are written once."""
-    for known, text in _KNOWN_SETTINGS:
-        if known is settings:
-            return text
-    text = pack(settings)
-    _KNOWN_SETTINGS.append((settings, text))
-    return text
-
-
-_KNOWN_SETTINGS: deque[tuple[Json, str]] = deque(maxlen=8)
-"""The very objects, with what is written of them."""
-
-
-def _whole_text(delta: Json, settings: str) -> str:
-    """Return `pack(delta)`; `settings`: those of it as they are written, empty if there are none."""
-    if not settings or max(delta) != "settings" or len(delta) == 1:
-        return pack(delta)
-    others = pack({name: value for name, value in delta.items() if name != "settings"})
-    return f'{others[:-1]},"settings":{settings}}}'
 
 
 @lru_cache(maxsize=16)

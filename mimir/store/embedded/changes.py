@@ -75,8 +75,8 @@ class SqliteOps(SqliteReads):
     def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
         """Return the label of each of these nodes that is there; what many share is asked for again by each."""
         known = self._kept.labels
-        if not all(id in known for id in ids):
-            known |= super().labels_of([id for id in ids if id not in known])
+        if others := [id for id in ids if id not in known]:
+            known.update(super().labels_of(others))
         return {id: known[id] for id in sorted(ids) if id in known}
 
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
