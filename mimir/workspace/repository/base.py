@@ -2,15 +2,18 @@
 
 The rules: an index of our own, seeded with what the person's index tracks (a tracked file stays, ignored or not);
 files that a git filter stands for (LFS and the like) and submodules stay what git stores; what is left out is named.
+What git has found out about files on the disk is kept for the next run: which files have not changed since, it need not read again.
 """
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.errors import WorkspaceError
 from mimir.workspace.beside import both
 from mimir.workspace.repository import sharing
 from mimir.workspace.repository.commits import commit, newest, tree_of
@@ -102,10 +105,12 @@ async def tree_of_project(
     top = person.top if person else hidden.project
     prefix = f"{person.prefix}/" if person and person.prefix else ""
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
-    found, tracked = await both(rules, _tracked(person, skip))
-    outside = lowered(found, prefix.rstrip("/"))
     with hidden.index() as index:
-        await put_entries(hidden, index, {one.path: one for one in tracked.entries})
+        listed = both(_tracked(person, skip), _last_time(hidden, index))
+        found, (tracked, before) = await both(rules, listed)
+        outside = lowered(found, prefix.rstrip("/"))
+        if edits := _edits(before, tracked.entries):
+            await put_entries(hidden, index, edits)
         filtered, (nested, refused) = await both(
             _filtered(person, tracked), _add_all(hidden, top, index, outside, prefix, skip)
         )
@@ -113,7 +118,40 @@ async def tree_of_project(
         if kept:
             await put_entries(hidden, index, {one.path: one for one in kept})
         tree = await _written(hidden, index, prefix)
+        await asyncio.to_thread(_keep, hidden, index)
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
+
+
+def _kept(hidden: Hidden) -> Path:
+    """Return where the index of the last base is."""
+    return hidden.room / "base.index"
+
+
+def _keep(hidden: Hidden, index: Path) -> None:
+    """Keep an index for the next base; nothing rests on it but how long that takes."""
+    with contextlib.suppress(OSError):
+        index.replace(_kept(hidden))
+
+
+async def _last_time(hidden: Hidden, index: Path) -> Mapping[str, Entry]:
+    """Make an index the one of the last base, and return what is in it; nothing where there is none that can be read.
+
+    It is linked, not copied: by the file's age git knows which entries are too young to be trusted. Git never writes into an index file.
+    """
+    try:
+        await asyncio.to_thread(os.link, _kept(hidden), index)
+        ended = await hidden.git.run("ls-files", "-z", "-s", "-t", index=index)
+    except (OSError, WorkspaceError):
+        await asyncio.to_thread(index.unlink, missing_ok=True)
+        return {}
+    return {entry.path: entry for _, stage, entry in _lines(ended) if stage == "0"}
+
+
+def _edits(before: Mapping[str, Entry], tracked: Sequence[Entry]) -> Mapping[str, Entry | None]:
+    """Say what makes an index one of these entries; those that were there to the letter keep what git knows of their files."""
+    wanted = {one.path: one for one in tracked}
+    gone = dict.fromkeys(path for path in before if path not in wanted)
+    return gone | {path: one for path, one in wanted.items() if before.get(path) != one}
 
 
 async def _tracked(person: Repository | None, skip: Sequence[str]) -> _Tracked:
@@ -126,18 +164,24 @@ async def _tracked(person: Repository | None, skip: Sequence[str]) -> _Tracked:
     entries: list[Entry] = []
     absent: set[str] = set()
     unmerged: set[str] = set()
+    for tag, stage, entry in _lines(ended):
+        if _is_below(entry.path, skip):
+            continue
+        if stage != "0":
+            unmerged.add(entry.path)
+            continue
+        if tag == "S":
+            absent.add(entry.path)
+        entries.append(entry)
+    return _Tracked(entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged))
+
+
+def _lines(ended: Ended) -> Iterator[tuple[str, str, Entry]]:
+    """Read what `ls-files -z -s -t` said: tag, stage, entry."""
     for line in ended.names:
         facts, path = line.split("\t", 1)
         tag, mode, blob, stage = facts.split(" ")
-        if _is_below(path, skip):
-            continue
-        if stage != "0":
-            unmerged.add(path)
-            continue
-        if tag == "S":
-            absent.add(path)
-        entries.append(Entry(mode=mode, blob=blob, path=path))
-    return _Tracked(entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged))
+        yield tag, stage, Entry(mode=mode, blob=blob, path=path)
 
 
 async def _add_all(
