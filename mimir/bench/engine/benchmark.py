@@ -1,6 +1,7 @@
 """Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
 
 import asyncio
+import contextlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +12,12 @@ from mimir.bench.engine.subject import Order, Took, Who
 from mimir.bench.engine.wire import model_server
 from mimir.bench.engine.workload import Load
 from mimir.bench.figures import Figures, Goal
-from mimir.bench.processes import ask
+from mimir.bench.processes import Ask, answering
 from mimir.bench.result import Result
 from mimir.bench.size import Size
 
 NAME = "engine"
+_SUBJECT = "mimir.bench.engine.subject"
 TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
 LATENCY = 0.05
 """Seconds until the model server answers, where waiting is measured."""
@@ -62,7 +64,8 @@ class Scope:
     repeats: int
     """Of what is measured in seconds; the least counts, since a machine can only add to it. Of the files, twice as often."""
     walls: int
-    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower."""
+    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower. The peer's, which has no goal, as
+    often as the rest."""
 
 
 SCOPES: Mapping[Size, Scope] = {
@@ -107,22 +110,39 @@ class _Desk:
     say: Callable[[str], None]
     scope: Scope
 
-    async def take(self, who: Who, load: Load, *, latency: float = 0.0, slots: int = 10) -> Took:
+    @property
+    def both(self) -> dict[Who, int]:
+        """The peer and we, and how often."""
+        return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
+
+    async def take(self, who: Who, load: Load) -> Took:
         """Have one of them do a workload, in a process of its own."""
-        self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
-        order = Order(who=who, load=load, url=self.url, latency_seconds=latency, slots=slots)
-        told = await ask("mimir.bench.engine.subject", json.dumps(asdict(order)))
-        return Took(**json.loads(told))
+        async with answering(_SUBJECT) as ask:
+            return await self._asked(ask, who, load, 0.0)
 
     async def repeated(
-        self, whos: Sequence[Who], load: Load, times: int, *, latency: float = 0.0
+        self, times: Mapping[Who, int], load: Load, *, latency: float = 0.0
     ) -> Mapping[Who, Sequence[Took]]:
-        """Have several do a workload in turns, so that what comes over the machine comes over all of them."""
-        took: dict[Who, list[Took]] = {who: [] for who in whos}
-        for _ in range(times):
-            for who in whos:
-                took[who].append(await self.take(who, load, latency=latency))
+        """Have several do a workload some times each, in turns, so that what comes over the machine comes over all of them.
+
+        Each has one process for all its times: to start and warm up a process takes longer than many a workload.
+        """
+        took: dict[Who, list[Took]] = {who: [] for who in times}
+        asks: dict[Who, Ask] = {}
+        async with contextlib.AsyncExitStack() as stack:
+            for nth in range(max(times.values())):
+                for who, most in times.items():
+                    if nth >= most:
+                        continue
+                    if who not in asks:  # not before: others are measured while it starts
+                        asks[who] = await stack.enter_async_context(answering(_SUBJECT))
+                    took[who].append(await self._asked(asks[who], who, load, latency))
         return took
+
+    async def _asked(self, ask: Ask, who: Who, load: Load, latency: float) -> Took:
+        self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
+        order = Order(who=who, load=load, url=self.url, latency_seconds=latency)
+        return Took(**json.loads(await ask(json.dumps(asdict(order)))))
 
 
 def _least(took: Sequence[Took], of: Callable[[Took], float]) -> float:
@@ -140,9 +160,7 @@ def _cpu(took: Took) -> float:
 async def _processor(desk: _Desk, figures: Figures) -> Took:
     """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
     load = Load(tasks=desk.scope.tasks)
-    took: dict[Who, Sequence[Took]] = dict(
-        await desk.repeated(PEER_AND_WE, load, desk.scope.repeats)
-    )
+    took: dict[Who, Sequence[Took]] = dict(await desk.repeated(desk.both, load))
     for floor in FLOORS:
         took[floor] = [await desk.take(floor, load)]
     ours = _least(took["mimir"], _cpu)
@@ -150,7 +168,8 @@ async def _processor(desk: _Desk, figures: Figures) -> Took:
     figures.ratio(CPU, ours / _least(took["langgraph"], _cpu), of=load.work)
     figures.ratio(CPU_OVER_FLOOR, ours / _least(took["httpx2"], _cpu), of=load.work)
     _tell_cpu(figures, load, took)
-    return min(took["mimir"], key=_cpu)
+    # The first time of its process: what later ones held of memory comes on top of it.
+    return replace(min(took["mimir"], key=_cpu), peak_bytes=took["mimir"][0].peak_bytes)
 
 
 def _of_files(desk: _Desk) -> Load:
@@ -159,7 +178,7 @@ def _of_files(desk: _Desk) -> Load:
 
 async def _files(desk: _Desk) -> Mapping[Who, Sequence[Took]]:
     """The same for tasks that write a file, which a check looks at."""
-    return await desk.repeated(PEER_AND_WE, _of_files(desk), desk.scope.repeats)
+    return await desk.repeated(desk.both, _of_files(desk))
 
 
 def _tell_files(
@@ -185,8 +204,9 @@ def _tell_cpu(figures: Figures, load: Load, took: Mapping[Who, Sequence[Took]]) 
 async def _waiting(desk: _Desk, figures: Figures) -> None:
     """Measure how long a run takes whose models take their time."""
     load = Load(tasks=desk.scope.tasks)
-    whos: Sequence[Who] = ("httpx2", *PEER_AND_WE)
-    took = await desk.repeated(whos, load, desk.scope.walls, latency=LATENCY)
+    walls = desk.scope.walls
+    times: dict[Who, int] = {"httpx2": walls, **desk.both, "mimir": walls}
+    took = await desk.repeated(times, load, latency=LATENCY)
     wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
     figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
     figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))

@@ -1,6 +1,7 @@
 """One of those that are measured, in a process of its own: `python -m mimir.bench.engine.subject`.
 
-Reads one order as JSON, warms itself up with a few tasks, does the workload, and writes what that took as JSON.
+Reads orders as JSON, a line each, does their workloads one after the other, and writes what each took as JSON. Before the first one it warms
+itself up with a few tasks.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from mimir.bench.engine import workload
 from mimir.bench.engine.peers import bare
 from mimir.bench.engine.wire import Control
 from mimir.bench.engine.workload import Load
-from mimir.bench.processes import question
+from mimir.bench.processes import questions
 from mimir.domain.run import Limits
 from mimir.errors import UnavailableError
 from mimir.store.embedded import heap
@@ -32,7 +33,7 @@ WARM = Load(tasks=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Who does what."""
+    """Who does what; the orders of one process differ in what, and how fast it is answered."""
 
     who: Who
     load: Load
@@ -120,24 +121,35 @@ async def _langgraph(order: Order, room: Path) -> Do:
 _MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _langgraph}
 
 
-async def measure(order: Order, room: Path) -> Took:
-    """Warm up, do the workload, and see what it took."""
-    clock = app.SystemClock()
-    do = await _MAKERS[order.who](order, room)
-    control = Control(order.url)
-    await control.order(WARM, 0.0)
-    before = await do(WARM)
-    await control.order(order.load, order.latency_seconds)
-    own, children, started = _cpu(False), _cpu(True), clock.monotonic()
-    after = await do(order.load)
-    return Took(
-        cpu_seconds=_cpu(False) - own,
-        child_seconds=_cpu(True) - children,
-        wall_seconds=clock.monotonic() - started,
-        peak_bytes=_peak(),
-        stored_bytes=after - before,
-        meter=await control.meter(),
-    )
+class _Subject:
+    """One that is measured."""
+
+    def __init__(self, do: Do, control: Control) -> None:
+        self._do = do
+        self._control = control
+        self._stored = 0
+
+    @classmethod
+    async def warm(cls, order: Order, room: Path) -> "_Subject":
+        """Make one, and warm it up."""
+        subject = cls(await _MAKERS[order.who](order, room), Control(order.url))
+        await subject.measure(WARM, 0.0)
+        return subject
+
+    async def measure(self, load: Load, latency_seconds: float) -> Took:
+        """Do a workload, and see what it took."""
+        clock, before = app.SystemClock(), self._stored
+        await self._control.order(load, latency_seconds)
+        own, children, started = _cpu(False), _cpu(True), clock.monotonic()
+        self._stored = await self._do(load)
+        return Took(
+            cpu_seconds=_cpu(False) - own,
+            child_seconds=_cpu(True) - children,
+            wall_seconds=clock.monotonic() - started,
+            peak_bytes=_peak(),
+            stored_bytes=self._stored - before,
+            meter=await self._control.meter(),
+        )
 
 
 def _cpu(children: bool) -> float:
@@ -169,13 +181,17 @@ def read(text: str) -> Order:
 
 def main() -> None:
     """Do what the input says; write what it took."""
-    order = read(question())
     room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
     try:
-        took = asyncio.run(measure(order, room))
+        with asyncio.Runner() as runner:
+            subject: _Subject | None = None
+            for order in map(read, questions()):
+                subject = subject or runner.run(_Subject.warm(order, room))
+                took = runner.run(subject.measure(order.load, order.latency_seconds))
+                sys.stdout.write(f"{json.dumps(asdict(took))}\n")
+                sys.stdout.flush()
     finally:
         remove(room)
-    sys.stdout.write(json.dumps(asdict(took)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.bench.processes import ask
+from mimir.bench.processes import answering, ask
 from mimir.errors import UnavailableError
 
 
@@ -41,5 +41,54 @@ async def test_a_part_that_is_not_waited_for_any_more_is_ended_and_cleared_away(
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+    assert left(room) == []
+
+
+PART = """
+import sys, tempfile
+from mimir.bench.processes import questions
+for number, line in enumerate(questions()):
+    if line == "die\\n":
+        sys.exit("I died.")
+    print(number, tempfile.gettempdir(), line.strip(), flush=True)
+if line == "last\\n":
+    sys.exit("I could not end.")
+"""
+
+
+@pytest.fixture
+def part(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A part that says how often it was asked, where its temporary files are, and what."""
+    place = tmp_path_factory.mktemp("parts")
+    (place / "a_part.py").write_text(PART)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+    return "a_part"
+
+
+async def test_a_part_answers_as_often_as_it_is_asked(room: Path, part: str):
+    async with answering(part) as asked:
+        answers = [(await asked(word)).split() for word in ("one", "two")]
+        (place,) = left(room)
+
+    assert answers == [["0", str(room / place), "one"], ["1", str(room / place), "two"]]
+    assert left(room) == []
+
+
+async def test_a_part_that_ends_before_its_answer_is_a_failure(room: Path, part: str):
+    async def twice() -> None:
+        async with answering(part) as asked:
+            await asked("one")
+            await asked("die")
+
+    with pytest.raises(UnavailableError, match="I died"):
+        await twice()
+
+    assert left(room) == []
+
+
+async def test_a_part_that_fails_after_its_answer_is_a_failure(room: Path, part: str):
+    with pytest.raises(UnavailableError, match="I could not end"):
+        await ask(part, "last")
 
     assert left(room) == []
