@@ -6,9 +6,9 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from mimir.errors import RecordingMiss
+from mimir.errors import RecordingMiss, StoreError
 from mimir.store import codec
 from mimir.store.schema import pack
 from mimir.workspace.git import MAX_DIFF_BYTES, Change, History, Merge, Snapshot
@@ -144,7 +144,12 @@ class ServedHistory(History):
     ) -> T:
         key = pack(list(ask))
         if key in self._known:
-            return read(self._known[key])
+            try:
+                return read(self._known[key])
+            except StoreError as error:
+                raise RecordingMiss(
+                    f"What git answered to {key[:200]} cannot be read: {error}"
+                ) from None
         if self._inner is None:
             raise RecordingMiss(
                 f"The recording does not say what git answers to {key[:200]}.",
@@ -201,7 +206,7 @@ class ServedHistory(History):
         """Say which tree it made."""
         return await self._said(
             ["with_files", tree, from_tree, list(globs)],
-            str,
+            _text,
             lambda inner: inner.with_files(tree, from_tree, globs),
         )
 
@@ -219,7 +224,7 @@ class ServedHistory(History):
         """Show the difference as it was shown."""
         return await self._said(
             ["diff", a, b, list(paths)],
-            str,
+            _text,
             lambda inner: inner.diff(a, b, paths=paths, max_bytes=max_bytes),
         )
 
@@ -282,12 +287,15 @@ def _written(content: bytes | None) -> object:
 def _read(value: object) -> bytes | None:
     if value is None:
         return None
-    row = cast("Mapping[str, object]", value)
+    row = codec.decode(Mapping[str, object], value)
     text = row.get("text")
     content = _Sized(text.encode("utf-8") if isinstance(text, str) else b"\xff")
-    size = row["bytes"]
-    content.size = size if isinstance(size, int) else 0
+    content.size = codec.decode(int, row.get("bytes"))
     return content
+
+
+def _text(value: object) -> str:
+    return codec.decode(str, value)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -146,12 +146,24 @@ def must_be_playable(tape: RunTape) -> None:
         why = "a conversation of it was cut when it was resumed, and what was said before is gone"
     elif tape.pinned.get("fromRun"):
         why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
+    elif missing := _without_preamble(tape):
+        why = f"the preamble of {missing!r} is missing"
     if why:
         raise PlanError(
             f"Run {tape.id} cannot be replayed: {why}.",
             code="recording-incomplete",
             next_step=f"Recompute its seals instead: mimir verify {tape.id}",
         )
+
+
+def _without_preamble(tape: RunTape) -> str:
+    """Return a role of a run's plan whose preamble was not recorded; empty: there is none, or nobody had begun to work."""
+    if tape.plan is None or "preambles" not in tape.texts:
+        return ""
+    roles = (
+        role for t in tape.plan.tasks for role in (("worker", t.worker_role), ("qc", t.reviewer))
+    )
+    return next((role for kind, role in roles if (kind, role) not in tape.preambles), "")
 
 
 def _composed(parts: Parts, served: Served, room: Path) -> Parts:

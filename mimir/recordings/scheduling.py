@@ -21,6 +21,7 @@ from mimir.store.schema import Label, pack
 
 LEASE_SECONDS = 1e9
 """Nobody's lease ends by time: who lost one stands in the record."""
+_STATUSES = frozenset(status.value for status in Status)
 FIRST = 1e18
 """Priority of the task that is claimed next."""
 
@@ -120,6 +121,8 @@ class Releases:
             if event.kind is EventKind.TASK_READY:
                 self._snapshot.note_released(event.task)
             elif event.task and isinstance(to, str):
+                if to not in _STATUSES:
+                    raise RecordingMiss(f"Event {event.seq} names a status that there is not.")
                 self._snapshot.apply(event.task, Status(to))
         self._at = score.at
         return self._snapshot

@@ -5,15 +5,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
+from mimir.agents.receipt import Receipt
+from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.lane import Outcome
 from mimir.domain.plan import Plan
 from mimir.domain.usage import Usage
+from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
+from mimir.tools.journaled import read_result
 
 Json = Mapping[str, object]
+_Preambles = tuple[tuple[str, str, str, str], ...]
+"""(kind, role, text, hash)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +119,7 @@ class RunTape:
     @cached_property
     def preambles(self) -> Mapping[tuple[str, str], tuple[str, str]]:
         """(kind, role) → (text, hash)."""
-        rows = cast("list[list[str]]", self.texts.get("preambles") or [])
+        rows = codec.decode(_Preambles, self.texts.get("preambles") or [])
         return {(kind, role): (text, hash) for kind, role, text, hash in rows}
 
 
@@ -152,18 +158,18 @@ def in_order(tape: Tape) -> Tape:
 
 
 def add(tape: Tape, line: Json) -> None:
-    """Take in one line."""
+    """Take in one line: what is read of it later, by whoever replays it, is looked at here."""
     if line["kind"] == "git":
         tape.git[pack(line["ask"])] = line["answer"]
         return
-    id = str(line["run"])
+    id = _text(line, "run")
     run = tape.runs.setdefault(id, RunTape(id=id))
     match line["kind"]:
         case "run":
             run.pinned = _mapping(line["pinned"])
             run.plan = codec.decode(Plan, line["plan"]) if line["plan"] else None
         case "text":
-            run.texts[str(line["name"])] = line["text"]
+            run.texts[_text(line, "name")] = _said(line)
         case "event":
             run.events.append(_event(line))
         case "call":
@@ -172,20 +178,36 @@ def add(tape: Tape, line: Json) -> None:
         case "check":
             _add_check(run, line)
         case "attempt":
-            run.attempts[str(line["task"]), _whole(line, "attempt")] = _facts(line)
+            run.attempts[_text(line, "task"), _whole(line, "attempt")] = _facts(line)
         case "end":
             run.end = _end(line)
         case other:
             raise ValueError(f"there is no line of the kind {other!r}")
 
 
+def _said(line: Json) -> object:
+    """Return a text that a run began with."""
+    text = line["text"]
+    match line["name"]:
+        case "preambles":
+            codec.decode(_Preambles, text)
+        case "brief":
+            for row in codec.decode(tuple[object, ...], text):
+                words.read_message(row)
+        case "background":
+            Receipt.from_json(_mapping(text))
+        case _:
+            pass  # of a later mimir: nobody asks for it
+    return text
+
+
 def _event(line: Json) -> Event:
     return Event(
         seq=_whole(line, "seq"),
-        kind=EventKind(str(line["event"])),
-        run=str(line["run"]),
-        at=str(line["at"]),
-        task=str(line["task"]),
+        kind=EventKind(_text(line, "event")),
+        run=_text(line, "run"),
+        at=_time(line),
+        task=_text(line, "task"),
         attempt=_whole(line, "attempt"),
         data=_mapping(line["data"]),
     )
@@ -194,30 +216,37 @@ def _event(line: Json) -> Event:
 def _call(line: Json) -> Call:
     usage = None
     if line["usage"] is not None:
-        given = cast("list[int]", line["usage"])
+        given = codec.decode(tuple[int, int], line["usage"])
         usage = Usage(input_tokens=given[0], output_tokens=given[1])
+    request, answer = _mapping(line["request"]), _mapping(line["answer"])
+    match line["call"]:
+        case "model":
+            for row in codec.decode(tuple[object, ...], request.get("messages") or []):
+                words.read_message(row)
+            words.read_answer(answer)
+        case "tool":
+            read_result(answer)
+        case other:
+            raise ValueError(f"there is no call of the kind {other!r}")
     return Call(
-        lane=str(line["lane"]),
+        lane=_text(line, "lane"),
         seq=_whole(line, "seq"),
-        kind=str(line["call"]),
-        tool=str(line["tool"]),
-        title=str(line["title"]),
-        request=_mapping(line["request"]),
-        request_hash=str(line["request_hash"]),
-        outcome=Outcome(value=_mapping(line["answer"]), tree=str(line["tree"]), usage=usage),
-        lane_hash=str(line["lane_hash"]),
+        kind=_text(line, "call"),
+        tool=_text(line, "tool"),
+        title=_text(line, "title"),
+        request=request,
+        request_hash=_text(line, "request_hash"),
+        outcome=Outcome(value=answer, tree=_text(line, "tree"), usage=usage),
+        lane_hash=_text(line, "lane_hash"),
     )
 
 
 def _add_check(run: RunTape, line: Json) -> None:
-    timeout = line["timeout"]
-    if not isinstance(timeout, int | float):
-        raise TypeError("timeout: not a number")
     one = CheckRan(
-        by=str(line["by"]),
-        owner=str(line["owner"]),
-        at=str(line["at"]),
-        timeout_seconds=float(timeout),
+        by=_text(line, "by"),
+        owner=_text(line, "owner"),
+        at=_time(line),
+        timeout_seconds=float(codec.decode(float, line["timeout"])),
         ran=codec.decode(CheckRun, line["ran"]),
     )
     if one not in run.checks:
@@ -227,24 +256,34 @@ def _add_check(run: RunTape, line: Json) -> None:
 def _facts(line: Json) -> AttemptFacts:
     seconds = line["seconds"]
     return AttemptFacts(
-        base=str(line["base"]),
-        seconds=float(seconds) if isinstance(seconds, int | float) else None,
+        base=_text(line, "base"),
+        seconds=None if seconds is None else float(codec.decode(float, seconds)),
     )
 
 
 def _end(line: Json) -> End:
     return End(
-        status=str(line["status"]),
-        seal=str(line["seal"]),
-        report=str(line["report"]),
-        plan=str(line["plan"]),
-        evidence=cast("list[Json]", line["evidence"]),
-        verdicts=cast("list[Json]", line["verdicts"]),
-        measured=[
-            (str(label), _mapping(row))
-            for label, row in cast("list[tuple[object, object]]", line["measured"])
-        ],
+        status=_text(line, "status"),
+        seal=_text(line, "seal"),
+        report=_text(line, "report"),
+        plan=_text(line, "plan"),
+        evidence=codec.decode(tuple[Mapping[str, object], ...], line["evidence"]),
+        verdicts=codec.decode(tuple[Mapping[str, object], ...], line["verdicts"]),
+        measured=codec.decode(tuple[tuple[str, Mapping[str, object]], ...], line["measured"]),
     )
+
+
+def _text(line: Json, name: str) -> str:
+    value = line[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: not a text")
+    return value
+
+
+def _time(line: Json) -> str:
+    value = _text(line, "at")
+    moment(value)
+    return value
 
 
 def _mapping(value: object) -> Json:

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from mimir.domain.lane import Outcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.errors import StoreError
 from mimir.tools.calls.failing import pause_if_full
 from mimir.tools.calls.wording import storable
 
@@ -110,7 +111,10 @@ class JournaledTools:
             "tool", request, request, work, effectful=admission.effectful, title=admission.title
         )
         self._tree = outcome.tree or self._tree
-        return replace(_read(outcome.value), tree=self._tree)
+        try:
+            return replace(read_result(outcome.value), tree=self._tree)
+        except ValueError as error:
+            raise StoreError(f"A recorded tool result cannot be read: {error}.") from None
 
     async def _tree_now(self) -> str:
         if self._snapshot is None:
@@ -138,11 +142,27 @@ def _written(result: ToolResult) -> Mapping[str, object]:
     }
 
 
-def _read(value: Mapping[str, object]) -> ToolResult:
-    code = value["exit_code"]
+def read_result(value: Mapping[str, object]) -> ToolResult:
+    """Read a result as it is recorded, without its tree.
+
+    Raises:
+        ValueError: `value` is not of that form; the message says where.
+    """
+    text, code = value.get("text"), value.get("exit_code")
+    if not isinstance(text, str):
+        raise ValueError("text: not a text")  # noqa: TRY004  one error for every bad record
+    if not (code is None or type(code) is int):
+        raise ValueError("exit_code: not a whole number")
     return ToolResult(
-        text=str(value["text"]),
-        is_error=value["is_error"] is True,
-        exit_code=code if isinstance(code, int) else None,
-        denied=value["denied"] is True,
+        text=text,
+        is_error=_flag(value, "is_error"),
+        exit_code=code,
+        denied=_flag(value, "denied"),
     )
+
+
+def _flag(value: Mapping[str, object], name: str) -> bool:
+    flag = value.get(name)
+    if not isinstance(flag, bool):
+        raise ValueError(f"{name}: not true or false")  # noqa: TRY004
+    return flag
