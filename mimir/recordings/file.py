@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from mimir.errors import Location, MimirError, PlanError
+from mimir.errors import Location, MimirError, PlanError, StoreError
 from mimir.recordings.lines import Line
 from mimir.recordings.tape import Tape, add, in_order
 from mimir.store.schema import pack
@@ -22,6 +22,7 @@ VERSION = 1
 """Of the format; grows with every change that an older mimir could not read."""
 MAX_LINE_BYTES = 64_000_000
 """A longer line is refused."""
+_WHOLE = "Record the run again, or take the file from where it was whole."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +83,14 @@ def _tape(file: Iterable[bytes], name: str, broken: list[Broken]) -> Tape:
     for number, line in _lines(file, name, broken):
         try:
             add(tape, line)
-        except (MimirError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        except (MimirError, ValueError, KeyError, TypeError, RecursionError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise _refused(
                 name,
                 number,
-                f"{_called(line)} cannot be read: {error}.",
+                f"{_called(line)} cannot be read: {why.removesuffix('.')}.",
                 "recording-damaged",
-                "Record the run again, or take the file from where it was whole.",
+                _WHOLE,
             ) from None
     return in_order(tape)
 
@@ -103,7 +105,11 @@ def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[t
             continue
         if number == 1:
             raise _not_one(name)
-        if line.get("sha256") != _digest({k: v for k, v in line.items() if k != "sha256"}):
+        try:
+            digest = _digest({k: v for k, v in line.items() if k != "sha256"})
+        except StoreError:  # a number that JSON does not have is read all the same
+            raise _no_json(name, number) from None
+        if line.get("sha256") != digest:
             broken.append(Broken(line=number, what=_called(line), content=line))
         yield number, line
     if number == 0:
@@ -128,13 +134,7 @@ def _line(raw: bytes, name: str, number: int) -> Line:
     if not isinstance(value, dict):
         if number == 1:
             raise _not_one(name)
-        raise _refused(
-            name,
-            number,
-            "This line is no JSON object: the recording is cut or was changed here.",
-            "recording-damaged",
-            "Record the run again, or take the file from where it was whole.",
-        )
+        raise _no_json(name, number)
     return cast("Line", value)
 
 
@@ -161,6 +161,11 @@ def _called(line: Mapping[str, object]) -> str:
 
 def _refused(name: str, line: int, what: str, code: str, step: str) -> PlanError:
     return PlanError(what, at=Location(file=name, line=line), code=code, next_step=step)
+
+
+def _no_json(name: str, line: int) -> PlanError:
+    what = "This line is no JSON object: the recording is cut or was changed here."
+    return _refused(name, line, what, "recording-damaged", _WHOLE)
 
 
 def _not_one(name: str) -> PlanError:

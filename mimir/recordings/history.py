@@ -4,6 +4,7 @@
 """
 
 import hashlib
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -291,6 +292,8 @@ def _read(value: object) -> bytes | None:
     text = row.get("text")
     content = _Sized(text.encode("utf-8") if isinstance(text, str) else b"\xff")
     content.size = codec.decode(int, row.get("bytes"))
+    if not 0 <= content.size <= sys.maxsize:
+        raise StoreError(f"A file cannot have {content.size} bytes.")
     return content
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from mimir.attempts.desk import RoleChoice
 from mimir.domain.clock import Clock
@@ -174,8 +174,6 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
     if preambles.is_dir() and not (own / "preambles").exists():
         (own / "preambles").symlink_to(preambles)
     tools = ServedTools(parts.tools, parts.planner_tools, served)
-    running = cast("Mapping[str, object]", served.tape.settings.get("run") or {})
-    tokens = running.get("attempt_tokens")
     return replace(
         parts,
         project=own,
@@ -188,7 +186,7 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         clock=StageClock(served.score),
         owner=OWNER,
         choices={role: _choice(served.tape, role) or one for role, one in parts.choices.items()},
-        attempt_tokens=tokens if isinstance(tokens, int) else parts.attempt_tokens,
+        attempt_tokens=served.tape.attempt_tokens or parts.attempt_tokens,
         notices=list,
         check_models=_nothing,
     )

@@ -102,6 +102,12 @@ class RunTape:
         """What it pinned of the settings; empty: nothing is told."""
         return _members(self.pinned.get("settingsJson"))
 
+    @property
+    def attempt_tokens(self) -> int | None:
+        """Return how many tokens an attempt might use; None: it is not told."""
+        tokens = _members(self.settings.get("run")).get("attempt_tokens")
+        return tokens if isinstance(tokens, int) else None
+
     def role(self, name: str) -> Json:
         """Return what was set of one role alone."""
         return _members(_members(self.settings.get("roles")).get(name))

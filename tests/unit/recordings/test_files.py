@@ -14,6 +14,12 @@ EVENT: Line = {
     "task": "", "attempt": 0, "data": {"tasks": []},
 }  # fmt: skip
 
+CALL: Line = {
+    "kind": "call", "lane": "run-1/t1/1/worker", "seq": 0, "call": "model", "tool": "", "title": "", "request": {},
+    "request_hash": "", "answer": {"message": {"role": "assistant", "text": "x"}, "finish": "stop"}, "usage": None,
+    "tree": "", "lane_hash": "",
+}  # fmt: skip
+
 
 def event(seq: int) -> Line:
     return {**EVENT, "seq": seq}
@@ -71,6 +77,23 @@ def test_half_a_line_at_the_end_is_taken_away_by_who_goes_on_writing(file: Path)
     writer.write(event(3))
     writer.close()
     assert [e.seq for e in read(file, "run.jsonl")[0].runs["run-1"].events] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
+def test_number_that_json_does_not_have_is_refused(file: Path, number: str):
+    texts = file.read_text().splitlines()
+    texts[2] = texts[2].replace('"attempt":0', f'"attempt":{number}')
+    file.write_text("\n".join(texts) + "\n")
+    error = refused(file)
+    assert (error.at and error.at.line, error.code) == (3, "recording-damaged")
+    assert "no JSON object" in str(error)
+
+
+def test_what_a_line_lacks_is_named(tmp_path: Path):
+    path = tmp_path / "odd.jsonl"
+    short = {name: value for name, value in EVENT.items() if name != "task"}
+    path.write_text(f"{stamped({'recording': VERSION})}\n{stamped(short)}\n")
+    assert "event 1 (RunCreated) cannot be read: it has no 'task'." in str(refused(path))
 
 
 def test_half_a_line_in_the_middle_is_refused(file: Path):
@@ -133,7 +156,39 @@ def test_file_that_is_no_recording_is_refused(tmp_path: Path, content: bytes, co
         {"seq": "two"},
         {"event": "Sang"},
         {"data": []},
+        {"at": "yesterday"},
+        {"at": "2026-13-02T03:04:05.000000Z"},
+        {"task": 7},
+        {"run": None},
         {"kind": "call"},
+        {**CALL, "call": "song"},
+        {
+            **CALL,
+            "answer": {"message": {"role": "assistant", "text": "x"}, "finish": "wandered off"},
+        },
+        {**CALL, "answer": {"message": {"role": "assistant", "text": 7}, "finish": "stop"}},
+        {**CALL, "request": {"kept": 0, "messages": [{"role": "stranger", "text": "x"}]}},
+        {**CALL, "usage": [1]},
+        {
+            **CALL,
+            "call": "tool",
+            "answer": {"text": "x", "is_error": False, "denied": False, "exit_code": "0"},
+        },
+        {**CALL, "call": "tool", "answer": {"text": "x", "is_error": False}},
+        {"kind": "text", "name": "preambles", "text": [["worker", "Writer", "Work."]]},
+        {"kind": "text", "name": "brief", "text": ["x"]},
+        {"kind": "text", "name": "background", "text": {"given": 7}},
+        {"kind": "attempt", "base": "", "seconds": "long"},
+        {
+            "kind": "end",
+            "status": "completed",
+            "seal": "",
+            "report": "",
+            "plan": "",
+            "evidence": [7],
+            "verdicts": [],
+            "measured": [],
+        },
         {"kind": "check", "timeout": None},
     ],
 )
@@ -142,6 +197,13 @@ def test_line_of_another_form_is_refused(tmp_path: Path, change: Line):
     path.write_text(f"{stamped({'recording': VERSION})}\n{stamped({**EVENT, **change})}\n")
     error = refused(path)
     assert (error.at and error.at.line, error.code) == (2, "recording-damaged")
+
+
+def test_call_that_the_others_are_made_of_is_read(tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    path.write_text(f"{stamped({'recording': VERSION})}\n{stamped({**EVENT, **CALL})}\n")
+    tape, _ = read(path, path.name)
+    assert tape.runs["run-1"].model_calls("t1/1/worker")[0].seq == 0
 
 
 def test_file_that_is_not_there_is_refused(tmp_path: Path):
