@@ -13,7 +13,7 @@ from mimir.bench.engine import benchmark as engine
 from mimir.bench.faults import benchmark as faults
 from mimir.bench.faults import tables as faults_tables
 from mimir.bench.multi import benchmark as multi
-from mimir.bench.result import Result, differences, document
+from mimir.bench.result import Older, Result, differences, document, older
 from mimir.bench.scale import benchmark as scale
 from mimir.bench.schedule import benchmark as schedule
 from mimir.bench.size import Size
@@ -126,7 +126,7 @@ async def bench(
     for name in order.names or tuple(BENCHMARKS):
         await _measure(screen, order, name, here, results)
     _finish(screen, order, results)
-    return _compare(screen, old, results) if old else 0
+    return 0 if old is None else _compare(screen, old, results)
 
 
 async def _measure(
@@ -175,10 +175,10 @@ def _must_be_writable(path: Path | None) -> None:
         raise UsageError(f"The file {path} cannot be written: {error.strerror}.") from error
 
 
-def _older(path: Path | None) -> str:
-    """Return an older document: of a file that keeps several, the last one."""
+def _older(path: Path | None) -> Older | None:
+    """Read an older document, before minutes of work are put into what it is compared with: of a file that keeps several, the last one."""
     if path is None:
-        return ""
+        return None
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -187,10 +187,10 @@ def _older(path: Path | None) -> str:
             next_step="Write one with: mimir bench --output OLD.json",
         ) from error
     rows = text.strip().splitlines()
-    return rows[-1] if _is_history(path) and rows else text
+    return older(rows[-1] if _is_history(path) and rows else text)
 
 
-def _compare(screen: Screen, old: str, results: Sequence[Result]) -> int:
+def _compare(screen: Screen, old: Older, results: Sequence[Result]) -> int:
     found = differences(old, results)
     for line in found:
         screen.note(line)

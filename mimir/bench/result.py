@@ -6,6 +6,7 @@ goes into what is hashed: figures that have a tolerance are left out of it, and 
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -15,6 +16,8 @@ from mimir.errors import UsageError
 SCHEMA = 1
 Cell = str | int | float | Mapping[str, int]
 Row = Mapping[str, Cell]
+Older = Mapping[str, Sequence[Row]]
+"""Benchmark → rows of an older document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +61,50 @@ def document(results: Sequence[Result]) -> dict[str, object]:
     return {"schema": SCHEMA, "benchmarks": [result.as_json() for result in results]}
 
 
-def differences(old_text: str, results: Sequence[Result]) -> list[str]:
-    """Return what is different from an older document, past each figure's tolerance.
+def older(text: str) -> Older:
+    """Read an older document.
 
     Raises:
         UsageError: The text is no document of `mimir bench --json`.
     """
-    old = _read(old_text)
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"schema {value['schema']!r}")
+        listed = cast("list[dict[str, object]]", value["benchmarks"])
+        return {str(one["name"]): _rows(one["rows"]) for one in listed}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise UsageError(
+            f"The older file cannot be compared with: {why}.",
+            next_step="Write one with: mimir bench --json > OLD.json",
+        ) from error
+
+
+def _rows(value: object) -> Sequence[Row]:
+    rows = cast("list[object]", value if isinstance(value, list) else [None])
+    if not all(map(_is_row, rows)):
+        raise ValueError("its rows are not those of a benchmark")
+    return cast("Sequence[Row]", rows)
+
+
+def _is_row(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_cell, cast("Row", value).values()))
+
+
+def _is_cell(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(type(number) is int for number in cast("dict[str, object]", value).values())
+    # A number beyond all others would be near to any.
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no figure")
+
+
+def differences(old: Older, results: Sequence[Result]) -> list[str]:
+    """Return what is different from an older document, past each figure's tolerance."""
     found: list[str] = []
     for result in results:
         before = old.get(result.name)
@@ -73,20 +113,6 @@ def differences(old_text: str, results: Sequence[Result]) -> list[str]:
         else:
             found += _compare(result, before)
     return found
-
-
-def _read(text: str) -> dict[str, list[Row]]:
-    try:
-        value = cast("dict[str, object]", json.loads(text))
-        if value["schema"] != SCHEMA:
-            raise ValueError(f"schema {value['schema']!r}")
-        listed = cast("list[dict[str, object]]", value["benchmarks"])
-        return {str(one["name"]): cast("list[Row]", one["rows"]) for one in listed}
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"The older file cannot be compared with: {error}.",
-            next_step="Write one with: mimir bench --json > OLD.json",
-        ) from error
 
 
 def _compare(result: Result, before: Sequence[Row]) -> Iterator[str]:

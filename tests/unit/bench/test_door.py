@@ -80,6 +80,13 @@ async def test_an_older_file_that_is_not_there_is_refused_before_anything_runs(t
         await door.bench(Screen(), door.Order(compare=tmp_path / "none.json"))
 
 
+async def test_an_older_file_of_another_kind_is_refused_before_anything_runs(tmp_path: Path):
+    old = tmp_path / "old.json"
+    old.write_text('{"schema": 1, "benchmarks": [{"name": "engine", "rows": [7]}]}')
+    with pytest.raises(UsageError, match="cannot be compared"):
+        await door.bench(Screen(), door.Order(compare=old))
+
+
 async def test_a_document_is_written_and_a_history_grows_by_a_line(
     counts: list[int], tmp_path: Path
 ):

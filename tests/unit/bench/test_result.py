@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from mimir.bench.result import Result, differences, document
+from mimir.bench.result import Older, Result, differences, document, older
 from mimir.bench.table import grid, share
 from mimir.errors import UsageError
 
@@ -14,8 +14,8 @@ ROWS = (
 RESULT = Result(name="faults", seeds="1-2", rows=ROWS, tolerances={"share": 0.1})
 
 
-def text(*results: Result) -> str:
-    return json.dumps(document(results))
+def read(*results: Result) -> Older:
+    return older(json.dumps(document(results)))
 
 
 def changed(**figures: object) -> Result:
@@ -30,18 +30,18 @@ def test_the_hash_is_of_the_figures_alone():
 
 
 def test_nothing_differs_from_itself():
-    assert differences(text(RESULT), [RESULT]) == []
+    assert differences(read(RESULT), [RESULT]) == []
 
 
 def test_a_figure_may_differ_as_far_as_is_stated_and_no_further():
-    assert differences(text(RESULT), [changed(share=0.95)]) == []
-    assert differences(text(RESULT), [changed(share=0.7)]) == [
+    assert differences(read(RESULT), [changed(share=0.95)]) == []
+    assert differences(read(RESULT), [changed(share=0.7)]) == [
         "faults: one: share: 0.9 before, 0.7 now"
     ]
 
 
 def test_a_count_must_be_equal():
-    found = differences(text(RESULT), [changed(wrong=11, caught={"quote": 9})])
+    found = differences(read(RESULT), [changed(wrong=11, caught={"quote": 9})])
     assert found == [
         "faults: one: wrong: 10 before, 11 now",
         "faults: one: caught: {'check': 9} before, {'quote': 9} now",
@@ -50,15 +50,27 @@ def test_a_count_must_be_equal():
 
 def test_rows_and_benchmarks_that_are_not_on_both_sides_are_named():
     fewer, other = replace(RESULT, rows=ROWS[:1]), replace(RESULT, name="scale")
-    assert differences(text(RESULT), [fewer]) == ["faults: two: only in the older file"]
-    assert differences(text(fewer), [RESULT]) == ["faults: two: not in the older file"]
-    assert differences(text(RESULT), [other]) == ["scale: it is not in the older file"]
+    assert differences(read(RESULT), [fewer]) == ["faults: two: only in the older file"]
+    assert differences(read(fewer), [RESULT]) == ["faults: two: not in the older file"]
+    assert differences(read(RESULT), [other]) == ["scale: it is not in the older file"]
 
 
-@pytest.mark.parametrize("old", ["", "[]", "{}", '{"schema": 2, "benchmarks": []}', "nonsense"])
+ROW = '{"schema": 1, "benchmarks": [{"name": "faults", "rows": [%s]}]}'
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "", "[]", "{}", '{"schema": 2, "benchmarks": []}', "nonsense", "[" * 100_000,
+        '{"schema": 1, "benchmarks": 7}', '{"schema": 1, "benchmarks": [7]}',
+        '{"schema": 1, "benchmarks": [{"name": "faults", "rows": {}}]}',
+        ROW % "7", ROW % '{"share": NaN}', ROW % '{"share": 1e999}', ROW % '{"share": [1]}',
+        ROW % '{"caught": {"check": "9"}}',
+    ],
+)  # fmt: skip
 def test_a_file_of_another_kind_is_refused_with_what_to_do(old: str):
     with pytest.raises(UsageError, match="cannot be compared") as refused:
-        differences(old, [RESULT])
+        older(old)
     assert refused.value.next_step == "Write one with: mimir bench --json > OLD.json"
 
 
