@@ -38,7 +38,7 @@ def order_of(run: RunTape, tasks: Collection[str]) -> Order:
     """Return the recorded order of some tasks."""
     landings: list[Attempt] = []
     moved: set[int] = set()
-    heads: dict[object, int] = {run.pinned.get("baseCommit"): 0}
+    heads: dict[object, int] = {str(run.pinned.get("baseCommit")): 0}
     for event in run.events:
         commit = event.data.get("commit") if event.kind is EventKind.TASK_COMPLETED else ""
         if event.task not in tasks or not (commit or event.data.get("onto")):

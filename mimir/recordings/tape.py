@@ -18,6 +18,8 @@ from mimir.store.schema import pack
 from mimir.tools.journaled import read_result
 
 Json = Mapping[str, object]
+_NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome"))
+"""What of an event's data something is looked up by."""
 _Preambles = tuple[tuple[str, str, str, str], ...]
 """(kind, role, text, hash)."""
 
@@ -208,6 +210,10 @@ def _said(line: Json) -> object:
 
 
 def _event(line: Json) -> Event:
+    data = _mapping(line["data"])
+    for name in _NAMED & data.keys():
+        if data[name] is not None:
+            _text(data, name)
     return Event(
         seq=_whole(line, "seq"),
         kind=EventKind(_text(line, "event")),
@@ -215,7 +221,7 @@ def _event(line: Json) -> Event:
         at=_time(line),
         task=_text(line, "task"),
         attempt=_whole(line, "attempt"),
-        data=_mapping(line["data"]),
+        data=data,
     )
 
 

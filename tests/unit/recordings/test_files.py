@@ -156,6 +156,8 @@ def test_file_that_is_no_recording_is_refused(tmp_path: Path, content: bytes, co
         {"seq": "two"},
         {"event": "Sang"},
         {"data": []},
+        {"data": {"to": {}}},
+        {"data": {"role": ["worker"]}},
         {"at": "yesterday"},
         {"at": "2026-13-02T03:04:05.000000Z"},
         {"task": 7},
