@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 
+MOST = 10**9
+"""No call has so many: whoever says so is not believed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast, get_args
 
 from mimir.domain.message import Answer, Finish, Message, ToolCall, ToolSpec
-from mimir.domain.usage import Usage
+from mimir.domain.usage import MOST, Usage
 
 Json = Mapping[str, object]
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -138,6 +138,6 @@ def _flag(row: Json, key: str, *, default: bool) -> bool:
 
 def _count(row: Json, key: str) -> int:
     value = row.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST:
         raise ValueError(f"{key}: not a count")
     return value

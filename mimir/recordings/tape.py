@@ -11,7 +11,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.lane import Outcome
 from mimir.domain.plan import Plan
-from mimir.domain.usage import Usage
+from mimir.domain.usage import MOST, Usage
 from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
@@ -20,6 +20,8 @@ from mimir.tools.journaled import read_result
 Json = Mapping[str, object]
 _NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome"))
 """What of an event's data something is looked up by."""
+_LARGEST = 2**53
+"""A number that every reader of JSON can tell from the next."""
 _Preambles = tuple[tuple[str, str, str, str], ...]
 """(kind, role, text, hash)."""
 
@@ -229,6 +231,8 @@ def _call(line: Json) -> Call:
     usage = None
     if line["usage"] is not None:
         given = codec.decode(tuple[int, int], line["usage"])
+        if not all(0 <= tokens < MOST for tokens in given):
+            raise ValueError("usage: not two counts of tokens")
         usage = Usage(input_tokens=given[0], output_tokens=given[1])
     request, answer = _mapping(line["request"]), _mapping(line["answer"])
     match line["call"]:
@@ -306,6 +310,6 @@ def _mapping(value: object) -> Json:
 
 def _whole(line: Json, name: str) -> int:
     value = line[name]
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: not a whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
+        raise TypeError(f"{name}: not a whole number, or too large a one")
     return value

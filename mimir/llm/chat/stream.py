@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mimir.domain.message import Answer, Finish, Message, ToolCall
-from mimir.domain.usage import Usage
+from mimir.domain.usage import MOST, Usage
 from mimir.llm.chat.refusal import Refusal, as_object, from_value
 from mimir.llm.chat.wire import clean
 
@@ -285,7 +285,7 @@ def _usage(value: object) -> Usage | None:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
 
 
 _STATUS_OF: Mapping[str, int] = {

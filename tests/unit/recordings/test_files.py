@@ -171,6 +171,8 @@ def test_file_that_is_no_recording_is_refused(tmp_path: Path, content: bytes, co
         {**CALL, "answer": {"message": {"role": "assistant", "text": 7}, "finish": "stop"}},
         {**CALL, "request": {"kept": 0, "messages": [{"role": "stranger", "text": "x"}]}},
         {**CALL, "usage": [1]},
+        {**CALL, "usage": [1, 10**12]},
+        {**CALL, "seq": 2**70},
         {
             **CALL,
             "call": "tool",
