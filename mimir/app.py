@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -63,6 +63,7 @@ from mimir.workspace.sandbox import Limits as SandboxLimits
 from mimir.workspace.sandbox import Sandbox, SandboxConfig
 
 MB = 1024 * 1024
+_version = cache(version)
 
 
 class SystemClock:
@@ -359,7 +360,7 @@ async def _parts(
         warnings=loaded.warnings,
         notices=endpoints.notices,
         check_models=endpoints.check,
-        engine_version=version("mimir"),
+        engine_version=_version("mimir"),
         sandbox_name=settings.sandbox.backend,
         link=storeroom.links(settings),
         show_base=toolbox.show,

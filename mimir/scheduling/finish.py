@@ -18,7 +18,7 @@ from mimir.qc.standing import Accepted
 from mimir.scheduling import lifecycle
 from mimir.scheduling.crew import Crew
 from mimir.scheduling.gate import Merge, Passage, Red, pass_through, put_back
-from mimir.scheduling.rows import accepted
+from mimir.scheduling.rows import accepted, of_accepted
 from mimir.store import fields, proof, runs, tally
 from mimir.store.protocol import Ops, Reads, Row
 from mimir.store.schema import Label, pack
@@ -136,7 +136,7 @@ def _standing(reads: Reads, run: str, plan: Plan) -> _Standing:
     known = {task.id: task for task in plan.tasks}
     tasks: list[Row] = []
     done: list[Accepted] = []
-    for row in runs.each_task(reads, run):
+    for row in runs.each_task(reads, run, only=(*_ASKED, *of_accepted(plan))):
         # Whole rows of thousands would be most of the memory of a run.
         tasks.append({name: row[name] for name in _ASKED if name in row})
         if row.get("status") == Status.COMPLETED.value:

@@ -36,6 +36,13 @@ def whole_answer(reads: Reads, task: Row) -> str:
     return proof.artifact(reads, f"{name}/answer") or kept
 
 
+def of_accepted(plan: Plan) -> tuple[str, ...]:
+    """Return what of a task's row `accepted` looks at: answers are by far the largest part of it, and only checks ask for them."""
+    least = ("status", "acceptedAttempt", "passedChecks", "filesChanged", "integratedTree")
+    has_checks = any(task.checks for task in plan.tasks)
+    return (*least, "takenFrom", *OF_ANSWER) if has_checks else least
+
+
 def accepted(reads: Reads, task: Task, row: Row) -> Accepted:
     """Return a completed task with what its accepted verdict counted."""
     tried: Row = _accepted_attempt(reads, row) if task.checks else {}

@@ -227,11 +227,21 @@ def tasks(reads: Reads, run: str, only: Sequence[str] = ()) -> list[Row]:
     return reads.find(Label.TASK, {"runId": run}, order=("seq",), only=only)
 
 
-def each_task(reads: Reads, run: str, *, after: int = -1) -> Iterator[Row]:
-    """Yield the run's tasks in the plan's order, a batch of them in memory at a time; `after` this place in it."""
+def each_task(
+    reads: Reads, run: str, *, after: int = -1, only: Sequence[str] = ()
+) -> Iterator[Row]:
+    """Yield the run's tasks in the plan's order, a batch of them in memory at a time.
+
+    Args:
+        reads: One view of the store.
+        run: Id.
+        after: A place in the plan's order.
+        only: What is wanted of them; empty: all.
+    """
+    chosen = (*only, "seq") if only else ()
     while True:
         where: Where = {"runId": run, "seq": (">", after)}
-        found = reads.find(Label.TASK, where, order=("seq",), limit=AT_ONCE)
+        found = reads.find(Label.TASK, where, order=("seq",), limit=AT_ONCE, only=chosen)
         yield from found
         if len(found) < AT_ONCE:
             return
