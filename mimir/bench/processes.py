@@ -81,7 +81,8 @@ async def _ended(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
 def questions() -> Iterator[str]:
     """Yield what this process is asked; from now on its temporary files are where whoever asks clears them away."""
     tempfile.tempdir = str(Path.cwd())
-    yield from sys.stdin
+    # By its lines, not as it is: it would be closed with this generator, and who waits for its end would be told too early.
+    yield from iter(sys.stdin.readline, "")
 
 
 def question() -> str:

@@ -57,11 +57,20 @@ if line == "last\\n":
 """
 
 
+ONCE = """
+import sys
+from mimir.bench.processes import question
+print(question().strip(), flush=True)
+sys.stdin.read()
+"""
+
+
 @pytest.fixture
 def part(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A part that says how often it was asked, where its temporary files are, and what."""
     place = tmp_path_factory.mktemp("parts")
     (place / "a_part.py").write_text(PART)
+    (place / "a_part_once.py").write_text(ONCE)
     monkeypatch.setenv("PYTHONPATH", str(place))
     return "a_part"
 
@@ -92,3 +101,9 @@ async def test_a_part_that_fails_after_its_answer_is_a_failure(room: Path, part:
         await ask(part, "last")
 
     assert left(room) == []
+
+
+async def test_a_part_that_was_asked_once_may_wait_until_nothing_more_is_asked(
+    room: Path, part: str
+):
+    assert await ask(f"{part}_once", "one") == "one\n"
