@@ -3,8 +3,13 @@
 import pytest
 
 from mimir.bench import virtual
+from mimir.bench.engine import benchmark as engine
+from mimir.bench.engine import workload
+from mimir.bench.engine.wire import model_server
+from mimir.bench.engine.workload import Load
 from mimir.bench.multi import stage as context
 from mimir.bench.multi.case import Case as Project
+from mimir.bench.scale import benchmark as scale
 from mimir.bench.schedule import families, stage
 from mimir.bench.schedule.families import Job
 from mimir.bench.schedule.stage import Case
@@ -36,3 +41,27 @@ def test_one_agent_and_many_are_counted_by_the_same_store():
     assert many.largest < one.largest
     # Each of the one agent's answers takes two seconds, and nothing else any time.
     assert one.seconds == pytest.approx(14.0, abs=0.5)
+
+
+def _quiet(_said: object) -> None:
+    """Tell nobody."""
+
+
+async def test_a_side_does_its_workload_as_often_as_it_is_asked():
+    load = Load(tasks=3)
+    async with model_server() as url:
+        desk = engine._Desk(url=url, say=_quiet, scope=engine.SCOPES["smoke"])
+        took = await desk.repeated({"httpx2": 1, "mimir": 2}, load)
+
+    floor, (first, second) = took["httpx2"][0], took["mimir"]
+    assert {one.meter["calls"] for one in (floor, first, second)} == {workload.calls(load) + 1}
+    assert second.stored_bytes > 0
+    assert second.peak_bytes >= first.peak_bytes > floor.peak_bytes
+
+
+async def test_tasks_are_claimed_once_by_one_process_and_by_several():
+    result = await scale.run("smoke", store="", say=_quiet, keep=_quiet)
+
+    told = {(row["figure"], row["of"]): row["count"] for row in result.rows if "count" in row}
+    for of in ("SQLite, 1 process", "SQLite, 5 processes"):
+        assert (told["tasks completed", of], told["tasks claimed", of]) == (20, 20)
