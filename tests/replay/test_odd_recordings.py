@@ -134,5 +134,6 @@ async def test_changed_recording_is_refused_or_differs(tmp_path: Path, seed: int
         return  # in words: anything else would be ours
     # The other two that answer from it.
     ReplayedModels(tape, "odd.jsonl", on_drift=_no_drift).used()
-    for one in Shelf.of(tape).calls:
-        Shelf.of(tape).why_not(one.question, one.lane)
+    shelf = Shelf.of(tape)
+    for one in shelf.calls:
+        shelf.why_not(one.question, one.lane)

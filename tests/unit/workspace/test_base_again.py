@@ -109,19 +109,26 @@ async def test_base_is_what_it_would_be_the_first_time(
     assert await history.verify_objects([again.commit]) == []
 
 
+def _tell_before(
+    monkeypatch: pytest.MonkeyPatch, listener: Callable[[Sequence[str]], None]
+) -> None:
+    """Have somebody told of each command of git before it runs."""
+    run = Git.run
+
+    async def told(self: Git, *arguments: str, **others: object) -> Ended:
+        listener(arguments)
+        return await run(self, *arguments, **others)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Git, "run", told)
+
+
 async def test_what_was_read_is_not_read_again(
     tmp_project: Path, open_history: OpenHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = await open_history(tmp_project)
     await history.base("r1")
     asked: list[Sequence[str]] = []
-    run = Git.run
-
-    async def listening(self: Git, *arguments: str, **others: object) -> Ended:
-        asked.append(arguments)
-        return await run(self, *arguments, **others)  # pyright: ignore[reportArgumentType]
-
-    monkeypatch.setattr(Git, "run", listening)
+    _tell_before(monkeypatch, asked.append)
     await history.base("r2")
     assert not [words for words in asked if "update-index" in words]
     monkeypatch.setenv("GIT_INDEX_FILE", str(_kept(tmp_project)))
@@ -166,14 +173,12 @@ async def test_base_that_fails_leaves_what_is_known(
     history = await open_history(tmp_project)
     await history.base("r1")
     before = _kept(tmp_project).read_bytes()
-    run = Git.run
 
-    async def failing(self: Git, *arguments: str, **others: object) -> Ended:
+    def refuse(arguments: Sequence[str]) -> None:
         if "write-tree" in arguments:
             raise WorkspaceError("No.")
-        return await run(self, *arguments, **others)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(Git, "run", failing)
+    _tell_before(monkeypatch, refuse)
     write_files(tmp_project, {"calc.py": "other\n"})
     with pytest.raises(WorkspaceError):
         await history.base("r2")
