@@ -26,13 +26,16 @@ WIDTH = 100
 """Columns of what is said in sentences."""
 
 
-async def perform(screen: Screen, *, crash: bool, directory: Path | None, store: str) -> int:
+async def perform(
+    screen: Screen, *, crash: bool, directory: Path | None, store: str, record: Path | None
+) -> int:
     """Play all acts; see `play.demo`."""
     project = await stage.build(directory)
     screen.say(f"project  {project}")
     _say(screen, "request  ", REQUEST)
     screen.say()
-    async with app.open(project, stage.settings(project, store), say=screen.say) as mimir:
+    opened = app.open(project, stage.settings(project, store), say=screen.say, record=record)
+    async with opened as mimir:
         teller = Teller(screen, mimir)
         run = await _plan(mimir, teller)
         killed_at = await work_until_killed(project, run, teller, store) if crash else 0
@@ -46,7 +49,7 @@ async def perform(screen: Screen, *, crash: bool, directory: Path | None, store:
             _list(screen, _go_on(project, run, mimir.store_uri if store else ""))
             raise
         await _look_back(screen, mimir, run, killed_at)
-        return await _close(screen, mimir, project, ending, named=bool(store))
+        return await _close(screen, mimir, project, ending, named=bool(store), record=record)
 
 
 async def _plan(mimir: Mimir, teller: Teller) -> str:
@@ -78,7 +81,13 @@ async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> 
 
 
 async def _close(
-    screen: Screen, mimir: Mimir, project: Path, ending: Ending, *, named: bool
+    screen: Screen,
+    mimir: Mimir,
+    project: Path,
+    ending: Ending,
+    *,
+    named: bool,
+    record: Path | None,
 ) -> int:
     """Say what it came to, verify every seal, and name what to do next."""
     verified = await mimir.verify(ending.run, "")
@@ -101,7 +110,9 @@ async def _close(
     screen.say()
     paused = ending.outcome is RunStatus.PAUSED
     store = mimir.store_uri if named else ""
-    _list(screen, _go_on(project, ending.run, store) if paused else _try_next(project, store))
+    _list(
+        screen, _go_on(project, ending.run, store) if paused else _try_next(project, store, record)
+    )
     return ending.exit_code or (0 if verified.ok else 1)
 
 
@@ -117,8 +128,9 @@ def _go_on(project: Path, run: str, store: str) -> tuple[str, ...]:
     return ("Go on with:", f"  cd {shlex.quote(str(project))}", f"  {again}")
 
 
-def _try_next(project: Path, store: str) -> tuple[str, ...]:
+def _try_next(project: Path, store: str, record: Path | None) -> tuple[str, ...]:
     where = (f"  export MIMIR_STORE={shlex.quote(store)}",) if store else ()
+    again = shlex.quote(str(record)) if record else ""
     return (
         "Try next:",
         f"  cd {shlex.quote(str(project))}",
@@ -127,6 +139,7 @@ def _try_next(project: Path, store: str) -> tuple[str, ...]:
         "  python3 -m tally access.log --top 3        what was released",
         "  mimir report                               what happened, with the proof",
         "  mimir verify                               recompute every seal",
+        f"  {f'mimir replay {again}'.rstrip():<43}decide it all again, from the record alone",
     )
 
 

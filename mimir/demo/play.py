@@ -7,7 +7,14 @@ if TYPE_CHECKING:
     from mimir.demo.teller import Screen
 
 
-async def demo(console: "Screen", *, crash: bool, directory: Path | None, store: str = "") -> int:
+async def demo(
+    console: "Screen",
+    *,
+    crash: bool,
+    directory: Path | None,
+    store: str = "",
+    record: Path | None = None,
+) -> int:
     """Play it.
 
     Args:
@@ -15,6 +22,7 @@ async def demo(console: "Screen", *, crash: bool, directory: Path | None, store:
         crash: Have another process do the work, kill it with SIGKILL in the middle of two tasks, and go on.
         directory: Of the project that is worked on; new or empty. None: a fresh one among the temporary files.
         store: Where the runs are kept. Empty: in a file of the project.
+        record: File that both runs, the planning one too, are recorded in. None: they are not. Not with `crash`.
 
     Returns:
         The exit code: 0 if every task is completed and every seal verified.
@@ -31,4 +39,4 @@ async def demo(console: "Screen", *, crash: bool, directory: Path | None, store:
     console.say()
     from mimir.demo.performance import perform  # here: the person should be reading by now
 
-    return await perform(console, crash=crash, directory=directory, store=store)
+    return await perform(console, crash=crash, directory=directory, store=store, record=record)

@@ -16,6 +16,7 @@ from tests.support.facts import Facts, gather
 from tests.support.projects import git
 
 MIMIR = Path(sys.executable).with_name("mimir")
+RECORDING = "demo.jsonl"
 TASKS = ("task-0", *(f"task-1.{n}" for n in range(1, 7)))
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 
@@ -65,13 +66,29 @@ def play(where: Path, *words: str) -> Shown:
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One performance, looked at from several sides."""
-    return play(tmp_path_factory.mktemp("demo"))
+    return play(tmp_path_factory.mktemp("demo"), "--record", RECORDING)
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One performance with a kill in it."""
     return play(tmp_path_factory.mktemp("crash"), "--crash")
+
+
+def test_a_recorded_demo_replays_to_the_same_bytes(shown: Shown):
+    done = mimir(shown.project.parent, "replay", RECORDING)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("the same bytes: ") == 2  # of the plan's run and of its execution
+    assert f"mimir replay {shown.project.parent / RECORDING}" in shown.said
+
+
+def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
+    done = mimir(tmp_path, "demo", "--crash", "--record", RECORDING)
+
+    assert done.returncode == 2
+    assert "do not go together" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_request_becomes_a_verified_result(shown: Shown):

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
 
+from mimir.cli.commands.planning import Record
 from mimir.cli.session import Session
+from mimir.errors import UsageError
 
 if TYPE_CHECKING:
     from mimir.cli.console import Console
@@ -24,15 +26,34 @@ class Play(Protocol):
     """The module `mimir.demo.play`."""
 
     async def demo(
-        self, console: "Console", *, crash: bool, directory: Path | None, store: str
+        self,
+        console: "Console",
+        *,
+        crash: bool,
+        directory: Path | None,
+        store: str,
+        record: Path | None,
     ) -> int:
         """Play it; the exit code."""
         ...
 
 
-def demo(session: Session, crash: Crash = False, directory: Directory = None) -> int:
+def demo(
+    session: Session, crash: Crash = False, directory: Directory = None, record: Record = None
+) -> int:
     """See a request become a proven result, offline, without a key."""
+    if crash and record:
+        raise UsageError(
+            "--crash and --record do not go together: the process that is killed would not be recorded.",
+            next_step="Record the demo without --crash, or replay its run: mimir replay",
+        )
     play = cast("Play", importlib.import_module("mimir.demo.play"))
     return session.run(
-        play.demo(session.console, crash=crash, directory=directory, store=session.store)
+        play.demo(
+            session.console,
+            crash=crash,
+            directory=directory,
+            store=session.store,
+            record=record and record.absolute(),
+        )
     )
