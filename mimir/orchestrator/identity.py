@@ -11,6 +11,7 @@ from mimir.errors import UnavailableError, WorkspaceError
 from mimir.store import fields
 from mimir.store.protocol import GraphStore, Row
 from mimir.store.schema import Label
+from mimir.workspace.repository.hidden import put
 
 if TYPE_CHECKING:  # `known` is asked where nothing heavy is imported
     from mimir.orchestrator.parts import Parts
@@ -103,7 +104,5 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, id: str) -> None:
-    """Keep an id; several processes may do so at once, and all write the same."""
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    temporary.write_text(f"{id}\n", encoding="utf-8")
-    temporary.replace(path)
+    """Keep an id; several may do so at once, and all write the same."""
+    put(path, f"{id}\n".encode())

@@ -7,6 +7,7 @@ unconfined command; that way is a setting, `none`, chosen by name.
 import asyncio
 import contextlib
 import importlib
+import itertools
 import math
 import os
 import shutil
@@ -32,6 +33,8 @@ OUTPUT_LIMIT_BYTES = 200_000
 _PROBE_SECONDS = 20.0
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _TRIAL = ("sh", "-c", "echo works > it && cat it")
+
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +261,7 @@ class Sandbox:
 
     async def _try(self, program: Path, recipe: Recipe) -> str | None:
         """Run one command one way; None: it works, else what was said."""
-        where = self._scratch / f"probe-{os.getpid()}"
+        where = self._scratch / f"probe-{os.getpid()}-{next(_numbers)}"
         output = Output(OUTPUT_LIMIT_BYTES)
         try:
             await to_its_end(where.mkdir, parents=True, exist_ok=True, mode=0o700)

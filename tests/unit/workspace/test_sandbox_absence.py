@@ -173,6 +173,23 @@ async def test_trial_that_nobody_waits_for_leaves_nothing(
     assert names(tmp_path / "scratch") == []
 
 
+async def test_trials_of_one_process_do_not_clear_each_other_away(
+    make_sandbox: MakeSandbox, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    other = make_sandbox(programs=[fake(tmp_path, f"echo > {begun}; exec sleep 6123458")])
+    other.begin_trial()
+    await asyncio.to_thread(begun.read_text)
+    rooms = names(tmp_path / "scratch")
+
+    assert (await make_sandbox().probe()).ok
+
+    assert names(tmp_path / "scratch") == rooms
+    await other.end_trial()
+    assert names(tmp_path / "scratch") == []
+
+
 async def test_second_program_is_tried_if_the_first_cannot(
     make_sandbox: MakeSandbox, sandbox: Sandbox, tmp_path: Path, workspace: Path
 ) -> None:
