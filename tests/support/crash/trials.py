@@ -17,6 +17,8 @@ MOST_DEATHS = 2
 EARLY = 0.2
 """Share of the kills that come before the process has said anything."""
 
+SHORTEST = 1 / 32
+"""Of the time until a kill: after this a run is too short to be killed."""
 WHOLE = 0.5
 """Share of the kills that hit its git commands too, as when a container is stopped."""
 
@@ -86,7 +88,20 @@ def die_at(stage: Stage, point: Point) -> Trial:
 
 
 def kill_at_random(stage: Stage, seed: int, most: int) -> Trial:
-    """Kill the run's processes at random moments, up to `most` times, and go on with it after each."""
+    """Kill the run's processes at random moments, up to `most` times, and go on with it after each.
+
+    A run that is at its end before the first kill, as on a fast machine, is made again and killed sooner.
+    """
+    pace = 1.0
+    trial = _kill_at_random(stage, seed, most, pace)
+    while not trial.kills and pace > SHORTEST:
+        pace /= 2
+        trial = _kill_at_random(stage, seed, most, pace)
+    return trial
+
+
+def _kill_at_random(stage: Stage, seed: int, most: int, pace: float) -> Trial:
+    """Do it once; moments are counted in seconds times `pace`."""
     chance = random.Random(seed)
     resumes: list[float] = []
     with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
@@ -94,7 +109,7 @@ def kill_at_random(stage: Stage, seed: int, most: int) -> Trial:
             child = ground.start()
             early = chance.random() < EARLY
             seconds = 0.0 if early else first_event(child)
-            time.sleep(chance.uniform(0, 0.6 if early else 1.8))
+            time.sleep(pace * chance.uniform(0, 0.6 if early else 1.8))
             child.signal(SIGKILL, whole=chance.random() < WHOLE)
             if child.wait() != -SIGKILL:
                 break
