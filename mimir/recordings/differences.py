@@ -6,7 +6,7 @@ from typing import cast
 
 from mimir.domain.event import Event
 from mimir.recordings.file import Broken
-from mimir.recordings.requests import SHOWN
+from mimir.recordings.requests import SHOWN, between
 from mimir.recordings.tape import End, RunTape
 from mimir.store.schema import pack
 
@@ -55,7 +55,7 @@ def of_events(recorded: Event, now: Event) -> str:
     for name in sorted(recorded.data.keys() | now.data.keys()):
         one, other = recorded.data.get(name), now.data.get(name)
         if name not in left_out and pack(one) != pack(other):
-            return f"{name}: recorded {_short(pack(one))}, replayed {_short(pack(other))}"
+            return f"{name}: {_sides(pack(one), pack(other), as_it_is=True)}"
     return ""
 
 
@@ -138,8 +138,7 @@ def _of_texts(name: str, one: str, other: str) -> list[Difference]:
         at = min(len(old), len(new))
     before = old[at] if at < len(old) else ""
     now = new[at] if at < len(new) else ""
-    what = f"recorded {_short(before)!r}, replayed {_short(now)!r}"
-    return [Difference(where=f"{name}, line {at + 1}", what=what)]
+    return [Difference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
 
 
 def _of_rows(
@@ -153,13 +152,18 @@ def _of_rows(
             return [Difference(where=f"{name} {id}", what="recorded, not replayed")]
         for key in sorted(row.keys() | now.keys()):
             if pack(row.get(key)) != pack(now.get(key)):
-                before, after = _short(str(row.get(key))), _short(str(now.get(key)))
-                what = f"{key}: recorded {before!r}, replayed {after!r}"
+                what = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
                 return [Difference(where=f"{name} {id}", what=what)]
     for id in cast("dict[str, object]", known):
         return [Difference(where=f"{name} {id}", what="replayed, not recorded")]
     return []
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+def _sides(one: str, other: str, *, as_it_is: bool = False) -> str:
+    """Say how two texts differ: whole, or of longer ones which characters; `as_it_is`: they are JSON, which has its own quotes."""
+    shown = str if as_it_is else repr
+    if max(len(one), len(other)) <= SHOWN:
+        return f"recorded {shown(one)}, replayed {shown(other)}"
+    found = between("", one, other)
+    where = f"characters {found.first}–{found.last}"
+    return f"{where}: recorded {shown(found.recorded)}, replayed {shown(found.asked)}"

@@ -6,6 +6,7 @@ What a line holds stands in `docs/recordings.md`. The store is the truth: what i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from mimir.domain.attempt import Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
 from mimir.qc import journaled
@@ -30,6 +31,9 @@ TEXTS = ("preambles", "brief", "background")
 """Artifacts of a run that are made once and used by everything after."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, *CALLS)
+STOPS = (EventKind.RUN_PAUSED, EventKind.RUN_FINISHED)
+STOPPED = (Status.WORKER_EXECUTING.value, Status.CANCELLED.value)
+"""What an attempt stands at that a stop has cut short, maybe before it had any answer to tell of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,6 +153,10 @@ def _of(reads: Reads, event: Event) -> Iterator[Line]:
         row = reads.get(Label.ATTEMPT, attempt_id(event.run, event.task, event.attempt))
         if row is not None and row.get("startJson"):
             yield _attempt(row)
+    if event.kind in STOPS:
+        stopped: Where = {"runId": event.run, "status": ("in", STOPPED)}
+        rows = reads.find(Label.ATTEMPT, stopped, order=("id",))
+        yield from (_attempt(row) for row in rows if row.get("startJson"))
 
 
 def _attempt(row: Row) -> Line:

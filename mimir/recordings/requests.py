@@ -113,7 +113,7 @@ def drift(before: Asked, now: Asked) -> Differing | None:
     """Return the first difference that does not count, in questions that are the same; None: there is none."""
     for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
         if one.text != other.text:
-            return _between(f"message {at} ({other.tool or other.role})", one.text, other.text)
+            return between(f"message {at} ({other.tool or other.role})", one.text, other.text)
     return None
 
 
@@ -123,11 +123,11 @@ def _of_messages(at: int, one: Message, other: Message, *, exactly: bool) -> Dif
         return Differing(part=part, recorded=one.role, asked=other.role)
     left, right = (one.text, other.text) if exactly else (counting(one), counting(other))
     if left != right:
-        return _between(part, left, right)
+        return between(part, left, right)
     for number, (a, b) in enumerate(zip(one.calls, other.calls, strict=False), start=1):
         if a != b:
             old, new = f"{a.name} {a.arguments}", f"{b.name} {b.arguments}"
-            return _between(f"{part}, tool call {number}", old, new)
+            return between(f"{part}, tool call {number}", old, new)
     if len(one.calls) != len(other.calls):
         return Differing(part=part, recorded=_calls(one), asked=_calls(other))
     if one.tool != other.tool:
@@ -147,7 +147,7 @@ def _of_settings(
             continue
         one, other = pack(before.get(name)), pack(now.get(name))
         if one != other:
-            return _between(f"setting {name!r}", one, other)
+            return between(f"setting {name!r}", one, other)
     return None
 
 
@@ -169,7 +169,7 @@ def _without_output(block: re.Match[str]) -> str:
     return f"{block[1]}{kept}{block[4]}"
 
 
-def _between(part: str, old: str, new: str) -> Differing:
+def between(part: str, old: str, new: str) -> Differing:
     """Say which characters of a part differ."""
     first = 0
     while first < min(len(old), len(new)) and old[first] == new[first]:

@@ -151,7 +151,7 @@ class Gathering:
         tasks = [_task(one) for one in rows]
         made = [(task.id, task.made) for task in tasks]
         tried = list(runs.attempts_of(reads, self._run, made))
-        attempts = self._attempts(reads, made, tried)
+        attempts = self._attempts(reads, tried)
         chains = [one.id for of_task in attempts.values() for one in of_task]
         part = Part(
             tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
@@ -160,16 +160,15 @@ class Gathering:
         )
         return Seen(events=events, tasks=rows, attempts=tried, part=part)
 
-    def _attempts(
-        self, reads: Reads, made: Sequence[tuple[str, int]], rows: Sequence[Row]
-    ) -> Mapping[str, list[AttemptData]]:
-        run = self._run
-        lanes = [lane_id(run, t, n, "worker") for t, most in made for n in range(1, most + 1)]
-        where: Where = {"runId": run, "kind": "tool", "lane": ("in", lanes)}
-        calls = reads.counts(Label.CALL, "lane", where)
+    def _attempts(self, reads: Reads, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
+        unanswered = [_lane(self._run, row) for row in rows if not row.get("workJson")]
+        # One that a pause has cut short will be made again: it has not been made yet.
+        where: Where = {"lane": ("in", unanswered), "kind": "tool", "done": True}
+        calls = reads.counts(Label.CALL, "lane", where) if unanswered else {}
         found: dict[str, list[AttemptData]] = {}
-        for one in rows:
-            found.setdefault(fields.text(one, "taskId"), []).append(_attempt(one, run, calls))
+        for row in rows:
+            attempt = _attempt(row, calls.get(_lane(self._run, row), 0))
+            found.setdefault(fields.text(row, "taskId"), []).append(attempt)
         return found
 
 
@@ -244,18 +243,22 @@ def _task(row: Row) -> TaskData:
     )
 
 
-def _attempt(row: Row, run: str, calls: Mapping[str, int]) -> AttemptData:
-    task, number = fields.text(row, "taskId"), fields.whole(row, "seq")
+def _lane(run: str, row: Row) -> str:
+    """Name the lane of an attempt's worker."""
+    return lane_id(run, fields.text(row, "taskId"), fields.whole(row, "seq"), "worker")
+
+
+def _attempt(row: Row, calls: int) -> AttemptData:
+    """Return an attempt; `calls`: of its worker's tools, where it has not answered."""
     work = _read(WORK, row, "workJson")
     judgement = _read(JUDGEMENT, row, "judgementJson")
-    counted = calls.get(lane_id(run, task, number, "worker"), 0)
     return AttemptData(
         id=fields.text(row, "id"),
-        number=number,
+        number=fields.whole(row, "seq"),
         cause=fields.text(row, "endCause"),
         issues=tuple(fields.texts(row, "issues")),
         score=_score(row, judgement),
-        tool_calls=work.tool_calls if work else counted,
+        tool_calls=work.tool_calls if work else calls,
         seconds=_maybe_number(row, "workerDuration"),
         work=_work(work) if work else None,
         outcomes=_read(OUTCOMES, row, "checksJson") or (),
