@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import errno
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, Ending, Limits, exit_code
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
-from mimir.orchestrator import applying, beginning, identity, looking, planning, watching
+from mimir.orchestrator import applying, beginning, identity, looking, planning, terms, watching
 from mimir.orchestrator.garbage import collected_seldom
 from mimir.orchestrator.parts import Parts
 from mimir.reporting.account import Account
@@ -54,13 +54,16 @@ async def drive(
         shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(ended(row), message="It had ended already.")
     await identity.admit(parts, row)
+    taken = terms.taken_up(parts, row)
+    parts = taken.parts
     applying.must_be_possible(parts, apply)
     parts.check_models()
     if limits.max_cost is not None or row.get("maxCost") is not None:
         plan = runs.plan_of(await store.read(partial(runs.get, run=run)))
         budget.must_be_priced(row, beginning.asked(parts, plan))
     await beginning.require_sandbox(parts)
-    leads = await _begin(parts, run, resumed=resumed)
+    leads = await _begin(parts, run, resumed=resumed, models=taken.models)
+    await _say_what_stays(parts, run, taken.left_aside)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits), durable=False)
     started = parts.clock.monotonic()
     try:
@@ -78,8 +81,18 @@ async def drive(
         raise
 
 
-async def take(parts: Parts, run: str, *, resumed: bool) -> None:
-    """Become the coordinator of a run.
+async def _say_what_stays(parts: Parts, run: str, models: Mapping[str, str]) -> None:
+    """Say which models (role → name) a run goes on with, though others are set by now."""
+    if models:
+        asked = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
+        notice = f"Other models are set by now; the run goes on with those it began with: {asked}."
+        await parts.store.write(partial(_tell, run=run, notices=[notice]), durable=False)
+
+
+async def take(
+    parts: Parts, run: str, *, resumed: bool, models: Mapping[str, str] | None = None
+) -> None:
+    """Become the coordinator of a run; `models` as `lifecycle.take` has them.
 
     Raises:
         BusyError: Another process coordinates it.
@@ -92,18 +105,19 @@ async def take(parts: Parts, run: str, *, resumed: bool) -> None:
         seconds=parts.lease_seconds,
         dead=await watching.dead(parts, run),
         resumed=resumed,
+        models=models or {},
     )
     await parts.leases.write(write, durable=False)  # no lease outlives the power
 
 
-async def _begin(parts: Parts, run: str, *, resumed: bool) -> bool:
+async def _begin(parts: Parts, run: str, *, resumed: bool, models: Mapping[str, str]) -> bool:
     """Take the chair; False: a worker has it, which was faster than the process that has just begun the run.
 
     Raises:
         BusyError: The run was begun before, and another process coordinates it.
     """
     try:
-        await take(parts, run, resumed=resumed)
+        await take(parts, run, resumed=resumed, models=models)
     except BusyError:
         if resumed:
             raise
@@ -128,7 +142,9 @@ def ended(row: Row) -> Ending:
 async def plan_again(parts: Parts, run: str, limits: Limits) -> Ending:
     """Go on with a planning run."""
     await planning.raise_limits(parts, run, limits)
-    planned = await planning.plan(parts, run)
+    row = await parts.store.read(partial(runs.node, run=run), brief=True)
+    taken = terms.taken_up(parts, row)
+    planned = await planning.plan(taken.parts, run, models=taken.models)
     outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
     return Ending(
         run=run,

@@ -21,7 +21,7 @@ from mimir.errors import (
     UsageError,
     WorkspaceError,
 )
-from mimir.orchestrator import beginning, driving, identity, looking, watching
+from mimir.orchestrator import beginning, driving, identity, looking, terms, watching
 from mimir.orchestrator.parts import Parts
 from mimir.scheduling import lifecycle
 from mimir.scheduling.fleet.chair import ELSEWHERE
@@ -78,6 +78,7 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         )
     await identity.admit(parts, row)
     parts.check_models()
+    parts = terms.pinned(parts, row)
     await beginning.require_sandbox(parts)
     try:
         leads = await _begin(parts, run)

@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -14,7 +15,6 @@ from mimir.agents.roles import templates
 from mimir.agents.stopwatch import Stopwatch
 from mimir.agents.views.inputs import FileView, MemoryHit, PMInput
 from mimir.attempts.deliverable import HIDDEN
-from mimir.attempts.desk import RoleChoice
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.attempt import RunStatus
 from mimir.domain.event import EventKind
@@ -25,6 +25,7 @@ from mimir.domain.run import Limits
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.llm.journaled import JournaledModel
+from mimir.orchestrator import terms
 from mimir.orchestrator.parts import Parts
 from mimir.planning import ecko
 from mimir.planning.diagnostics import Finding
@@ -121,8 +122,8 @@ async def raise_limits(parts: Parts, run: str, limits: Limits) -> None:
     await parts.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
 
 
-async def plan(parts: Parts, run: str) -> Planned:
-    """Hold the conversations of a planning run, from the record as far as it goes, and write the plan.
+async def plan(parts: Parts, run: str, *, models: Mapping[str, str] | None = None) -> Planned:
+    """Hold the conversations of a planning run, from the record as far as it goes, and write the plan; `models` are asked from now on.
 
     Raises:
         Paused: The run can be resumed.
@@ -137,11 +138,12 @@ async def plan(parts: Parts, run: str) -> Planned:
             seconds=parts.lease_seconds,
             dead=parts.owners.dead(),
             resumed=True,
+            models=models or {},
         )
     )
     row = await parts.store.read(partial(runs.get, run=run))
     try:
-        planned = await _Planning(parts, row).through()
+        planned = await _Planning(terms.pinned(parts, row), row).through()
     except Paused as paused:
         await parts.store.write(
             partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
@@ -170,7 +172,6 @@ class _Planning:
         self._run = str(row["id"])
         settings = fields.mapping(row, "settingsJson")
         self._with_ecko = settings.get("ecko") is True
-        self._model = str(settings.get("model") or "")
 
     async def through(self) -> Planned:
         parts, request = self._parts, fields.text(self._row, "request")
@@ -282,7 +283,7 @@ class _Planning:
         )
 
     def _services(self, role: str, lane: Lane, tools: Toolset) -> Services:
-        parts, choice = self._parts, self._choice(role)
+        parts, choice = self._parts, self._parts.choices[role]
         watch = Stopwatch(parts.clock)
         watch.start()
         name = lane_id(self._run, PLAN_TASK, 1, role)
@@ -302,10 +303,6 @@ class _Planning:
             ),
             elapsed=watch,
         )
-
-    def _choice(self, role: str) -> RoleChoice:
-        choice = self._parts.choices[role]
-        return replace(choice, model=self._model) if self._model else choice
 
     async def _proposed(self, proposal: Proposal) -> None:
         kind = EventKind.PLAN_REPAIRED if proposal.repairs else EventKind.PLAN_PROPOSED

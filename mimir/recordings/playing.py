@@ -1,15 +1,15 @@
 """Plays recorded runs: each on a stage of its own, with the engine's parts put together for it, and compared with what it came to."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from mimir.attempts.desk import RoleChoice
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
 from mimir.errors import MimirError, PlanError
+from mimir.orchestrator import terms
 from mimir.orchestrator.parts import Parts
 from mimir.qc.checks import Checks
 from mimir.recordings import scheduling
@@ -136,13 +136,13 @@ def must_be_playable(tape: RunTape) -> None:
     Raises:
         PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
     """
-    kinds = {event.kind for event in tape.events}
+    cuts = (event for event in tape.events if event.kind is EventKind.LANE_CUT)
     why = ""
     if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
         why = "its beginning is missing"
     elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
         why = "events of it are missing"
-    elif EventKind.LANE_CUT in kinds:
+    elif any(cut.data.get("answered") != 0 for cut in cuts):
         why = "a conversation of it was cut when it was resumed, and what was said before is gone"
     elif tape.pinned.get("fromRun"):
         why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
@@ -185,7 +185,10 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         planner_tools=tools.planner,
         clock=StageClock(served.score),
         owner=OWNER,
-        choices={role: _choice(served.tape, role) or one for role, one in parts.choices.items()},
+        choices={
+            role: terms.choice(served.tape.settings, role) or one
+            for role, one in parts.choices.items()
+        },
         attempt_tokens=served.tape.attempt_tokens or parts.attempt_tokens,
         notices=list,
         check_models=_nothing,
@@ -194,16 +197,3 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
 
 def _nothing() -> None:
     """Find nothing missing."""
-
-
-def _choice(tape: RunTape, role: str) -> RoleChoice | None:
-    """Return how a role asked its model, as the run pinned it; None: it is not told."""
-    if not isinstance(tape.settings.get("llm"), Mapping):
-        return None
-    chosen = tape.role(role)
-    temperature, most = chosen.get("temperature", 0.0), chosen.get("max_tokens")
-    return RoleChoice(
-        model=tape.model_of(role),
-        temperature=float(temperature) if isinstance(temperature, int | float) else None,
-        max_tokens=most if isinstance(most, int) else None,
-    )

@@ -7,7 +7,7 @@ what the engine decides itself is compared with the record, event by event, and 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -16,7 +16,7 @@ from mimir.domain.attempt import RunStatus, Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import attempt_id
 from mimir.errors import Paused, RecordingMiss
-from mimir.orchestrator import beginning, looking, planning
+from mimir.orchestrator import beginning, looking, planning, terms
 from mimir.orchestrator.parts import Parts
 from mimir.qc.checks import Checks
 from mimir.recordings import scheduling
@@ -50,6 +50,8 @@ OF_THE_END = (
     EventKind.CHECK_RUN, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.REPORT_WRITTEN,
     EventKind.RUN_FINISHED,
 )  # fmt: skip
+_NOBODYS = (EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT)
+"""Of a planning run, whose other events are its own."""
 NOTHING_SECONDS = 60.0
 """If nothing happens for so long, the engine waits for what the record does not have."""
 
@@ -116,7 +118,7 @@ class Replay:
             actor == RUN and event.kind is EventKind.RUN_RESUMED
         ):  # of a planning run: it says so itself
             await self._stop()
-            self._begin(RUN, self._plan())
+            self._begin(RUN, self._plan(event))
         elif actor == RUN and RUN not in self.working:
             self._begin(RUN, self._finish())
         if actor is not None:
@@ -129,11 +131,13 @@ class Replay:
             case EventKind.ATTEMPT_STARTED | EventKind.LEASE_TAKEN:
                 await self._claim(event)
             case EventKind.RUN_RESUMED:
-                await self._resume()
+                await self._resume(event)
             case EventKind.RUN_PAUSED:
                 await self._pause(event)
             case EventKind.TASK_CANCELLED:
                 await self._cancel()
+            case EventKind.LANE_CUT:
+                await self._cut(event)
             case _:
                 await self._inject(event)
 
@@ -260,7 +264,7 @@ class Replay:
             raise RecordingMiss("Its preambles were not recorded, so nobody can work.")
         return self.crew
 
-    async def _resume(self) -> None:
+    async def _resume(self, event: Event) -> None:
         """Kill what is under way, and go on as another process did."""
         await self._stop()
         await self.stage.write(
@@ -271,8 +275,11 @@ class Replay:
                 seconds=scheduling.LEASE_SECONDS,
                 dead=(),
                 resumed=True,
+                models=_models(event),
             )
         )
+        row = await self.stage.read(partial(runs.node, run=self.tape.id))
+        self.parts = terms.pinned(self.parts, row)
         await self._engage()
 
     async def _pause(self, event: Event) -> None:
@@ -297,6 +304,17 @@ class Replay:
 
         await self.stage.write(work)
 
+    async def _cut(self, event: Event) -> None:
+        """Take the question away that had no answer; whether it stands here depends on how far its asker had come."""
+        lane = str(event.data.get("lane") or "")
+
+        def work(ops: Ops) -> None:
+            rows = ops.find(Label.CALL, {"lane": lane, "done": False})
+            ops.delete(Label.CALL, [str(row["id"]) for row in rows])
+
+        await self.stage.write(work)
+        await self._inject(event)
+
     async def _inject(self, event: Event) -> None:
         """Let something come about that the engine does not decide."""
         await self.stage.write(
@@ -310,9 +328,9 @@ class Replay:
             )
         )
 
-    async def _plan(self) -> None:
+    async def _plan(self, event: Event) -> None:
         with contextlib.suppress(Paused):
-            await planning.plan(self.parts, self.tape.id)
+            await planning.plan(self.parts, self.tape.id, models=_models(event))
 
     async def _finish(self) -> None:
         """Do what is done when all tasks have ended: gate, seals, prose, report."""
@@ -331,6 +349,21 @@ class Replay:
         await self.stage.write(work)
 
 
+def _models(event: Event) -> Mapping[str, str]:
+    """Return the models that a run was gone on with in the place of those before."""
+    models = event.data.get("models")
+    return (
+        cast("Mapping[str, str]", models)
+        if isinstance(models, dict)
+        and all(map(_is_text, cast("dict[str, object]", models).values()))
+        else {}
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _head(reads: Reads, run: str) -> str:
     return fields.text(reads.get(Label.RUN, run) or {}, "head")
 
@@ -345,7 +378,7 @@ def owner_of(score: Score, event: Event | None) -> Actor | None:
     if event is None:
         return None
     if score.tape.plan is None:
-        return None if event.kind in (EventKind.RUN_CREATED, EventKind.RUN_PAUSED) else RUN
+        return None if event.kind in _NOBODYS else RUN
     if event.kind in OF_ATTEMPTS and event.task and event.attempt:
         return event.task, event.attempt
     if event.kind is EventKind.MODEL_CALLED and event.data.get("role") in REPORTERS:

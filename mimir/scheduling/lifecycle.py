@@ -8,9 +8,10 @@ from mimir.domain.run import Limits
 from mimir.errors import BusyError, LeaseLost, Paused, UsageError
 from mimir.store import claims, fields, leases, runs, workers
 from mimir.store.protocol import Ops, Reads, Row, Value
-from mimir.store.schema import Label
+from mimir.store.schema import Label, pack
 
 COORDINATOR = "coordinator"
+_NONE: Mapping[str, str] = {}
 
 
 def shown_status(reads: Reads, row: Row, dead: Collection[str]) -> RunStatus:
@@ -22,9 +23,16 @@ def shown_status(reads: Reads, row: Row, dead: Collection[str]) -> RunStatus:
 
 
 def take(
-    ops: Ops, run: str, owner: str, seconds: float, dead: Collection[str], *, resumed: bool
+    ops: Ops,
+    run: str,
+    owner: str,
+    seconds: float,
+    dead: Collection[str],
+    *,
+    resumed: bool,
+    models: Mapping[str, str] = _NONE,
 ) -> Row:
-    """Become the run's coordinator.
+    """Become the run's coordinator; of a run that goes on, `models` (role → name) are asked from now on.
 
     Raises:
         BusyError: Another process coordinates it.
@@ -43,11 +51,24 @@ def take(
             run,
             RunStatus.RUNNING,
             EventKind.RUN_RESUMED,
-            {},
+            _told(models),
             expect=(RunStatus.PAUSED, RunStatus.RUNNING),
-            props={"pauseReason": None, "pauseMessage": None},
+            props={"pauseReason": None, "pauseMessage": None, **_remembered(row, models)},
         )
     return runs.node(ops, run)
+
+
+def _told(models: Mapping[str, str]) -> Mapping[str, object]:
+    if not models:
+        return {}
+    asked = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
+    return {"models": dict(models), "message": f"From now on these models are asked: {asked}."}
+
+
+def _remembered(row: Row, models: Mapping[str, str]) -> Row:
+    if not models:
+        return {}
+    return {"modelsJson": pack({**fields.mapping(row, "modelsJson"), **models})}
 
 
 def begin(ops: Ops, run: str, tasks: int) -> bool:

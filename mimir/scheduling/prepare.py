@@ -107,9 +107,10 @@ class Preparer:
         stored = fields.text(attempt_row, "startJson")
         if stored:
             short = START.read(stored)
-            return await self._crew.store.read(
+            start = await self._crew.store.read(
                 partial(_whole, run=self._crew.facts.id, start=short)
             )
+            return replace(start, model=self._model(task))  # another one after a pause for it
         start, context = await self._make(task, claim, known)
         later(self._kept(claim, start, context))
         return start
@@ -130,7 +131,7 @@ class Preparer:
             tree=merge.tree,
             first_base_tree=first,
             brief=context.messages,
-            model=named_model(task) or self._choice.model,
+            model=self._model(task),
             temperature=self._choice.temperature,
             max_tokens=self._choice.max_tokens,
             preamble_hash=preamble.hash,
@@ -138,6 +139,9 @@ class Preparer:
             integration_retries=fields.whole(claim.row, "integrationRetries"),
         )
         return start, context
+
+    def _model(self, task: Task) -> str:
+        return named_model(task) or self._choice.model
 
     async def _merge(self, first: str, before: str, base: str) -> Merge:
         """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all.

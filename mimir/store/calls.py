@@ -294,6 +294,7 @@ def cut(ops: Ops, place: Place, asked: Asked) -> None:
         "role": place.role,
         "seq": asked.seq,
         "removed": len(gone),
+        "answered": sum(fields.flag(row, "done") for row in gone),
         "recorded": _short(here),
         "asked": f"{asked.kind} {asked.hash[:12]}",
     }

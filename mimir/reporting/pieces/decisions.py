@@ -186,11 +186,12 @@ def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> Decision:
 
 
 def _of_run(events: Iterable[Event]) -> Iterator[Decision]:
-    resumed = 0
+    resumed, changes = 0, list[str]()
     for event in events:
         match event.kind:
             case EventKind.RUN_RESUMED:
                 resumed += 1
+                changes.append(_word(event, "message"))
             case EventKind.LANE_CUT:
                 text = (
                     "A resumed conversation differed from its record; it went on live from there."
@@ -205,7 +206,7 @@ def _of_run(events: Iterable[Event]) -> Iterator[Decision]:
                 continue
     if resumed:
         times = "once" if resumed == 1 else f"{resumed} times"
-        yield _run_wide("resumed", f"The run was resumed {times}.")
+        yield _run_wide("resumed", f"The run was resumed {times}.", changes)
 
 
 def _applied(event: Event) -> Decision:
