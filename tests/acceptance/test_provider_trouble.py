@@ -6,13 +6,14 @@ import pytest
 
 from mimir.planning.render import render
 from tests.support.desk import Desk, asked_twice
-from tests.support.journey import REST, Part, plan, step, worker, writes, wrote
+from tests.support.journey import REST, Part, plan, qc, step, worker, writes, wrote
 from tests.support.play_server import PlayServer
 
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
 ONE = plan(step("a"), title="One small file")
 QUICK = {"LLM__TRIES": 2, "LLM__RETRY_SECONDS": 2, "LLM__STALL_SECONDS": 1, "LLM__CONNECT_SECONDS": 1}  # fmt: skip
 DONE = "a.txt is written."
+VERDICT = {"verdict": {"auto": "pass"}}
 
 
 @pytest.fixture
@@ -105,6 +106,48 @@ def test_what_a_person_must_mend_is_said_at_once_and_the_run_goes_on_when_mended
         broken.unlink()
         assert desk.type("resume").code == 0
         assert desk.status()["tasks"][0]["attempts"] == 1
+
+
+@pytest.mark.parametrize("role", ["worker", "qc"])
+def test_a_model_that_is_not_there_is_replaced_by_the_one_that_is_set_when_the_run_goes_on(
+    role: str, desk: Desk, tmp_path: Path
+):
+    broken = tmp_path / "broken"
+    broken.touch()
+    refused = staged("unknown_model", while_file=str(broken))
+    parts = {"worker": first({**refused, **writes("a.txt", "a\n")}, DONE), "qc": qc("a", {**refused, **VERDICT})}  # fmt: skip
+    with PlayServer(play(parts[role])) as server:
+        desk.ask(server, MODEL="misspelt", **QUICK)
+        assert desk.type("execute", "one.md", "--yes", "--record", "run.jsonl").code == 78
+        broken.unlink()
+        before = len(server.requests)
+        desk.environ(MIMIR_MODEL="right")
+
+        resumed = desk.type("resume", "--record", "run.jsonl", "--max-calls", "50")
+
+        assert resumed.code == 0, resumed.out + resumed.err
+        assert {seen.body["model"] for seen in server.requests[before:]} == {"right"}
+    assert "From now on these models are asked: " in resumed.out
+    assert f"{role} right" in resumed.out
+    assert desk.status()["tasks"][0]["attempts"] == 1
+    for words in (("replay", "run.jsonl"), ("replay",)):
+        replayed = desk.type(*words)
+        assert replayed.code == 0, replayed.out + replayed.err
+
+
+def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk: Desk):
+    with PlayServer(play()) as server:
+        desk.ask(server, MODEL="first", **QUICK)
+        assert desk.type("execute", "one.md", "--yes", "--max-calls", "4").code == 75
+        desk.environ(MIMIR_MODEL="second", MIMIR_ROLES__QC__TEMPERATURE="0.9")
+
+        resumed = desk.type("resume", "--max-calls", "50")
+
+        assert resumed.code == 0, resumed.out + resumed.err
+        assert {seen.body["model"] for seen in server.requests} == {"first"}
+        assert {seen.body.get("temperature") for seen in server.of("qc")} == {0.0}
+    assert "Other models are set by now; the run goes on with those it began with: " in resumed.out
+    assert desk.type("replay").code == 0
 
 
 def test_a_wrong_key_is_named_without_being_shown_and_a_right_one_goes_on(desk: Desk):
