@@ -5,6 +5,7 @@ which they were recorded. One that was answered may be asked again. What is not 
 """
 
 import json
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -119,6 +120,11 @@ class Server(ThreadingHTTPServer):
     def url(self) -> str:
         """What a client takes as its base URL."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a client that went away in the middle; all else is a fault of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -126,3 +126,14 @@ def test_endpoint_is_reached_on_this_machine_only(server: Server):
     assert server.server_address[0] == "127.0.0.1"
     with urllib.request.urlopen(f"{server.url}/models") as answer:
         assert json.loads(answer.read())["data"] == [{"id": "recorded", "object": "model"}]
+
+
+def test_client_that_goes_away_is_no_fault(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error, is_told in ((ConnectionResetError(), False), (ZeroDivisionError(), True)):
+        try:
+            raise error
+        except (ConnectionResetError, ZeroDivisionError):
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert ("Traceback" in capsys.readouterr().err) == is_told
