@@ -130,7 +130,7 @@ def _go_on(project: Path, run: str, store: str) -> tuple[str, ...]:
 
 def _try_next(project: Path, store: str, record: Path | None) -> tuple[str, ...]:
     where = (f"  export MIMIR_STORE={shlex.quote(store)}",) if store else ()
-    again = shlex.quote(str(record)) if record else ""
+    replay = shlex.join(("mimir", "replay", *([str(record)] if record else [])))
     return (
         "Try next:",
         f"  cd {shlex.quote(str(project))}",
@@ -139,7 +139,7 @@ def _try_next(project: Path, store: str, record: Path | None) -> tuple[str, ...]
         "  python3 -m tally access.log --top 3        what was released",
         "  mimir report                               what happened, with the proof",
         "  mimir verify                               recompute every seal",
-        f"  {f'mimir replay {again}'.rstrip():<43}decide it all again, from the record alone",
+        f"  {replay:<41}  decide it all again, from the record alone",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_recorded_demo_replays_to_the_same_bytes(shown: Shown):
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("the same bytes: ") == 2  # of the plan's run and of its execution
-    assert f"mimir replay {shown.project.parent / RECORDING}" in shown.said
+    assert f"  mimir replay {shown.project.parent / RECORDING}  " in shown.said
 
 
 def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
