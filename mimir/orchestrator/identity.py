@@ -11,7 +11,7 @@ from mimir.errors import UnavailableError, WorkspaceError
 from mimir.store import fields
 from mimir.store.protocol import GraphStore, Row
 from mimir.store.schema import Label
-from mimir.workspace.repository.hidden import put
+from mimir.workspace.whole import put
 
 if TYPE_CHECKING:  # `known` is asked where nothing heavy is imported
     from mimir.orchestrator.parts import Parts

@@ -17,12 +17,13 @@ from mimir.errors import WorkspaceError
 from mimir.workspace.beside import both
 from mimir.workspace.repository import sharing
 from mimir.workspace.repository.commits import commit, newest, tree_of
-from mimir.workspace.repository.hidden import Hidden, put
+from mimir.workspace.repository.hidden import Hidden
 from mimir.workspace.repository.ignoring import pin_persons_rules
 from mimir.workspace.repository.project import Repository
 from mimir.workspace.repository.rules import lowered
 from mimir.workspace.repository.runner import Ended, failure
 from mimir.workspace.repository.trees import SUBMODULE, Entry, put_entries
+from mimir.workspace.whole import put
 
 MESSAGE = "The project as it was when the run started\n"
 _NAMED = 10

@@ -8,9 +8,10 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.clearing import give_all, remove, remove_empty_directories
 from mimir.workspace.repository.commits import tree_of
-from mimir.workspace.repository.hidden import Hidden, Ignoring, put
+from mimir.workspace.repository.hidden import Hidden, Ignoring
 from mimir.workspace.repository.ignoring import ignoring
 from mimir.workspace.threads import to_its_end
+from mimir.workspace.whole import put
 
 
 async def fill(hidden: Hidden, source: str, where: Path, index: Path, base: str) -> None:

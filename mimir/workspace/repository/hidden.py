@@ -12,6 +12,7 @@ from mimir.workspace.beside import both
 from mimir.workspace.clearing import remove
 from mimir.workspace.repository.project import Repository, find
 from mimir.workspace.repository.runner import Git, require_version
+from mimir.workspace.whole import put
 
 ATTRIBUTES = (
     "* -text -ident -filter -eol !merge !diff !working-tree-encoding !whitespace "
@@ -188,12 +189,3 @@ def _furnish(hidden: Hidden) -> None:
         (hidden.directory / "shallow").unlink(missing_ok=True)
     else:
         put(hidden.directory / "shallow", shallow)
-
-
-def put(path: Path, data: bytes) -> None:
-    """Write a file of the engine's own in one step, unless it already says the same."""
-    if path.exists() and path.read_bytes() == data:
-        return
-    temporary = path.with_name(f"{path.name}.{os.getpid()}-{next(_numbers)}.tmp")
-    temporary.write_bytes(data)
-    temporary.replace(path)

@@ -11,9 +11,10 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.repository import rules
 from mimir.workspace.repository.commits import tree_of
-from mimir.workspace.repository.hidden import Hidden, Ignoring, put
+from mimir.workspace.repository.hidden import Hidden, Ignoring
 from mimir.workspace.repository.project import global_rules
 from mimir.workspace.repository.trees import LINK, SUBMODULE, blobs, entries
+from mimir.workspace.whole import put
 
 _PERSONS = "person.exclude"
 _DEFAULTS = "defaults.exclude"

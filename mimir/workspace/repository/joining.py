@@ -10,8 +10,9 @@ from pathlib import Path
 
 from mimir.workspace.repository import base, sharing
 from mimir.workspace.repository.commits import tree_of
-from mimir.workspace.repository.hidden import Hidden, put
+from mimir.workspace.repository.hidden import Hidden
 from mimir.workspace.repository.ignoring import persons_rules, pin_rules
+from mimir.workspace.whole import put
 
 
 async def lineage(hidden: Hidden) -> str:
