@@ -105,7 +105,7 @@ async def take(
         seconds=parts.lease_seconds,
         dead=await watching.dead(parts, run),
         resumed=resumed,
-        models=models or {},
+        models=models,
     )
     await parts.leases.write(write, durable=False)  # no lease outlives the power
 

@@ -138,7 +138,7 @@ async def plan(parts: Parts, run: str, *, models: Mapping[str, str] | None = Non
             seconds=parts.lease_seconds,
             dead=parts.owners.dead(),
             resumed=True,
-            models=models or {},
+            models=models,
         )
     )
     row = await parts.store.read(partial(runs.get, run=run))

@@ -33,11 +33,17 @@ def choice(settings: Mapping[str, object], role: str) -> RoleChoice | None:
 
 def pinned(parts: Parts, row: Row) -> Parts:
     """Return the parts with which a run is served; `row` is its node."""
-    settings, models = fields.mapping(row, "settingsJson"), fields.mapping(row, "modelsJson")
-    choices: dict[str, RoleChoice] = {}
-    for role, now in parts.choices.items():
-        known = choice(settings, role) or now
-        choices[role] = replace(known, model=str(models.get(role) or known.model))
+    own = by(parts, fields.mapping(row, "settingsJson"))
+    models = fields.mapping(row, "modelsJson")
+    choices = {
+        r: replace(one, model=str(models.get(r) or one.model)) for r, one in own.choices.items()
+    }
+    return replace(own, choices=choices)
+
+
+def by(parts: Parts, settings: Mapping[str, object]) -> Parts:
+    """Return the parts as settings say that a run has pinned; what they do not tell is as it is."""
+    choices = {role: choice(settings, role) or now for role, now in parts.choices.items()}
     tokens = _members(settings.get("run")).get("attempt_tokens")
     most = tokens if isinstance(tokens, int) else parts.attempt_tokens
     return replace(parts, choices=choices, attempt_tokens=most)

@@ -13,6 +13,7 @@ from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import Paused
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
+from mimir.orchestrator import terms
 from mimir.recordings.requests import Asked, Differing, difference, drift, of_request, recorded
 from mimir.recordings.tape import Call, Tape
 
@@ -81,7 +82,8 @@ class ReplayedModels:
         """Model that the recorded preambles are of: a part of their files' names."""
         for run in tape.runs.values():
             self._preambles.update(run.preambles)
-            self.preambles_by = run.model_of(AGENTINATOR)
+            asked = terms.choice(run.settings, AGENTINATOR)
+            self.preambles_by = asked.model if asked else ""
             for lane in run.lanes:
                 own = run.own(lane)
                 calls = list(recorded(run.model_calls(own)))

@@ -175,7 +175,7 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         (own / "preambles").symlink_to(preambles)
     tools = ServedTools(parts.tools, parts.planner_tools, served)
     return replace(
-        parts,
+        terms.by(parts, served.tape.settings),
         project=own,
         room=room,
         store=served.store,
@@ -185,11 +185,6 @@ def _composed(parts: Parts, served: Served, room: Path) -> Parts:
         planner_tools=tools.planner,
         clock=StageClock(served.score),
         owner=OWNER,
-        choices={
-            role: terms.choice(served.tape.settings, role) or one
-            for role, one in parts.choices.items()
-        },
-        attempt_tokens=served.tape.attempt_tokens or parts.attempt_tokens,
         notices=list,
         check_models=_nothing,
     )

@@ -267,7 +267,7 @@ class Replay:
     async def _resume(self, event: Event) -> None:
         """Kill what is under way, and go on as another process did."""
         await self._stop()
-        await self.stage.write(
+        row = await self.stage.write(
             partial(
                 lifecycle.take,
                 run=self.tape.id,
@@ -278,7 +278,6 @@ class Replay:
                 models=_models(event),
             )
         )
-        row = await self.stage.read(partial(runs.node, run=self.tape.id))
         self.parts = terms.pinned(self.parts, row)
         await self._engage()
 
@@ -312,21 +311,13 @@ class Replay:
             rows = ops.find(Label.CALL, {"lane": lane, "done": False})
             ops.delete(Label.CALL, [str(row["id"]) for row in rows])
 
+            _emit(ops, event)
+
         await self.stage.write(work)
-        await self._inject(event)
 
     async def _inject(self, event: Event) -> None:
         """Let something come about that the engine does not decide."""
-        await self.stage.write(
-            lambda ops: runs.emit(
-                ops,
-                self.tape.id,
-                event.kind,
-                task=event.task,
-                attempt=event.attempt,
-                data=event.data,
-            )
-        )
+        await self.stage.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
         with contextlib.suppress(Paused):
@@ -349,19 +340,13 @@ class Replay:
         await self.stage.write(work)
 
 
+def _emit(ops: Ops, event: Event) -> None:
+    runs.emit(ops, event.run, event.kind, task=event.task, attempt=event.attempt, data=event.data)
+
+
 def _models(event: Event) -> Mapping[str, str]:
     """Return the models that a run was gone on with in the place of those before."""
-    models = event.data.get("models")
-    return (
-        cast("Mapping[str, str]", models)
-        if isinstance(models, dict)
-        and all(map(_is_text, cast("dict[str, object]", models).values()))
-        else {}
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    return cast("Mapping[str, str]", event.data.get("models", {}))
 
 
 def _head(reads: Reads, run: str) -> str:

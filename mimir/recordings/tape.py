@@ -18,7 +18,7 @@ from mimir.store.schema import pack
 from mimir.tools.journaled import read_result
 
 Json = Mapping[str, object]
-_NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome"))
+_NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome", "lane"))
 """What of an event's data something is looked up by."""
 _LARGEST = 2**53
 """A number that every reader of JSON can tell from the next."""
@@ -105,21 +105,6 @@ class RunTape:
     def settings(self) -> Json:
         """What it pinned of the settings; empty: nothing is told."""
         return _members(self.pinned.get("settingsJson"))
-
-    @property
-    def attempt_tokens(self) -> int | None:
-        """Return how many tokens an attempt might use; None: it is not told."""
-        tokens = _members(self.settings.get("run")).get("attempt_tokens")
-        return tokens if isinstance(tokens, int) else None
-
-    def role(self, name: str) -> Json:
-        """Return what was set of one role alone."""
-        return _members(_members(self.settings.get("roles")).get(name))
-
-    def model_of(self, role: str) -> str:
-        """Return the model that a role was set to ask; empty: the endpoint's default, or it is not told."""
-        own = self.role(role).get("model")
-        return str(own or _members(self.settings.get("llm")).get("model") or "")
 
     def model_calls(self, lane: str) -> list[Call]:
         """Return the model calls of a lane (named within its run), in order."""
@@ -216,6 +201,9 @@ def _event(line: Json) -> Event:
     for name in _NAMED & data.keys():
         if data[name] is not None:
             _text(data, name)
+    models = _mapping(data.get("models", {}))
+    for role in models:
+        _text(models, role)
     return Event(
         seq=_whole(line, "seq"),
         kind=EventKind(_text(line, "event")),

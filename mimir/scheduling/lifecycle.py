@@ -11,7 +11,6 @@ from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Label, pack
 
 COORDINATOR = "coordinator"
-_NONE: Mapping[str, str] = {}
 
 
 def shown_status(reads: Reads, row: Row, dead: Collection[str]) -> RunStatus:
@@ -30,7 +29,7 @@ def take(
     dead: Collection[str],
     *,
     resumed: bool,
-    models: Mapping[str, str] = _NONE,
+    models: Mapping[str, str] | None = None,
 ) -> Row:
     """Become the run's coordinator; of a run that goes on, `models` (role → name) are asked from now on.
 
@@ -58,14 +57,14 @@ def take(
     return runs.node(ops, run)
 
 
-def _told(models: Mapping[str, str]) -> Mapping[str, object]:
+def _told(models: Mapping[str, str] | None) -> Mapping[str, object]:
     if not models:
         return {}
     asked = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
     return {"models": dict(models), "message": f"From now on these models are asked: {asked}."}
 
 
-def _remembered(row: Row, models: Mapping[str, str]) -> Row:
+def _remembered(row: Row, models: Mapping[str, str] | None) -> Row:
     if not models:
         return {}
     return {"modelsJson": pack({**fields.mapping(row, "modelsJson"), **models})}

@@ -6,7 +6,7 @@ import pytest
 
 from mimir.planning.render import render
 from tests.support.desk import Desk, asked_twice
-from tests.support.journey import REST, Part, plan, qc, step, worker, writes, wrote
+from tests.support.journey import REST, Part, calls, plan, qc, step, worker, writes, wrote
 from tests.support.play_server import PlayServer
 
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
@@ -133,6 +133,25 @@ def test_a_model_that_is_not_there_is_replaced_by_the_one_that_is_set_when_the_r
     for words in (("replay", "run.jsonl"), ("replay",)):
         replayed = desk.type(*words)
         assert replayed.code == 0, replayed.out + replayed.err
+
+
+def test_a_run_whose_answers_another_model_has_replaced_cannot_be_replayed(
+    desk: Desk, tmp_path: Path
+):
+    broken = tmp_path / "broken"
+    broken.touch()
+    refused = staged("unknown_model", while_file=str(broken))
+    reads = {"calls": [calls("read_file", path="one.md")]}
+    with PlayServer(play(worker("a", reads, {**refused, **writes("a.txt", "a\n")}, DONE))) as server:  # fmt: skip
+        desk.ask(server, MODEL="retired", **QUICK)
+        assert desk.type("execute", "one.md", "--yes", "--record", "run.jsonl").code == 78
+        broken.unlink()
+        desk.environ(MIMIR_MODEL="newer")
+        assert desk.type("resume", "--record", "run.jsonl").code == 0
+    for words in (("replay", "run.jsonl"), ("replay",)):
+        refusal = desk.type(*words)
+        assert refusal.code == 65
+        assert "what was said before is gone" in refusal.err
 
 
 def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk: Desk):

@@ -86,6 +86,19 @@ async def test_settings_of_another_form_are_taken_as_not_told(tmp_path: Path) ->
     await replay(tmp_path, content)
 
 
+@pytest.mark.parametrize("models", ["first", {"worker": 3}, ["worker"], None])
+async def test_models_of_another_form_are_refused_by_their_line(
+    tmp_path: Path, models: object
+) -> None:
+    content = lines(SHIPPED)
+    event = of(content, "event")
+    cast("Line", event["data"])["models"] = models
+    with pytest.raises(PlanError) as error:
+        await replay(tmp_path, content)
+    assert error.value.at is not None
+    assert error.value.at.line == content.index(event) + 1
+
+
 def _places(value: object, above: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
     """Yield the way to everything that a value holds."""
     held = cast("dict[object, object] | list[object]", value)
