@@ -6,7 +6,7 @@
 .PHONY: help recordings replays demo test check format lock neo4j crash trust
 
 BIN := .venv/bin
-CODE := mimir tests scripts
+CODE := mimir mimir_bench tests scripts
 
 # pyright comes whole in its wheel, and node in another: never ask a registry for either.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -81,4 +81,4 @@ claims: ## Let many processes claim tasks, on both stores, and count
 
 fleet: ## Serve one run with several processes, and kill some
 	@sh scripts/bootstrap.sh dev
-	@$(BIN)/python -m scripts.fleet $(ARGS)
+	@$(BIN)/python -m scripts.worker_processes $(ARGS)

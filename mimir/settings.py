@@ -27,7 +27,7 @@ from pydantic import (
 
 from mimir.domain.money import Price
 from mimir.errors import ConfigurationError
-from mimir.store.cypher.address import secrets_of
+from mimir.store.neo4j.address import secrets_of
 
 _FROM_PROJECT_NEVER = (
     "llm.base_url",

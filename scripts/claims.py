@@ -23,10 +23,10 @@ from pathlib import Path
 
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.errors import UnavailableError
-from mimir.store import claims, runs
-from mimir.store.cypher.address import is_address, parse
+from mimir.store.neo4j.address import is_address, parse
+from mimir.store.operations import claims, runs
+from mimir.store.operations.runs import NewRun
 from mimir.store.protocol import GraphStore, Ops
-from mimir.store.runs import NewRun
 from mimir.store.schema import Label
 
 RUN = "run-claims"
@@ -100,10 +100,10 @@ class Result:
 def opened(uri: str) -> GraphStore:
     """Return a store that is not open yet."""
     if is_address(uri):
-        from mimir.store.neo4j import Neo4jStore
+        from mimir.store.neo4j.neo4j_store import Neo4jStore
 
         return Neo4jStore(parse(uri), _Clock(), door=secrets.token_hex(8))
-    from mimir.store.sqlite import SqliteStore
+    from mimir.store.sqlite.sqlite_store import SqliteStore
 
     return SqliteStore(Path(uri), _Clock())
 

@@ -1,13 +1,13 @@
 """Draw the table of moves into docs/architecture.md: `python -m scripts.draw_moves`.
 
-Two pictures, both made from `mimir.domain.attempt`, so that they cannot say anything else than the code does: every legal move
+Two pictures, both made from `mimir.domain.task_states`, so that they cannot say anything else than the code does: every legal move
 of a task with who makes it, and the attempt machine, entered at the phase that is stored.
 """
 
 import sys
 from pathlib import Path
 
-from mimir.domain.attempt import MOVES, NODES, TERMINAL, Mover, Status, guard
+from mimir.domain.task_states import MOVES, NODES, TERMINAL, Mover, Status, guard
 from mimir.errors import IllegalMove
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"

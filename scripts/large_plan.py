@@ -14,15 +14,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from mimir import app, glance, settings
+from mimir import settings
+from mimir.bootstrap import app, quick_status
 from mimir.domain.agent import ALL_TOOLS
-from mimir.domain.attempt import Status
-from mimir.domain.command import Finish, Release
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.run import Limits
-from mimir.planning import chain
-from mimir.planning.check import check
-from mimir.planning.render import render
+from mimir.domain.scheduling_command import Finish, Release
+from mimir.domain.task_states import Status
+from mimir.planning import parser as chain
+from mimir.planning.lint.plan_check import check
+from mimir.planning.renderer import render
 from mimir.scheduling.decide import Snapshot, decide
 from mimir.scheduling.priority import weights
 
@@ -103,7 +104,7 @@ async def in_store(plan: Plan) -> None:
             run = await mimir.create_run(plan, PATH, only=(), limits=Limits())
             told("create the run", time.process_time() - begun)
         begun = time.process_time()
-        await glance.status(project, loaded, run, print)
+        await quick_status.status(project, loaded, run, print)
         told("status", time.process_time() - begun)
         size = sum(f.stat().st_size for f in (project / ".mimir").glob("mimir.db*"))
         print(f"store: {size // len(plan.tasks):,} bytes a task")

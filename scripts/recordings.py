@@ -11,25 +11,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support import shipped
+from tests.support import shipped_recording
 from tests.support.projects import make_project
-from tests.support.taping import record
+from tests.support.recorded_runs import record
 
 
 def ship() -> None:
     """Record the shipped run; nothing of this machine gets into it."""
     socket.gethostname = lambda: "recorder"
-    made, parts = shipped.run()
+    made, parts = shipped_recording.run()
     with tempfile.TemporaryDirectory() as name:
-        project = make_project(Path(name) / "project", shipped.README)
+        project = make_project(Path(name) / "project", shipped_recording.README)
         os.chdir(name)
         file = Path(name) / "shipped.jsonl"
         ending = asyncio.run(
             record(project, made, parts, file, workers=1, play=Path("shipped.play.yaml"))
         )
         assert ending.exit_code == 0, ending
-        shipped.FILE.write_bytes(file.read_bytes())
-    print(f"{shipped.FILE}: {shipped.FILE.stat().st_size} bytes")
+        shipped_recording.FILE.write_bytes(file.read_bytes())
+    print(f"{shipped_recording.FILE}: {shipped_recording.FILE.stat().st_size} bytes")
 
 
 def main() -> None:

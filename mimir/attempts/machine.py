@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypedDict, cast
 
-from mimir.attempts.record import Course
-from mimir.domain.attempt import MOVES, NODES, Status
+from mimir.attempts.results import Course
+from mimir.domain.task_states import MOVES, NODES, Status
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from mimir.cli.glyphs import Glyphs, for_encoding
+from mimir.cli.symbols import Glyphs, for_encoding
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 """What test runners colour their output with: noise, left out. Whatever this joins is looked at again by `_CONTROL`."""

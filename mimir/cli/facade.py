@@ -1,4 +1,4 @@
-"""What the commands want of `mimir.app`, which is imported inside command bodies only: it brings the heavy libraries."""
+"""What the commands want of `mimir.bootstrap.app`, which is imported inside command bodies only: it brings the heavy libraries."""
 
 import importlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from mimir.domain.plan import Plan
 from mimir.domain.run import Apply, Ending, Limits
 
 if TYPE_CHECKING:
-    from mimir.planning.diagnostics import Finding
+    from mimir.planning.format.diagnostics import Finding
     from mimir.settings import Loaded
 
 Form = Literal["cypher", "jsonl", "mermaid"]
@@ -209,7 +209,7 @@ class Copied(Protocol):
 
 
 class Mimir(Protocol):
-    """One open project. Only what each verb adds to its name is said here; `mimir.app` has the contracts."""
+    """One open project. Only what each verb adds to its name is said here; `mimir.bootstrap.app` has the contracts."""
 
     @property
     def store_uri(self) -> str:
@@ -308,7 +308,7 @@ class Mimir(Protocol):
 
 
 class App(Protocol):
-    """The module `mimir.app`."""
+    """The module `mimir.bootstrap.app`."""
 
     def open(
         self,
@@ -342,7 +342,7 @@ class App(Protocol):
 
 
 class Glance(Protocol):
-    """What the commands want of `mimir.glance`."""
+    """What the commands want of `mimir.bootstrap.quick_status`."""
 
     def status(
         self, project: Path, loaded: "Loaded", run: str | None, say: Callable[[str], None]
@@ -352,10 +352,10 @@ class Glance(Protocol):
 
 
 def glance() -> Glance:
-    """Import `mimir.glance`, which is quick."""
-    return cast("Glance", importlib.import_module("mimir.glance"))
+    """Import `mimir.bootstrap.quick_status`, which is quick."""
+    return cast("Glance", importlib.import_module("mimir.bootstrap.quick_status"))
 
 
 def app() -> App:
-    """Import `mimir.app`."""
-    return cast("App", importlib.import_module("mimir.app"))
+    """Import `mimir.bootstrap.app`."""
+    return cast("App", importlib.import_module("mimir.bootstrap.app"))

@@ -16,19 +16,19 @@ import typer
 from typer.main import get_command
 
 from mimir.cli.commands import (
+    bench,
     demo,
-    looking,
-    measuring,
-    moving,
-    planning,
-    replaying,
-    running,
-    serving,
+    inspection,
+    plan_commands,
+    replay,
+    run_commands,
+    serve_recording,
+    transfer,
 )
 from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
 
 if TYPE_CHECKING:
-    from mimir.cli.failures import Failure
+    from mimir.cli.error_output import Failure
 
 NAME = "mimir"
 
@@ -86,30 +86,30 @@ def start(
 
     console = Console.of_process()
     session = Session(project=here(), console=console, store=store, json=as_json)
-    return looking.orientation(session)
+    return inspection.orientation(session)
 
 
 for _body in (
-    planning.chain,
-    planning.check,
-    running.execute,
-    running.resume,
-    running.worker,
-    looking.status,
-    looking.report,
-    running.cancel,
-    running.apply,
-    looking.verify,
-    moving.export,
-    moving.migrate,
-    replaying.replay,
-    serving.serve_recording,
-    looking.doctor,
+    plan_commands.chain,
+    plan_commands.check,
+    run_commands.execute,
+    run_commands.resume,
+    run_commands.worker,
+    inspection.status,
+    inspection.report,
+    run_commands.cancel,
+    run_commands.apply,
+    inspection.verify,
+    transfer.export,
+    transfer.migrate,
+    replay.replay,
+    serve_recording.serve_recording,
+    inspection.doctor,
     demo.demo,
-    measuring.bench,
+    bench.bench,
 ):
     app.command(_body.__name__.replace("_", "-"))(command(_body))
-app.command("lint", hidden=True)(command(planning.check))
+app.command("lint", hidden=True)(command(plan_commands.check))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -150,10 +150,10 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    from mimir.cli import failures
+    from mimir.cli import error_output
 
-    known = failures.failure(error)
-    return failures.exit_code(error) if known is None else _end(known)
+    known = error_output.failure(error)
+    return error_output.exit_code(error) if known is None else _end(known)
 
 
 def _end(failure: "Failure") -> int:
@@ -169,7 +169,7 @@ def _end(failure: "Failure") -> int:
 def _usage(error: typer.TyperException) -> "Failure":
     """Say what is wrong with the command line, with the nearest option or command where one is misspelt."""
     from mimir.cli.arguments import nearest
-    from mimir.cli.failures import USAGE, Failure
+    from mimir.cli.error_output import USAGE, Failure
 
     context = cast("_Context | None", getattr(error, "ctx", None))
     said = error.format_message()

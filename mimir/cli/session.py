@@ -102,9 +102,9 @@ class Session:
         async with AsyncExitStack() as stack:
             with self.waiting("Opening the project", loaded):
                 if loaded.settings.store:
-                    from mimir import storeroom
+                    from mimir.bootstrap import stores
 
-                    await storeroom.try_out(loaded.settings)  # the rest takes a second to load
+                    await stores.try_out(loaded.settings)  # the rest takes a second to load
                 mimir = await stack.enter_async_context(
                     app().open(self.project, loaded, create=create, say=self.console.note, **given)
                 )
@@ -137,7 +137,7 @@ class Session:
         """Show on a terminal that something takes its time."""
         if self.json or not self.console.is_terminal:
             return nullcontext()
-        from mimir.cli.live.view import waiting
+        from mimir.cli.live.views import waiting
 
         return waiting(self.console, what, color=loaded.color)
 
@@ -147,7 +147,7 @@ class Session:
         Raises:
             asyncio.CancelledError: It was interrupted.
         """
-        from mimir.cli.stopping import Stop
+        from mimir.cli.signals import Stop
 
         return Stop(self.console.leave).run(job)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.attempt import RunStatus
+from mimir.domain.task_states import RunStatus
 
 Apply = Literal["auto", "never", "commit"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.config import EndpointConfig, split_provider
-from mimir.llm.limits import LimitedModel, Limits
 from mimir.llm.protocol import ChatModel, Endpoint
-from mimir.llm.retrying import Chance, RetryingModel, RetryPolicy
-from mimir.llm.veiled import Veil, VeiledModel
+from mimir.llm.wrappers.rate_limits import LimitedModel, Limits
+from mimir.llm.wrappers.redacting_model import Veil, VeiledModel
+from mimir.llm.wrappers.retrying_model import Chance, RetryingModel, RetryPolicy
 
 PLAY = "play:"
-OVER_HTTP = "mimir.llm.chat.endpoint"
+OVER_HTTP = "mimir.llm.openai.endpoint"
 OVER_LANGCHAIN = "mimir.llm.langchain"
 
 
@@ -108,8 +108,8 @@ class Endpoints:
 
     def _opened(self, name: str) -> Endpoint:
         if name.startswith(PLAY):
-            from mimir.llm.plays.reading import load
-            from mimir.llm.scripted import ScriptedEndpoint
+            from mimir.llm.scripted.loader import load
+            from mimir.llm.scripted.scripted_model import ScriptedEndpoint
 
             return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
         config = self._config(name)
@@ -117,7 +117,7 @@ class Endpoints:
             from mimir.llm.langchain import open_model
 
             return open_model(config, clock=self._clock)
-        from mimir.llm.chat.endpoint import Adaptation, OpenAIEndpoint
+        from mimir.llm.openai.endpoint import Adaptation, OpenAIEndpoint
 
         def adapted(what: Adaptation) -> None:
             self._notices.append(

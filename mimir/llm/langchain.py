@@ -26,10 +26,10 @@ from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import Usage
 from mimir.errors import ConfigurationError, ModelError
-from mimir.llm.chat import refusal as refusals
-from mimir.llm.chat import wire
-from mimir.llm.chat.stream import FINISHES, MAX_CALLS, Unreadable
 from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
+from mimir.llm.openai import api_errors as refusals
+from mimir.llm.openai import payload
+from mimir.llm.openai.stream import FINISHES, MAX_CALLS, Unreadable
 from mimir.llm.protocol import ChatModel, Endpoint
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
@@ -139,7 +139,7 @@ class LangChainEndpoint:
     async def _collect(self, request: ModelRequest) -> AIMessageChunk:
         model = self._model(request)
         runnable = (
-            model.bind_tools([wire.tool(t) for t in request.tools]) if request.tools else model
+            model.bind_tools([payload.tool(t) for t in request.tools]) if request.tools else model
         )
         whole: AIMessageChunk | None = None
         taken = 0
@@ -192,7 +192,7 @@ def _line(text: str) -> str:
 
 
 def _history(messages: Sequence[Message]) -> list[BaseMessage]:
-    return [_message(message) for message in wire.messages(messages)]
+    return [_message(message) for message in payload.messages(messages)]
 
 
 def _message(row: Mapping[str, object]) -> BaseMessage:
@@ -225,7 +225,7 @@ def _size(chunk: AIMessageChunk) -> int:
 
 
 def _answer(whole: AIMessageChunk) -> Answer:
-    message = Message(role="assistant", text=wire.clean(str(whole.text)), calls=_calls(whole))
+    message = Message(role="assistant", text=payload.clean(str(whole.text)), calls=_calls(whole))
     finish = "tool_calls" if message.calls else "stop"
     for key in _FINISH_KEYS:
         said = str(whole.response_metadata.get(key, "")).lower()
@@ -239,7 +239,7 @@ def _answer(whole: AIMessageChunk) -> Answer:
     )
     model = str(whole.response_metadata.get("model_name", ""))
     return Answer(
-        message=message, finish=finish, usage=usage or None, model=wire.clean(model)[:200]
+        message=message, finish=finish, usage=usage or None, model=payload.clean(model)[:200]
     )
 
 
@@ -249,9 +249,9 @@ def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
         raise Unreadable(f"the answer asks for more than {MAX_CALLS} tool calls")
     return tuple(
         ToolCall(
-            id=wire.clean(row["id"] or f"call-{number}")[:256],
-            name=wire.clean(row["name"] or "")[:256],
-            arguments=wire.clean(row["args"] or ""),
+            id=payload.clean(row["id"] or f"call-{number}")[:256],
+            name=payload.clean(row["name"] or "")[:256],
+            arguments=payload.clean(row["args"] or ""),
         )
         for number, row in enumerate(whole.tool_call_chunks)
     )

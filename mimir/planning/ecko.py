@@ -1,6 +1,6 @@
 """Ecko: sharpens a raw request into a specification. Optional; no tools, one answer."""
 
-from mimir.agents.loop import Services, converse
+from mimir.agents.agent_loop import Services, converse
 from mimir.domain.message import Message
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.agents.loop import Conversation, Services, converse
+from mimir.agents.agent_loop import Conversation, Services, converse
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
-from mimir.planning import chain
-from mimir.planning.check import check
-from mimir.planning.diagnostics import Finding
+from mimir.planning import parser
+from mimir.planning.format.diagnostics import Finding
+from mimir.planning.lint.plan_check import check
 
 MAX_REPAIRS = 2
 
@@ -65,7 +65,7 @@ async def propose(request: str, brief: Sequence[Message], desk: Desk) -> Proposa
 
 
 def _read(request: str, talk: Conversation, desk: Desk, repairs: int) -> Proposal:
-    parsed = chain.parse(talk.answer.text)
+    parsed = parser.parse(talk.answer.text)
     plan = replace(parsed.plan, request=" ".join(request.split()))
     found = check(parsed, tools=desk.tools, exists=desk.exists)
     return Proposal(text=talk.answer.text, plan=plan, findings=found, repairs=repairs)

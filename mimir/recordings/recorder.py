@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import cast
 
 from mimir.domain.run import NO_LIMITS, Apply, Ending, Limits
-from mimir.orchestrator import planning
-from mimir.orchestrator.parts import Parts
-from mimir.orchestrator.planning import Planned
-from mimir.orchestrator.verbs import Mimir
-from mimir.planning.render import render
-from mimir.recordings.file import Writer
-from mimir.recordings.history import NotedHistory
-from mimir.recordings.lines import Line, Written, end_of, lines
-from mimir.recordings.tape import RunTape, build
-from mimir.reporting.gather import gather
-from mimir.reporting.prose import NO_PROSE, Prose
-from mimir.reporting.render import markdown
-from mimir.reporting.summary import summarise
-from mimir.store import fields, runs
+from mimir.orchestrator import plan_creation
+from mimir.orchestrator.api import Mimir
+from mimir.orchestrator.plan_creation import Planned
+from mimir.orchestrator.services import Parts
+from mimir.planning.renderer import render
+from mimir.recordings.format.recording import RunTape, build
+from mimir.recordings.format.recording_export import Line, Written, end_of, lines
+from mimir.recordings.format.recording_file import Writer
+from mimir.recordings.recorded_history import NotedHistory
+from mimir.reporting.render.narrative import NO_PROSE, Prose
+from mimir.reporting.render.report import markdown
+from mimir.reporting.summary.run_loader import gather
+from mimir.reporting.summary.summary import summarise
+from mimir.store import row_fields
+from mimir.store.operations import runs
 from mimir.store.protocol import Reads
 from mimir.store.schema import Label, pack
 
@@ -49,11 +50,11 @@ class RecordingMimir(Mimir):
         limits: Limits = NO_LIMITS,
     ) -> Planned:
         """Make a plan, recorded."""
-        run = await planning.create(
+        run = await plan_creation.create(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         async with self._recorder.following(run):
-            return await planning.plan(self._parts, run)
+            return await plan_creation.plan(self._parts, run)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
@@ -164,11 +165,11 @@ def ended(reads: Reads, run: str) -> Line:
 def bytes_of(reads: Reads, run: str) -> tuple[str, str]:
     """Return a run's report and its plan as they follow from the store; a planning run has no report."""
     row = runs.get(reads, run)
-    if fields.text(row, "kind") == "plan":
+    if row_fields.text(row, "kind") == "plan":
         made = reads.get(Label.ARTIFACT, f"{run}#made")
-        return "", fields.text(made, "text") if made else ""
+        return "", row_fields.text(made, "text") if made else ""
     kept = reads.get(Label.ARTIFACT, f"{run}#prose")
-    prose = Prose.load(fields.text(kept, "text")) if kept else NO_PROSE
+    prose = Prose.load(row_fields.text(kept, "text")) if kept else NO_PROSE
     return markdown(summarise(gather(reads, run)), prose), render(runs.plan_of(row))
 
 

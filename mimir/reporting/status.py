@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import cast
 
 from mimir.domain import money
-from mimir.domain.attempt import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.domain.plan import call_limit
+from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, Status
 from mimir.errors import StoreError
-from mimir.store import fields, runs, tally
+from mimir.store import row_fields
+from mimir.store.operations import evidence, runs
 from mimir.store.protocol import Reads, Row, Where
 from mimir.store.schema import Label
 
@@ -23,7 +24,7 @@ SCHEMA = 1
 """Grows with every change that could break a script; added members do not."""
 _SHOWN = (
     "taskId", "title", "status", "attemptNumber", "maxRetries", "integrationRetries", "estimatedToolCalls", "workerToolCalls",
-    "qcScore", "lockedBy", "expiresAt", "cause", "blockedBy", "dependencies", *tally.NAMES,
+    "qcScore", "lockedBy", "expiresAt", "cause", "blockedBy", "dependencies", *evidence.NAMES,
 )  # fmt: skip
 """What a status reads of a task."""
 
@@ -58,7 +59,7 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
     rows = runs.tasks(reads, run, only=_SHOWN)
     look = _Look(
         run=run,
-        status={fields.text(r, "taskId"): fields.text(r, "status") for r in rows},
+        status={row_fields.text(r, "taskId"): row_fields.text(r, "status") for r in rows},
         calls=_calls(reads, run, rows),
         now=reads.now(),
     )
@@ -66,20 +67,20 @@ def shape(reads: Reads, run: str, shown: RunStatus, now: datetime) -> dict[str, 
     return {
         "schema": SCHEMA,
         "run": run,
-        "kind": fields.text(row, "kind"),
+        "kind": row_fields.text(row, "kind"),
         "status": shown.value,
         "outcome": shown.value if over else None,
-        "title": fields.text(row, "title") or fields.text(row, "name"),
-        "plan": fields.text(row, "planPath"),
-        "reason": fields.text(row, "pauseReason"),
-        "message": fields.text(row, "pauseMessage"),
+        "title": row_fields.text(row, "title") or row_fields.text(row, "name"),
+        "plan": row_fields.text(row, "planPath"),
+        "reason": row_fields.text(row, "pauseReason"),
+        "message": row_fields.text(row, "pauseMessage"),
         "apply": _apply(row),
-        "seal": fields.text(row, "seal") if shown in RUN_ENDED else "",
-        "started": fields.text(row, "createdAt"),
+        "seal": row_fields.text(row, "seal") if shown in RUN_ENDED else "",
+        "started": row_fields.text(row, "createdAt"),
         "elapsed_seconds": _elapsed(row, shown, now),
-        "calls": fields.whole(row, "callsUsed"),
+        "calls": row_fields.whole(row, "callsUsed"),
         "max_calls": row.get("maxCalls"),
-        "tokens": fields.whole(row, "tokensUsed"),
+        "tokens": row_fields.whole(row, "tokensUsed"),
         "max_tokens": row.get("maxTokens"),
         **_money(row),
         "tasks": [_task(r, look) for r in rows],
@@ -90,58 +91,58 @@ def _calls(reads: Reads, run: str, rows: Sequence[Row]) -> Mapping[str, int]:
     """Count the tool calls of the attempts that are not accepted: those of the others stand with their tasks."""
     lanes = [
         _lane(run, row) for row in rows
-        if fields.whole(row, "attemptNumber") and row.get("status") != Status.COMPLETED.value
+        if row_fields.whole(row, "attemptNumber") and row.get("status") != Status.COMPLETED.value
     ]  # fmt: skip
     kept: Where = {"runId": run, "kind": "tool", "lane": ("in", lanes)}
     return reads.counts(Label.CALL, "lane", kept) if lanes else {}
 
 
 def _lane(run: str, row: Row) -> str:
-    task, attempt = fields.text(row, "taskId"), fields.whole(row, "attemptNumber")
+    task, attempt = row_fields.text(row, "taskId"), row_fields.whole(row, "attemptNumber")
     return lane_id(run, task, attempt, "worker")
 
 
 def _money(row: Row) -> dict[str, object]:
     """Return what a run has cost, as exact text; null: no prices are known. What `unpriced` models were asked is not in it."""
-    most = fields.maybe_whole(row, "maxCost")
+    most = row_fields.maybe_whole(row, "maxCost")
     return {
-        "cost": money.shown(fields.whole(row, "costUsed")) if row.get("pricesJson") else None,
+        "cost": money.shown(row_fields.whole(row, "costUsed")) if row.get("pricesJson") else None,
         "max_cost": None if most is None else money.shown(most),
-        "unpriced": fields.texts(row, "unpriced") if row.get("pricesJson") else [],
+        "unpriced": row_fields.texts(row, "unpriced") if row.get("pricesJson") else [],
     }
 
 
 def _apply(row: Row) -> object:
     """Return how the result is brought into the person's files, as the run was begun with."""
-    pinned = fields.mapping(row, "settingsJson").get("run")
+    pinned = row_fields.mapping(row, "settingsJson").get("run")
     return cast("Mapping[str, object]", pinned).get("apply") if isinstance(pinned, dict) else None
 
 
 def _task(row: Row, look: _Look) -> dict[str, object]:
-    status, score = Status(fields.text(row, "status")), row.get("qcScore")
-    attempt, tries = fields.whole(row, "attemptNumber"), fields.whole(row, "maxRetries") + 1
+    status, score = Status(row_fields.text(row, "status")), row.get("qcScore")
+    attempt, tries = row_fields.whole(row, "attemptNumber"), row_fields.whole(row, "maxRetries") + 1
     counted = look.calls.get(_lane(look.run, row)) if look.calls else None
-    dependencies = fields.texts(row, "dependencies")
+    dependencies = row_fields.texts(row, "dependencies")
     return {
-        "id": fields.text(row, "taskId"),
-        "title": fields.text(row, "title"),
+        "id": row_fields.text(row, "taskId"),
+        "title": row_fields.text(row, "title"),
         "status": status.value,
         "running": status in EXECUTING and _is_held(row, look.now),
         "attempts": attempt,
-        "max_attempts": tries + fields.whole(row, "integrationRetries"),
+        "max_attempts": tries + row_fields.whole(row, "integrationRetries"),
         "score": float(score) if isinstance(score, int | float) else None,
-        "criteria": tally.of(row),
-        "tool_calls": fields.whole(row, "workerToolCalls") if counted is None else counted,
-        "limit": call_limit(fields.maybe_whole(row, "estimatedToolCalls")),
-        "cause": fields.text(row, "cause"),
-        "blocked_by": fields.text(row, "blockedBy"),
+        "criteria": evidence.of(row),
+        "tool_calls": row_fields.whole(row, "workerToolCalls") if counted is None else counted,
+        "limit": call_limit(row_fields.maybe_whole(row, "estimatedToolCalls")),
+        "cause": row_fields.text(row, "cause"),
+        "blocked_by": row_fields.text(row, "blockedBy"),
         "waiting_for": _unmet(dependencies, look.status) if status is Status.PENDING else [],
         "dependencies": dependencies,
     }
 
 
 def _is_held(row: Row, now: str) -> bool:
-    return fields.text(row, "expiresAt") > now and bool(fields.text(row, "lockedBy"))
+    return row_fields.text(row, "expiresAt") > now and bool(row_fields.text(row, "lockedBy"))
 
 
 def _unmet(dependencies: Sequence[str], status: Mapping[str, str]) -> list[str]:
@@ -152,8 +153,8 @@ def _unmet(dependencies: Sequence[str], status: Mapping[str, str]) -> list[str]:
 
 def _elapsed(row: Row, shown: RunStatus, now: datetime) -> float:
     """Return how long a run took, or has taken so far; for a paused one what its processes counted, if they could."""
-    started, finished = fields.text(row, "createdAt"), fields.text(row, "finishedAt")
-    used = fields.number(row, "secondsUsed")
+    started, finished = row_fields.text(row, "createdAt"), row_fields.text(row, "finishedAt")
+    used = row_fields.number(row, "secondsUsed")
     if shown is RunStatus.PAUSED and used:
         return round(used, 3)
     end = moment(finished) if finished else now

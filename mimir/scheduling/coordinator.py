@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
-from mimir.domain.attempt import Status
-from mimir.domain.command import Block, Command, Finish, Release
 from mimir.domain.event import EventKind
 from mimir.domain.ids import task_id
-from mimir.scheduling.crew import Crew
+from mimir.domain.scheduling_command import Block, Command, Finish, Release
+from mimir.domain.task_states import Status
 from mimir.scheduling.decide import Snapshot, decide
 from mimir.scheduling.priority import weights
-from mimir.store import claims, runs
+from mimir.scheduling.run_services import Crew
+from mimir.store.operations import claims, runs
 from mimir.store.protocol import Ops, Row
 
 _NEWS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from mimir.domain.attempt import TERMINAL, Status
-from mimir.domain.command import Block, Command, Finish, Release
 from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import GlobSet
 from mimir.domain.plan import Plan, Task
+from mimir.domain.scheduling_command import Block, Command, Finish, Release
+from mimir.domain.task_states import TERMINAL, Status
 
 
 @dataclass(slots=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from mimir.domain.attempt import RUN_ENDED, RunStatus
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
+from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, LeaseLost, Paused, UsageError
-from mimir.store import claims, fields, leases, runs, workers
+from mimir.store import row_fields
+from mimir.store.operations import claims, leases, runs, worker_processes
 from mimir.store.protocol import Ops, Reads, Row, Value
 from mimir.store.schema import Label, pack
 
@@ -15,7 +16,7 @@ COORDINATOR = "coordinator"
 
 def shown_status(reads: Reads, row: Row, dead: Collection[str]) -> RunStatus:
     """Return what a person is told: a run that nobody serves is paused, whatever its process wrote before it died."""
-    status = RunStatus(fields.text(row, "status"))
+    status = RunStatus(row_fields.text(row, "status"))
     if status is RunStatus.RUNNING and not leases.holder(reads, row, COORDINATOR, dead):
         return RunStatus.PAUSED
     return status
@@ -41,7 +42,7 @@ def take(
     row = runs.node(ops, run)
     if not leases.take(ops, run, COORDINATOR, owner, seconds=seconds, dead=dead):
         raise BusyError(
-            f"Run {run} is running in another process ({fields.text(row, COORDINATOR)}).",
+            f"Run {run} is running in another process ({row_fields.text(row, COORDINATOR)}).",
             next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
         )
     if resumed:
@@ -67,7 +68,7 @@ def _told(models: Mapping[str, str] | None) -> Mapping[str, object]:
 def _remembered(row: Row, models: Mapping[str, str] | None) -> Row:
     if not models:
         return {}
-    return {"modelsJson": pack({**fields.mapping(row, "modelsJson"), **models})}
+    return {"modelsJson": pack({**row_fields.mapping(row, "modelsJson"), **models})}
 
 
 def begin(ops: Ops, run: str, tasks: int) -> bool:
@@ -85,7 +86,7 @@ def must_lead(reads: Reads, run: str, owner: str) -> None:
         LeaseLost: Another process coordinates the run by now.
     """
     row = reads.get(Label.RUN, run) or {}
-    if fields.text(row, COORDINATOR) != owner:
+    if row_fields.text(row, COORDINATOR) != owner:
         raise LeaseLost(f"Run {run} is coordinated by another process.")
 
 
@@ -93,7 +94,7 @@ def leave(ops: Ops, run: str, owner: str) -> None:
     """Give everything back that a process holds of a run, which goes on without it."""
     claims.give_back_all(ops, run, owner)
     leases.leave(ops, run, COORDINATOR, owner)
-    workers.leave(ops, run, owner)
+    worker_processes.leave(ops, run, owner)
 
 
 def must_be_open(reads: Reads, run: str) -> None:
@@ -102,7 +103,7 @@ def must_be_open(reads: Reads, run: str) -> None:
     Raises:
         UsageError: It has ended, or there is none of this name.
     """
-    status = RunStatus(fields.text(runs.node(reads, run), "status"))
+    status = RunStatus(row_fields.text(runs.node(reads, run), "status"))
     if status in RUN_ENDED:
         raise UsageError(
             f"Run {run} has ended: {status.value}.", next_step=f"Look at it: mimir report {run}"
@@ -139,7 +140,7 @@ def pause(ops: Ops, run: str, owner: str, paused: Paused, seconds: float) -> Non
         props={
             "pauseReason": paused.reason,
             "pauseMessage": str(paused),
-            "secondsUsed": fields.number(row, "secondsUsed") + seconds,
+            "secondsUsed": row_fields.number(row, "secondsUsed") + seconds,
         },
     )
     if moved:
@@ -164,7 +165,7 @@ def renew(run: str, owner: str, seconds: float) -> Callable[[Ops], bool]:
 
     def work(ops: Ops) -> bool:
         row = ops.get(Label.RUN, run) or {}
-        mine = fields.text(row, COORDINATOR) == owner
+        mine = row_fields.text(row, COORDINATOR) == owner
         return mine and leases.take(ops, run, COORDINATOR, owner, seconds=seconds)
 
     return work

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mimir.domain.attempt import Cause
+from mimir.domain.task_states import Cause
 
 MAX_INTEGRATION_RETRIES = 2
 

@@ -13,12 +13,12 @@ from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import MimirError, ToolError
 from mimir.tools.calls import arguments
-from mimir.tools.calls.failing import Denied, failure, pause_if_full
-from mimir.tools.calls.wording import listed, nearest, quoted, storable
-from mimir.tools.journaled import Admission, Journal, JournaledTools, Snapshot
+from mimir.tools.calls.failures import Denied, failure, pause_if_full
+from mimir.tools.calls.messages import listed, nearest, quoted, storable
 from mimir.tools.permissions import not_granted
 from mimir.tools.protocol import Toolset
-from mimir.tools.quota import CallQuota, Quota
+from mimir.tools.wrappers.journaled_tools import Admission, Journal, JournaledTools, Snapshot
+from mimir.tools.wrappers.quota import CallQuota, Quota
 
 MAX_RESULT_CHARS = 60_000
 """A backstop for tools that do not bound their own text."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from mimir.tools.calls.wording import listed, quoted
+from mimir.tools.calls.messages import listed, quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

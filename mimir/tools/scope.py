@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.errors import ToolError
-from mimir.tools.calls.failing import Denied
-from mimir.tools.calls.wording import listed, quoted
+from mimir.tools.calls.failures import Denied
+from mimir.tools.calls.messages import listed, quoted
 
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255

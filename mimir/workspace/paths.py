@@ -15,7 +15,7 @@ from typing import Literal
 
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import ToolError
-from mimir.workspace.descent import (
+from mimir.workspace.safe_walk import (
     open_regular,
     opened_directory,
     opened_root,

@@ -9,10 +9,10 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
 from mimir.domain.run import Limits
-from mimir.store import claims
+from mimir.store.operations import claims
 from tests.support import invariants
-from tests.support.facts import Outside, store_of
-from tests.support.journey import (
+from tests.support.run_facts import Outside, store_of
+from tests.support.whole_run import (
     FAIL,
     PLAN_PATH,
     README,

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from mimir.planning.render import render
-from tests.support.desk import KEY, Desk, asked_twice
-from tests.support.journey import REST, Part, plan, step, worker, wrote
-from tests.support.play_server import PlayServer
+from mimir.planning.renderer import render
+from tests.support.cli_runner import KEY, Desk, asked_twice
+from tests.support.script_server import PlayServer
 from tests.support.terminal import ROOT, Terminal, lines_until, piped
+from tests.support.whole_run import REST, Part, plan, step, worker, wrote
 
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
 MIMIR = [sys.executable, "-m", "mimir"]

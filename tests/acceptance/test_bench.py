@@ -2,17 +2,17 @@
 
 import pytest
 
-from mimir.bench import virtual
-from mimir.bench.engine import benchmark as engine
-from mimir.bench.engine import workload
-from mimir.bench.engine.wire import model_server
-from mimir.bench.engine.workload import Load
-from mimir.bench.multi import stage as context
-from mimir.bench.multi.case import Case as Project
-from mimir.bench.scale import benchmark as scale
-from mimir.bench.schedule import families, stage
-from mimir.bench.schedule.families import Job
-from mimir.bench.schedule.stage import Case
+from mimir_bench import virtual_time
+from mimir_bench.engine import benchmark as engine
+from mimir_bench.engine import workload
+from mimir_bench.engine.control_protocol import model_server
+from mimir_bench.engine.workload import Load
+from mimir_bench.multi import multi_run as context
+from mimir_bench.multi.multi_case import Case as Project
+from mimir_bench.scale import benchmark as scale
+from mimir_bench.schedule import graph_families, schedule_run
+from mimir_bench.schedule.graph_families import Job
+from mimir_bench.schedule.schedule_run import Case
 
 
 def test_a_task_waits_for_its_own_dependencies_and_for_nothing_else(
@@ -20,10 +20,12 @@ def test_a_task_waits_for_its_own_dependencies_and_for_nothing_else(
 ):
     # Level by level this takes 30 + 30 seconds; by its dependencies 1 + 30.
     graph = [Job(seconds=30.0), Job(seconds=1.0), Job(seconds=30.0, needs=(1,))]
-    monkeypatch.setitem(families.FAMILIES, "small", lambda draw: graph)
+    monkeypatch.setitem(graph_families.FAMILIES, "small", lambda draw: graph)
     case = Case(family="small", seed=1, workers=2)
 
-    took = virtual.run(lambda loop: stage._all([case], lambda store: virtual.Known(store, loop)))
+    took = virtual_time.run(
+        lambda loop: schedule_run._all([case], lambda store: virtual_time.Known(store, loop))
+    )
 
     assert took == [pytest.approx(31.0, abs=0.5)]
 
@@ -31,8 +33,8 @@ def test_a_task_waits_for_its_own_dependencies_and_for_nothing_else(
 def test_one_agent_and_many_are_counted_by_the_same_store():
     case = Project(tasks=2, files=3, workers=2)
 
-    one, many = virtual.run(
-        lambda loop: context._both(case, lambda store: virtual.Known(store, loop))
+    one, many = virtual_time.run(
+        lambda loop: context._both(case, lambda store: virtual_time.Known(store, loop))
     )
 
     assert (one.agents, one.calls) == (1, 7)  # two to look around, then read and write, twice; end

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mimir.bench.faults import benchmark
-from mimir.bench.faults.benchmark import FAMILIES, Size
-from mimir.bench.faults.stage import Play, play_all
-from mimir.bench.result import Result
+from mimir_bench.faults import benchmark
+from mimir_bench.faults.benchmark import FAMILIES, Size
+from mimir_bench.faults.fault_runs import Play, play_all
+from mimir_bench.result import Result
 
 
 async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: Path):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mimir.agents import ledger
+from mimir.agents import tool_log
 from mimir.domain.event import EventKind
 from tests.support import invariants
-from tests.support.journey import (
+from tests.support.whole_run import (
     FAIL,
     Journey,
     Turn,
@@ -125,7 +125,7 @@ async def test_work_that_is_tested_again_after_each_edit_goes_on(tmp_path: Path)
 
     assert len(journey.facts.tool_calls("a")) == 8
     assert tripped(journey) == []
-    assert ledger.REPEATED.strip() not in asked(journey)
+    assert tool_log.REPEATED.strip() not in asked(journey)
     assert journey.statuses == {"a": "completed"}
 
 
@@ -140,7 +140,7 @@ async def test_the_same_command_on_the_same_tree_trips_the_third_time(command: s
     runs = [row for row in journey.facts.tool_calls("a") if row["tool"] == "run"]
     assert len(runs) == 3
     assert tripped(journey) == ["repetition"]
-    assert asked(journey).count(ledger.REPEATED.strip()) == 1  # on the second result
+    assert asked(journey).count(tool_log.REPEATED.strip()) == 1  # on the second result
     assert journey.facts.work("a").answer == CLOSING["closing"]["text"]
     assert journey.statuses == {"a": "completed"}
 

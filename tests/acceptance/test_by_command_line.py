@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mimir.planning.render import render
+from mimir.planning.renderer import render
 from tests.support import invariants
-from tests.support.facts import Outside, load
 from tests.support.invariants import listing
-from tests.support.journey import (
+from tests.support.run_facts import Outside, load
+from tests.support.terminal import environment
+from tests.support.whole_run import (
     README,
     REST,
     Part,
@@ -25,7 +26,6 @@ from tests.support.journey import (
     writes,
     wrote,
 )
-from tests.support.terminal import environment
 
 APPEND = calls("run", 10, command="echo a >> trips.txt")
 TASKS = (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Criterion, Plan
-from mimir.planning.render import render
-from tests.support.desk import Desk, asked_twice
-from tests.support.journey import FAIL, REST, Part, plan, qc, step, wrote
-from tests.support.play_server import PlayServer
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk, asked_twice
+from tests.support.script_server import PlayServer
+from tests.support.whole_run import FAIL, REST, Part, plan, qc, step, wrote
 
 REQUEST = "Write three small files"
 CHAIN = "chains/write-three-small-files"

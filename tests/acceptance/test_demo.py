@@ -12,8 +12,8 @@ import pytest
 
 from mimir.domain.event import Event, EventKind
 from tests.support import invariants
-from tests.support.facts import Facts, gather
 from tests.support.projects import git
+from tests.support.run_facts import Facts, gather
 
 MIMIR = Path(sys.executable).with_name("mimir")
 RECORDING = "demo.jsonl"

@@ -12,20 +12,11 @@ import pytest
 
 from mimir.domain.event import EventKind
 from tests.support import invariants
-from tests.support.facts import Outside
 from tests.support.hostile import FILES, PROTECTED, TEST, shell
 from tests.support.invariants import listing
-from tests.support.journey import (
-    calls,
-    check,
-    plan,
-    start,
-    step,
-    travel,
-    worker,
-    writes,
-)
 from tests.support.projects import write_files
+from tests.support.run_facts import Outside
+from tests.support.whole_run import calls, check, plan, start, step, travel, worker, writes
 
 SECRET = "sk-live-0123456789abcdefghij"
 

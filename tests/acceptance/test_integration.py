@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.attempt import Cause
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
-from mimir.qc.standing import Accepted
-from mimir.scheduling import integrate
-from mimir.scheduling.integrate import Integrator, Line
+from mimir.domain.task_states import Cause
+from mimir.qc.checks.regression import Accepted
+from mimir.scheduling.completion import integration
+from mimir.scheduling.completion.integration import Integrator, Line
 from tests.support import invariants
-from tests.support.journey import (
+from tests.support.whole_run import (
     FAIL,
     LINES,
     PASS,
@@ -204,10 +204,10 @@ async def test_the_third_failed_integration_ends_the_task(
 ):
     """No plan makes a line move under every attempt for sure, so here the merge is said to be red."""
 
-    async def red(task: Task, work: object, *rest: object) -> integrate.Clash | None:
-        return integrate.Clash(cause=Cause.INTEGRATION, issues=("it does not fit",))
+    async def red(task: Task, work: object, *rest: object) -> integration.Clash | None:
+        return integration.Clash(cause=Cause.INTEGRATION, issues=("it does not fit",))
 
-    monkeypatch.setattr("mimir.scheduling.merging.integrate", red)
+    monkeypatch.setattr("mimir.scheduling.completion.task_completion.integrate", red)
     parts = [
         worker("a", writes("a.txt", f"a\n{n}\n"), f"Try {n}.", attempt=n, when={"brief_has": told})
         for n, told in ((1, "Attempt 1 of 1"), (2, "Attempt 2 of 2"), (3, "Attempt 3 of 3"))
@@ -256,7 +256,7 @@ async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merg
     ) -> tuple[tuple[()], tuple[()]]:
         return (), ()
 
-    monkeypatch.setattr(integrate, "_prove", blind)
+    monkeypatch.setattr(integration, "_prove", blind)
     tasks, parts = items()
     curtain.hold("second", until="first").hold("third", until="second")
 

@@ -8,22 +8,12 @@ from dataclasses import replace
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.qc import seal
-from mimir.store import proof
+from mimir.qc.evidence import seal
+from mimir.store.operations import evidence
 from tests.support import invariants
-from tests.support.facts import Facts, Outside
 from tests.support.invariants import listing
-from tests.support.journey import (
-    Curtain,
-    holds,
-    plan,
-    start,
-    step,
-    travel,
-    worker,
-    writes,
-    wrote,
-)
+from tests.support.run_facts import Facts, Outside
+from tests.support.whole_run import Curtain, holds, plan, start, step, travel, worker, writes, wrote
 
 SECRET = "sk-a-secret-that-was-handed-around"
 Body = dict[str, object]
@@ -93,7 +83,7 @@ def rewrite(facts: Facts, chain: str, change: Callable[[Body], object], **wanted
     bodies[place : place + 1] = [(kind, {**body, **changed})] if isinstance(changed, dict) else []
     others = [row for row in facts.nodes["Evidence"] if row["chain"] != chain]
     made = seal.extend(chain, None, bodies)  # type: ignore[arg-type]
-    facts.nodes["Evidence"] = [*others, *(dict(proof.row_of(r, chain, facts.run)) for r in made)]
+    facts.nodes["Evidence"] = [*others, *(dict(evidence.row_of(r, chain, facts.run)) for r in made)]
 
 
 def says(**changes: object) -> Callable[[Body], object]:

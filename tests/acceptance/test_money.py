@@ -11,20 +11,10 @@ from mimir.domain import money
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
 from mimir.errors import ConfigurationError, Paused
-from mimir.planning.render import render
+from mimir.planning.renderer import render
 from tests.support import invariants
-from tests.support.journey import (
-    PLAN_PATH,
-    Journey,
-    Part,
-    look,
-    opened,
-    plan,
-    start,
-    step,
-    wrote,
-)
-from tests.support.taping import replayed
+from tests.support.recorded_runs import replayed
+from tests.support.whole_run import PLAN_PATH, Journey, Part, look, opened, plan, start, step, wrote
 
 PLAN = plan(step("a"), step("b", "a"), step("c"))
 PARTS: list[Part] = [wrote("a"), wrote("b"), wrote("c")]

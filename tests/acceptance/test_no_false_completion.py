@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
 from tests.support import invariants
-from tests.support.journey import (
+from tests.support.whole_run import (
     FAIL,
     Journey,
     Part,

@@ -14,14 +14,14 @@ from queue import SimpleQueue
 import pytest
 
 from mimir.cli.main import run
-from mimir.planning.render import render
+from mimir.planning.renderer import render
 from tests.support.bolt_stub import BoltStub
 from tests.support.fake_app import Said
-from tests.support.journey import REST, plan, step, wrote
-from tests.support.kills import MIMIR, PATIENCE_SECONDS, Place, environment, repeated
+from tests.support.killed_processes import MIMIR, PATIENCE_SECONDS, Place, environment, repeated
 from tests.support.neo4j_servers import address_of, store_uri
-from tests.support.play_server import PlayServer
+from tests.support.script_server import PlayServer
 from tests.support.tcp_proxy import TcpProxy
+from tests.support.whole_run import REST, plan, step, wrote
 
 pytestmark = pytest.mark.neo4j
 

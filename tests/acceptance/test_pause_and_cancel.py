@@ -9,10 +9,10 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
 from mimir.errors import BusyError, UsageError
-from mimir.llm.scripted import ScriptedModel
+from mimir.llm.scripted.scripted_model import ScriptedModel
 from tests.support import invariants
-from tests.support.facts import Facts
-from tests.support.journey import (
+from tests.support.run_facts import Facts
+from tests.support.whole_run import (
     PLAN_PATH,
     Journey,
     Part,

@@ -5,17 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mimir.store.schema import PHASES
-from tests.support.journey import (
-    Journey,
-    plan,
-    qc,
-    start,
-    step,
-    travel,
-    worker,
-    writes,
-    wrote,
-)
+from tests.support.whole_run import Journey, plan, qc, start, step, travel, worker, writes, wrote
 
 REJECTED = {"auto": "fail", "issues": ["the tone is wrong"], "requiredFixes": ["find another tone"]}
 OPTIONAL = {"retryReason", "integratedCommit", "integrationRetries", "chainHash", "chainLength"}

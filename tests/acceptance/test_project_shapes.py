@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import invariants
-from tests.support.facts import Outside
 from tests.support.invariants import listing
-from tests.support.journey import (
+from tests.support.midrun_actions import Meanwhile
+from tests.support.projects import CALCULATOR, git, make_project, write_files
+from tests.support.run_facts import Outside
+from tests.support.whole_run import (
     Part,
     calls,
     check,
@@ -22,8 +24,6 @@ from tests.support.journey import (
     writes,
     wrote,
 )
-from tests.support.meanwhile import Meanwhile
-from tests.support.projects import CALCULATOR, git, make_project, write_files
 
 TASK = plan(step("a"))
 WROTE: list[Part] = [wrote("a")]

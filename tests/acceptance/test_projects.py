@@ -7,9 +7,12 @@ import pytest
 
 from mimir.domain.plan import Criterion
 from tests.support import invariants
-from tests.support.facts import Outside
 from tests.support.invariants import listing
-from tests.support.journey import (
+from tests.support.midrun_actions import Meanwhile
+from tests.support.projects import CALCULATOR, git, make_project, write_files
+from tests.support.run_facts import Outside
+from tests.support.venvs import install_editable
+from tests.support.whole_run import (
     README,
     Part,
     calls,
@@ -23,9 +26,6 @@ from tests.support.journey import (
     writes,
     wrote,
 )
-from tests.support.meanwhile import Meanwhile
-from tests.support.projects import CALCULATOR, git, make_project, write_files
-from tests.support.venvs import install_editable
 
 TASK = plan(step("a"))
 WROTE: list[Part] = [wrote("a")]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mimir.planning.render import render
-from tests.support.desk import Desk, asked_twice
-from tests.support.journey import REST, Part, calls, plan, qc, step, worker, writes, wrote
-from tests.support.play_server import PlayServer
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk, asked_twice
+from tests.support.script_server import PlayServer
+from tests.support.whole_run import REST, Part, calls, plan, qc, step, worker, writes, wrote
 
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
 ONE = plan(step("a"), title="One small file")

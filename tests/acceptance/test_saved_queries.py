@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from neo4j import GraphDatabase
 
-from mimir.app import SystemClock
+from mimir.bootstrap.app import SystemClock
 from mimir.domain.run import Limits
-from mimir.store import claims
-from mimir.store.cypher.address import parse
-from mimir.store.cypher.library import STATUS_LABELS
-from mimir.store.neo4j import Neo4jStore
-from tests.support.journey import PLAN_PATH, opened, plan, start, step, worker, writes, wrote
+from mimir.store.neo4j.address import parse
+from mimir.store.neo4j.neo4j_store import Neo4jStore
+from mimir.store.neo4j.query_library import STATUS_LABELS
+from mimir.store.operations import claims
 from tests.support.neo4j_servers import store_uri
+from tests.support.whole_run import PLAN_PATH, opened, plan, start, step, worker, writes, wrote
 
 pytestmark = pytest.mark.neo4j
 

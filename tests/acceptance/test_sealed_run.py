@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.run import Limits
-from tests.support.journey import (
+from tests.support.projects import git
+from tests.support.whole_run import (
     PLAN_PATH,
     Curtain,
     Journey,
@@ -26,7 +27,6 @@ from tests.support.journey import (
     writes,
     wrote,
 )
-from tests.support.projects import git
 
 LINES = "".join(f"line {n}\n" for n in range(12))
 TASKS = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mimir.planning.render import render
-from tests.support.journey import PREAMBLE, calls, plan, step, writes
-from tests.support.kills import Place, environment
-from tests.support.play_server import PlayServer
+from mimir.planning.renderer import render
+from tests.support.killed_processes import Place, environment
 from tests.support.projects import git, make_project, write_files
+from tests.support.script_server import PlayServer
+from tests.support.whole_run import PREAMBLE, calls, plan, step, writes
 
 KEY = "sk-live-AbCdEfGhIjKlMnOpQr0123456789"
 IN_ENV_FILE = "ignored-secret-5f2c9e81"

@@ -8,14 +8,14 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.run import Limits
-from mimir.orchestrator import looking
-from mimir.planning import chain
-from mimir.reporting.account import Account
-from mimir.reporting.gather import Seen
-from mimir.scheduling.crew import Crew
-from mimir.scheduling.turns import Turns
+from mimir.orchestrator.runs import inspection
+from mimir.planning import parser
+from mimir.reporting.summary.incremental import Account
+from mimir.reporting.summary.run_loader import Seen
+from mimir.scheduling.cpu_turns import Turns
+from mimir.scheduling.run_services import Crew
 from tests.support import invariants
-from tests.support.journey import (
+from tests.support.whole_run import (
     FAIL,
     PLAN_PATH,
     Journey,
@@ -32,7 +32,7 @@ from tests.support.journey import (
     wrote,
 )
 
-WALK = Path(__file__).parents[1] / "support" / "walk" / "twelve.md"
+WALK = Path(__file__).parents[1] / "support" / "twelve_tasks" / "plan.md"
 GOOD = ("task-0", "a", "b", "c", "d", "f1", "f2", "f3", "f4")
 TEXTS = {"task-0": "ready", "a": "alpha", "b": "beta", "c": "right", "d": "delta"} | {
     f"f{n}": f"fan{n}" for n in range(1, 5)
@@ -42,7 +42,7 @@ REJECTED = {"auto": "fail", "issues": ["the tone is wrong"], "requiredFixes": ["
 
 def twelve():
     """The twelve tasks, from their markdown; the checks of `bad` pass, so that QC alone stands against it."""
-    parsed = chain.read(WALK)
+    parsed = parser.read(WALK)
     assert not parsed.findings
     tasks = (
         replace(t, checks=(holds("bad.txt", "try"),)) if t.id == "bad" else t
@@ -88,7 +88,7 @@ async def test_a_task_that_never_passes_blocks_its_descendants_and_nothing_else(
 async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read_ahead, take, taken = looking.read_ahead, Account.take, list[str]()
+    read_ahead, take, taken = inspection.read_ahead, Account.take, list[str]()
 
     def noted(account: Account, seen: Seen) -> None:
         taken.extend(task.id for task in seen.part.tasks)
@@ -98,7 +98,7 @@ async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
         return read_ahead(replace(crew, poll_seconds=0.0), account)
 
     monkeypatch.setattr(Account, "take", noted)
-    monkeypatch.setattr(looking, "read_ahead", at_each_move)
+    monkeypatch.setattr(inspection, "read_ahead", at_each_move)
     monkeypatch.setattr(Turns, "pay", property(lambda _: True, lambda *_: None), raising=False)
     project = start(tmp_path)
     async with opened(project, play()) as mimir:

@@ -10,16 +10,16 @@ from pydantic import SecretStr
 
 from mimir.domain.message import Message
 from mimir.errors import ModelError
-from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
 from mimir.llm.langchain import LangChainEndpoint
-from mimir.llm.plays.faults import FAULTS
-from mimir.llm.plays.reading import parse
+from mimir.llm.openai.endpoint import OpenAIEndpoint
 from mimir.llm.protocol import ChatModel, Endpoint
-from mimir.llm.scripted import ScriptedEndpoint
-from tests.support.asking import READ_FILE, question, result, said
+from mimir.llm.scripted.faults import FAULTS
+from mimir.llm.scripted.loader import parse
+from mimir.llm.scripted.scripted_model import ScriptedEndpoint
 from tests.support.clock import FrozenClock
-from tests.support.play_server import PlayServer
+from tests.support.model_requests import READ_FILE, question, result, said
+from tests.support.script_server import PlayServer
 
 LANE = "run-1/task-1/1/worker"
 Open = Callable[[str], ChatModel]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mimir.orchestrator.transferring import export
-from mimir.store.cypher import script
+from mimir.orchestrator.store_transfer import export
+from mimir.store.neo4j import cypher_export
 from mimir.store.transfer import spool
 from tests.contract.test_transfer import HOSTILE
 from tests.support.neo4j_servers import address_of, store_over
@@ -66,7 +66,7 @@ def test_nothing_in_a_value_ends_its_literal(first):
     for second in PIECES:
         for third in ("\\", "'", "u0027", ""):
             text = first + second + third
-            written = script.literal(text)
+            written = cypher_export.literal(text)
             assert not re.search(r"(?<!\\)(\\\\)+u", written), (
                 "a backslash that is meant, before a u"
             )

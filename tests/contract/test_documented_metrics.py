@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mimir.reporting.gather import gather
-from mimir.reporting.metrics import Metric, metrics
+from mimir.reporting.summary.metrics import Metric, metrics
+from mimir.reporting.summary.run_loader import gather
 from mimir.store.protocol import GraphStore, Ops, Row
 from mimir.store.schema import pack
 from tests.support import small_runs
-from tests.support.asked_by_hand import ask_file, ask_server, documented
 from tests.support.clock import FrozenClock
+from tests.support.metric_queries import ask_file, ask_server, documented
 from tests.support.small_run import RUN
 from tests.support.stores import EACH_KIND, KINDS, opened
 

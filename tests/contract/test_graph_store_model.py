@@ -21,7 +21,7 @@ from mimir.errors import StoreError
 from tests.support.clock import FrozenClock
 from tests.support.environment import MODEL_BOUNDS
 from tests.support.graph_model import GraphModel
-from tests.support.graph_steps import (
+from tests.support.graph_steps import (  # fmt: skip
     IDS,
     NAMES,
     QUESTIONS,
@@ -31,7 +31,7 @@ from tests.support.graph_steps import (
     UndoneError,
     on_model,
     on_store,
-)  # fmt: skip
+)
 from tests.support.stores import EACH_KIND, KINDS
 
 NO_SHRINKING = (Phase.explicit, Phase.generate)

@@ -6,16 +6,16 @@ import threading
 import pytest
 from neo4j import GraphDatabase
 
-from mimir.domain.attempt import RunStatus, Status
+from mimir.domain.task_states import RunStatus, Status
 from mimir.errors import StoreError
-from mimir.store.cypher.library import STATUS_LABELS, names, query
-from mimir.store.cypher.pending import Pending
-from mimir.store.cypher.rows import Neo4jReads
+from mimir.store.neo4j.query_library import STATUS_LABELS, names, query
+from mimir.store.neo4j.read_ops import Neo4jReads
+from mimir.store.neo4j.write_batch import Pending
 from mimir.store.schema import SCHEMA_VERSION, Edge, Label
-from tests.support.claiming import claim
+from tests.support.claims import claim
 from tests.support.neo4j_servers import address_of, store_over
-from tests.support.running import start
 from tests.support.small_run import task
+from tests.support.stored_run import start
 from tests.support.stores import ids, opened, put
 
 pytestmark = pytest.mark.neo4j

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from mimir.errors import Paused
-from mimir.store.neo4j import Neo4jStore
+from mimir.store.neo4j.neo4j_store import Neo4jStore
 from tests.support.neo4j_servers import address_of, store_over
 from tests.support.stores import opened, put
 from tests.support.tcp_proxy import TcpProxy

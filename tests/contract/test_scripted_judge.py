@@ -2,16 +2,16 @@
 
 import pytest
 
-from mimir.agents.context import get_task_context
-from mimir.agents.views.inputs import ChangedFile, QCInput
-from mimir.agents.views.qc import quotable
+from mimir.agents.context.inputs import ChangedFile, QCInput
+from mimir.agents.context.qc import quotable
+from mimir.agents.context.task_context import get_task_context
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.message import ModelRequest
 from mimir.domain.plan import Check, Criterion, Task
-from mimir.llm.plays.reading import parse as read_play
-from mimir.llm.scripted import ScriptedEndpoint
-from mimir.qc.parse import instructions, parse
-from mimir.qc.quotes import unfounded
+from mimir.llm.scripted.loader import parse as read_play
+from mimir.llm.scripted.scripted_model import ScriptedEndpoint
+from mimir.qc.judgement.quotes import unfounded
+from mimir.qc.judgement.verdict_parser import instructions, parse
 
 TASK = Task(
     id="task-1",

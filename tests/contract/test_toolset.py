@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.message import ToolCall, ToolResult
-from mimir.tools.artifacts import ArtifactTools
-from mimir.tools.files import FileTools
+from mimir.tools.builtin.artifacts import ArtifactTools
+from mimir.tools.builtin.files import FileTools
+from mimir.tools.builtin.memory import MemoryTools
+from mimir.tools.builtin.shell import RunTool
 from mimir.tools.gateway import gateway
-from mimir.tools.memory import MemoryTools
 from mimir.tools.protocol import Toolset
 from mimir.tools.secrets import Redactor
-from mimir.tools.shell import RunTool
 from mimir.workspace.paths import Tree
-from tests.support.projects import write_files
-from tests.support.toolbox import (
+from tests.support.fake_tools import (
     CONTEXT,
     FakeArtifacts,
     FakeLane,
@@ -28,6 +27,7 @@ from tests.support.toolbox import (
     FakeSandbox,
     wish,
 )
+from tests.support.projects import write_files
 
 WORKSPACE = {"a.py": "x = 1\n", "src/b.py": "y = 2\n", "chains/plan.md": "reasoning\n"}
 MAX_CHARS = 21_000

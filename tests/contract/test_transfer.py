@@ -5,11 +5,11 @@ import tempfile
 
 import pytest
 
-from mimir.domain.attempt import RunStatus
+from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, StoreError, UsageError
-from mimir.orchestrator.transferring import migrate
+from mimir.orchestrator.store_transfer import migrate
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store import claims, leases
+from mimir.store.operations import claims, leases
 from mimir.store.transfer import spool
 from tests.support.small_run import RUN, SmallRun
 from tests.support.small_runs import answered, whole

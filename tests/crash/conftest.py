@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.crash.forge import Forge
-from tests.support.crash.ground import TWELVE
-from tests.support.crash.judge import End
-from tests.support.crash.points import Point
+from tests.support.crash.crash_points import Point
+from tests.support.crash.crash_site import TWELVE
+from tests.support.crash.process_forge import Forge
+from tests.support.crash.run_checker import End
 from tests.support.crash.trials import reference
 
 

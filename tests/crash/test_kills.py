@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crash.forge import Forge
-from tests.support.crash.ground import TWELVE
-from tests.support.crash.judge import End
-from tests.support.crash.points import Point
+from tests.support.crash.crash_points import Point
+from tests.support.crash.crash_site import TWELVE
+from tests.support.crash.process_forge import Forge
+from tests.support.crash.run_checker import End
 from tests.support.crash.trials import Stage, kill_at_random
-from tests.support.kills import Place, environment, repeated, standing
-from tests.support.play_server import PlayServer
+from tests.support.killed_processes import Place, environment, repeated, standing
+from tests.support.script_server import PlayServer
 
-WALK = Path(__file__).parents[1] / "support" / "walk"
+WALK = Path(__file__).parents[1] / "support" / "twelve_tasks"
 KILLS = 5
 """Of each of the five runs."""
 WORKERS = 4
@@ -35,7 +35,7 @@ STANDING = {
     "e1": ("blocked", 0, None),
     "e2": ("blocked", 0, None),
 }
-DIE_AT = (sys.executable, "-m", "tests.support.die_at")
+DIE_AT = (sys.executable, "-m", "tests.support.crash_at")
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def log(tmp_path: Path) -> Path:
 def place(tmp_path: Path, log: Path) -> Iterator[Place]:
     project = tmp_path / "project"
     project.mkdir()
-    plan = (WALK / "twelve.md").read_text(encoding="utf-8")
+    plan = (WALK / "plan.md").read_text(encoding="utf-8")
     (project / "plan.md").write_text(plan, encoding="utf-8")
-    with PlayServer(WALK / "twelve.play.yaml", log=log) as server:
+    with PlayServer(WALK / "script.yaml", log=log) as server:
         env = environment(server.url, tmp_path)
         yield Place(project=project, env=env | {"PYTHONPATH": str(Path.cwd())})
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import yaml
 
-from mimir.demo.performance import REQUEST
-from mimir.planning.render import render
-from tests.support import shipped
-from tests.support.journey import REST
-from tests.support.kills import MIMIR, Place, environment
+from mimir.demo.acts import REQUEST
+from mimir.planning.renderer import render
+from tests.support import shipped_recording
+from tests.support.killed_processes import MIMIR, Place, environment
 from tests.support.many_replays import record_demo
 from tests.support.projects import make_project
+from tests.support.whole_run import REST
 
 
 def place_env(tmp_path: Path) -> dict[str, str]:
@@ -26,8 +26,8 @@ def place_env(tmp_path: Path) -> dict[str, str]:
 
 def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
     """Return a project with the shipped run's plan, and the flags that let its play speak and record it."""
-    made, parts = shipped.run()
-    project = make_project(tmp_path / "project", shipped.README)
+    made, parts = shipped_recording.run()
+    project = make_project(tmp_path / "project", shipped_recording.README)
     (project / "plan.md").write_text(render(made), encoding="utf-8")
     play = tmp_path / "play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
@@ -59,7 +59,7 @@ def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path)
 
 def test_other_program_asks_a_recording(tmp_path: Path) -> None:
     place, _ = place_of(tmp_path)
-    words = [*MIMIR, "serve-recording", str(shipped.FILE)]
+    words = [*MIMIR, "serve-recording", str(shipped_recording.FILE)]
     with subprocess.Popen(
         words, cwd=place.project, env=dict(place.env), stdout=subprocess.PIPE, text=True
     ) as server:

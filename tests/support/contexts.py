@@ -1,14 +1,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from mimir.agents.context import Context, get_task_context
-from mimir.agents.views.inputs import (
-    Budgets,
-    ChangedFile,
-    PMInput,
-    QCInput,
-    WorkerInput,
-)
+from mimir.agents.context.inputs import Budgets, ChangedFile, PMInput, QCInput, WorkerInput
+from mimir.agents.context.task_context import Context, get_task_context
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 

@@ -1,4 +1,4 @@
-"""A stand-in for `mimir.app`: what the command line asks of it is noted, and what it answers is what the test says."""
+"""A stand-in for `mimir.bootstrap.app`: what the command line asks of it is noted, and what it answers is what the test says."""
 
 import asyncio
 import json
@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from mimir.domain.attempt import RunStatus
 from mimir.domain.estimates import Learned
 from mimir.domain.event import Event, EventKind
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
 from mimir.settings import Loaded
 
@@ -305,7 +305,7 @@ def module(mimir: FakeMimir) -> ModuleType:
         mimir._note("migrate", source, target, run)
         return FakeCopied()
 
-    fake = ModuleType("mimir.app")
+    fake = ModuleType("mimir.bootstrap.app")
     fake.__dict__["open"] = opened
     fake.__dict__["migrate"] = migrate
     return fake
@@ -320,12 +320,12 @@ def glance(mimir: FakeMimir) -> ModuleType:
         async with module(mimir).open(project, loaded, create=False, say=say) as opened:
             return await opened.status(await opened.find_run(run))
 
-    fake = ModuleType("mimir.glance")
+    fake = ModuleType("mimir.bootstrap.quick_status")
     fake.__dict__["status"] = status
     return fake
 
 
 def install(mimir: FakeMimir) -> None:
     """Put `mimir` in the place of the real one, in this process."""
-    sys.modules["mimir.app"] = module(mimir)
-    sys.modules["mimir.glance"] = glance(mimir)
+    sys.modules["mimir.bootstrap.app"] = module(mimir)
+    sys.modules["mimir.bootstrap.quick_status"] = glance(mimir)

@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from mimir import app, settings
+from mimir import settings
+from mimir.bootstrap import app
 from mimir.domain.run import Limits
 from mimir.errors import MimirError, Paused
-from mimir.llm.plays.faults import FAULTS
-from mimir.orchestrator.verbs import Mimir
-from mimir.planning.render import render
-from mimir.store import runs
+from mimir.llm.scripted.faults import FAULTS
+from mimir.orchestrator.api import Mimir
+from mimir.planning.renderer import render
+from mimir.store.operations import runs
 from mimir.store.schema import Label
-from tests.support.facts import Facts, gather, store_of
-from tests.support.journey import PLAN_PATH, REST, calls, plan, start, step
-from tests.support.play_server import PlayServer
-from tests.support.warp import WARP, Warp
+from tests.support.run_facts import Facts, gather, store_of
+from tests.support.script_server import PlayServer
+from tests.support.virtual_waiting import WARP, Warp
+from tests.support.whole_run import PLAN_PATH, REST, calls, plan, start, step
 
 Role = Literal["pm", "worker", "qc"]
 ROLES: tuple[Role, ...] = ("pm", "worker", "qc")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.support.journey import README, calls, check
+from tests.support.whole_run import README, calls, check
 
 TEST = "import a\n\n\ndef test_it():\n    assert a.VALUE == 1\n"
 FILES = {

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from mimir.domain.attempt import MOVES, RUN_ENDED, TERMINAL, Status
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import lane_id
+from mimir.domain.task_states import MOVES, RUN_ENDED, TERMINAL, Status
 from tests.support import invariants_calls, invariants_proof
-from tests.support.facts import Facts, Outside
+from tests.support.run_facts import Facts, Outside
 
 WRITTEN_BESIDE = (".mimir/", "chains/", "generated-agents/", ".git/")
 """Where mimir writes in a project besides what it applies."""

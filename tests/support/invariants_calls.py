@@ -4,13 +4,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from mimir.domain.attempt import Status
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Task
-from mimir.store import calls
+from mimir.domain.task_states import Status
 from mimir.store.schema import unpack
-from tests.support.facts import Facts, Outside
+from mimir.store.transcripts import call_rows
+from tests.support.run_facts import Facts, Outside
 
 
 def i5(facts: Facts, _: Outside) -> Iterator[str]:
@@ -84,7 +84,7 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
         if any(row["kind"] == "model" and not row.get("startedAt") for row in rows):
             yield f"a model call of {lane} had no intent"
         yield from _effects(lane, rows)
-        before = calls.hash_before(lane, {}, 0)
+        before = call_rows.hash_before(lane, {}, 0)
         for row in rows:
             if not _follows(row, before):
                 yield f"call {row['seq']} of {lane} is not what was recorded"

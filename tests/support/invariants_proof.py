@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mimir.domain.attempt import RunStatus, Status
-from mimir.qc import seal
-from mimir.store import proof
-from tests.support.facts import Facts, Outside
+from mimir.domain.task_states import RunStatus, Status
+from mimir.qc.evidence import seal
+from mimir.store.operations import evidence
+from tests.support.run_facts import Facts, Outside
 
 
 def i2(facts: Facts, _: Outside) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _unbroken(facts: Facts, chain: str) -> Iterator[str]:
     rows = sorted(
         (r for r in facts.nodes["Evidence"] if r["chain"] == chain), key=lambda r: r["seq"]
     )
-    records = [proof.record_of(row) for row in rows]
+    records = [evidence.record_of(row) for row in rows]
     yield from (f"{chain}: {problem.what}" for problem in seal.verify(chain, records))
 
 

@@ -17,25 +17,16 @@ from pathlib import Path
 
 import yaml
 
-from mimir import app
-from mimir.demo import stage as demo
-from mimir.demo.performance import REQUEST
+from mimir.bootstrap import app
+from mimir.demo import setup as demo
+from mimir.demo.acts import REQUEST
 from mimir.domain.plan import Plan
-from mimir.planning.render import render
-from mimir.recordings.differences import Replayed
-from tests.support import taping
-from tests.support.journey import (
-    REST,
-    Part,
-    calls,
-    plan,
-    step,
-    worker,
-    writes,
-    wrote,
-)
+from mimir.planning.renderer import render
+from mimir.recordings.engine_replay.differences import Replayed
+from tests.support import recorded_runs
 from tests.support.projects import make_project
-from tests.support.taping import bytes_of, loaded, record, shuffled
+from tests.support.recorded_runs import bytes_of, loaded, record, shuffled
+from tests.support.whole_run import REST, Part, calls, plan, step, worker, writes, wrote
 
 TASKS = 100
 KILLS = 2
@@ -173,7 +164,7 @@ def cost(room: Path, times: int) -> Mapping[str, object]:
         found: Replayed | None = None
         for _ in range(times):
             start = time.process_time()
-            found = asyncio.run(taping.replayed(project, str(file)))
+            found = asyncio.run(recorded_runs.replayed(project, str(file)))
             spent.append(time.process_time() - start)
         assert found is not None
         assert found.differences == ()

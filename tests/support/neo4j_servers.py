@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.clock import Clock
-from mimir.store.cypher.address import Address, parse
-from mimir.store.neo4j import Neo4jStore
+from mimir.store.neo4j.address import Address, parse
+from mimir.store.neo4j.neo4j_store import Neo4jStore
 from tests.support.environment import NEO4J_GIVEN, NEO4J_REQUIRED, NEO4J_SESSION
 from tests.support.local_neo4j import FETCH_SECONDS, START_SECONDS, only_one
 

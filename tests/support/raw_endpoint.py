@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mimir.errors import ModelError
-from mimir.llm.chat.dialect import Adaptation
-from mimir.llm.chat.endpoint import OpenAIEndpoint
 from mimir.llm.config import EndpointConfig
+from mimir.llm.openai.capabilities import Adaptation
+from mimir.llm.openai.endpoint import OpenAIEndpoint
 from mimir.llm.protocol import ChatModel
-from tests.support.asking import question
 from tests.support.clock import FrozenClock
+from tests.support.model_requests import question
 
 KEY = "sk-endpoint-0123456789"
 LANE = "run-1/task-1/1/worker"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks import Checks
-from mimir.qc.execution import Execution
-from mimir.workspace.git import History
-from mimir.workspace.sandbox import Sandbox, SandboxConfig
+from mimir.qc.checks.check_execution import Execution
+from mimir.qc.checks.check_runner import Checks
+from mimir.workspace.git.history import History
+from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
 from tests.support.projects import make_project, write_files
 

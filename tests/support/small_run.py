@@ -10,22 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 
-from mimir.agents.breaker import Trip
-from mimir.agents.receipt import Given, Receipt, Withheld, flat
-from mimir.attempts.record import JUDGEMENT, OUTCOMES, WORK, Work
-from mimir.domain.attempt import Cause, Mover, RunStatus, Status
+from mimir.agents.circuit_breaker import Trip
+from mimir.agents.context.receipt import Given, Receipt, Withheld, flat
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Work
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Criterion, Plan, Task
+from mimir.domain.task_states import Cause, Mover, RunStatus, Status
 from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
-from mimir.qc import rule, score, seal
-from mimir.qc.bodies import check_bodies, deliverable_body, run_body, verdict_body
-from mimir.store import claims, proof, runs, tally, workers
+from mimir.qc.checks import decision_table
+from mimir.qc.evidence import seal
+from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body, verdict_body
+from mimir.qc.judgement import score
+from mimir.store.operations import claims, evidence, runs, worker_processes
+from mimir.store.operations import evidence as tally
+from mimir.store.operations.worker_processes import Process, Tally
 from mimir.store.protocol import GraphStore, Ops, Reads, Row
 from mimir.store.schema import pack
-from mimir.store.workers import Process, Tally
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
 
@@ -144,7 +147,7 @@ class SmallRun:
             ops.patch("Run", self.run, {"sandbox": "bubblewrap"})
             roots = [(t.id, 1.0) for t in self.plan.tasks if not t.dependencies]
             claims.release(ops, self.run, roots)
-            workers.attend(ops, self.run, PROCESS, Tally(agents=1), 3600)
+            worker_processes.attend(ops, self.run, PROCESS, Tally(agents=1), 3600)
 
         await self.store.write(work)
 
@@ -214,7 +217,7 @@ class SmallRun:
         if exits:
             before, after, *more = exits
             again = ran(more[0], "after", work.tree, again=True) if more else None
-            outcome = rule.rule(
+            outcome = decision_table.rule(
                 check(),
                 ran(before, "before", work.base_tree),
                 ran(after, "after", work.tree),
@@ -335,14 +338,14 @@ class SmallRun:
 
         def work(ops: Ops) -> None:
             row = runs.get(ops, self.run)
-            sealed = proof.records(ops, chain)
+            sealed = evidence.records(ops, chain)
             bodies = [
                 ("check", run_body(ran(code, "gate", str(row["headTree"])), task=task))
                 for task, code in exits
             ]
             bodies.append(("gate", {"tree": row["headTree"], "red": list(red)}))
             records = seal.extend(chain, sealed[-1] if sealed else None, bodies)
-            proof.append(ops, self.run, "", 0, None, chain, records)
+            evidence.append(ops, self.run, "", 0, None, chain, records)
             kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
             runs.emit(ops, self.run, kind, data={"checks": len(exits), "red": list(red)})
 
@@ -356,7 +359,7 @@ class SmallRun:
             chains = [(r["taskId"], r["seq"], r["chainHash"]) for r in attempts if "chainHash" in r]
             return (
                 runs.get(reads, self.run),
-                proof.records(reads, f"{self.run}/gate")[-1].hash,
+                evidence.records(reads, f"{self.run}/gate")[-1].hash,
                 chains,
             )
 
@@ -401,13 +404,13 @@ class SmallRun:
             if head:
                 runs.advance_head(ops, self.run, str(runs.get(ops, self.run)["head"]), *head)
             for suffix, text in (artifacts or {}).items():
-                proof.put_artifact(ops, f"{name}/{suffix}", self.run, suffix, text, name)
-            sealed = proof.records(ops, name)
+                evidence.put_artifact(ops, f"{name}/{suffix}", self.run, suffix, text, name)
+            sealed = evidence.records(ops, name)
             records = seal.extend(name, sealed[-1] if sealed else None, bodies)
-            proof.append(ops, self.run, claim.task, claim.attempt, claim.fence, name, records)
+            evidence.append(ops, self.run, claim.task, claim.attempt, claim.fence, name, records)
             if judgement:
                 number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
-                proof.put_verdict(ops, self.run, claim.task, claim.attempt, number, judgement)
+                evidence.put_verdict(ops, self.run, claim.task, claim.attempt, number, judgement)
             claims.move(
                 ops, self.run, claim.task, claim.fence, to, by,
                 props=task or {}, attempt_props=attempt or {}, kind=kind, data=data,

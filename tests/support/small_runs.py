@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from mimir.domain.attempt import Cause, RunStatus
-from mimir.store import claims
+from mimir.domain.task_states import Cause, RunStatus
+from mimir.store.operations import claims
 from mimir.store.protocol import GraphStore
 from tests.support.clock import FrozenClock
 from tests.support.small_run import FOUND, PLAN, SmallRun, opinion

@@ -9,7 +9,7 @@ import pytest
 
 from mimir.domain.clock import Clock
 from mimir.store.protocol import GraphStore, Row
-from mimir.store.sqlite import SqliteStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
 
 KINDS: Mapping[str, Callable[[Path, Clock], GraphStore]] = {
     "neo4j": lambda room, clock: _in_neo4j(room, clock),

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.support.trust import Cases, size
+from tests.support.trust_sizes import Cases, size
 
 HERE = "tests/trust/test_"
 TRIED, FAILED = "trust_tried", "trust_failed"

@@ -15,11 +15,11 @@ from mimir.domain.message import Answer, ModelRequest
 from mimir.domain.money import Price
 from mimir.domain.plan import Plan
 from mimir.domain.run import Ending, Limits
-from mimir.llm.scripted import ScriptedModel
+from mimir.llm.scripted.scripted_model import ScriptedModel
 from tests.support import invariants
-from tests.support.facts import Facts, gather
-from tests.support.journey import PLAN_PATH, Part, calls, opened, plan, start, step, worker
-from tests.support.trust import Cases, sized
+from tests.support.run_facts import Facts, gather
+from tests.support.trust_sizes import Cases, sized
+from tests.support.whole_run import PLAN_PATH, Part, calls, opened, plan, start, step, worker
 
 MOST_TASKS = sized(small=3, ci=6, full=8)
 RESUMES = 40

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.attempt import RUN_ENDED
+from mimir.domain.task_states import RUN_ENDED
 from mimir.errors import ModelError
-from mimir.llm.chat.endpoint import OpenAIEndpoint
-from mimir.llm.chat.wire import clean
 from mimir.llm.config import EndpointConfig
-from mimir.llm.plays.faults import FAULTS, ODD_TEXT
-from mimir.planning import chain
+from mimir.llm.openai.endpoint import OpenAIEndpoint
+from mimir.llm.openai.payload import clean
+from mimir.llm.scripted.faults import FAULTS, ODD_TEXT
+from mimir.planning import parser
 from tests.support import invariants
-from tests.support.asking import question
 from tests.support.clock import FrozenClock
 from tests.support.fault_cells import (
     ANSWER,
@@ -32,9 +31,10 @@ from tests.support.fault_cells import (
     Outcome,
     Run,
 )
-from tests.support.play_server import PlayServer
-from tests.support.trust import Cases, sample, size
-from tests.support.warp import warp_waits
+from tests.support.model_requests import question
+from tests.support.script_server import PlayServer
+from tests.support.trust_sizes import Cases, sample, size
+from tests.support.virtual_waiting import warp_waits
 
 AT_ONCE = 3
 WAIT_SLACK = 1.1
@@ -145,7 +145,7 @@ async def ended_truly(run: Run, outcome: Outcome) -> None:
     if run.cell.role == "pm":
         plans = [p.read_text() for p in (run.project / "chains").rglob("chain-output.md")]
         done = row["status"] == "completed"
-        assert not done or [chain.parse(text).plan.tasks for text in plans] == [ONE.tasks]
+        assert not done or [parser.parse(text).plan.tasks for text in plans] == [ONE.tasks]
         return
     facts = await run.facts()
     assert invariants.broken(facts) == []

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import MimirError
-from mimir.tools.files import FileTools
+from mimir.tools.builtin.files import FileTools
 from mimir.workspace.paths import Tree
-from tests.support import swapper
+from tests.support import link_swapper
+from tests.support.fake_tools import CONTEXT, wish
 from tests.support.projects import write_files
-from tests.support.toolbox import CONTEXT, wish
-from tests.support.trust import Cases, sized
+from tests.support.trust_sizes import Cases, sized
 
 SECRET = "the-person's-own-words-9137"
 HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
@@ -326,7 +326,7 @@ def attacking(command: Sequence[str]) -> "subprocess.Popen[str]":
 async def test_no_race_leads_out(attackers: int, cases: Cases, room: Path, outside: Path):
     write_files(room, {"file": "inside\n"})
     before = fingerprint(outside)
-    command = [sys.executable, swapper.__file__, str(room), str(outside / "outside")]
+    command = [sys.executable, link_swapper.__file__, str(room), str(outside / "outside")]
     running = [attacking(command) for _ in range(attackers)]
     tools, rounds = tools_of(room), 0
     try:

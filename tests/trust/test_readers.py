@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimir.agents.roles import frontmatter
+from mimir.agents.preambles import frontmatter
 from mimir.domain.plan import Criterion
 from mimir.errors import AnswerError, PlanError, ToolError
-from mimir.llm.chat import refusal
-from mimir.llm.chat.stream import Assembly, Events, Refused, Unreadable
-from mimir.planning import chain
-from mimir.planning.check import check
-from mimir.qc.onejson import one_object
-from mimir.qc.parse import parse as parse_verdict
+from mimir.llm.openai import api_errors
+from mimir.llm.openai.stream import Assembly, Events, Refused, Unreadable
+from mimir.planning import parser
+from mimir.planning.lint.plan_check import check
+from mimir.qc.judgement.json_object import one_object
+from mimir.qc.judgement.verdict_parser import parse as parse_verdict
 from mimir.tools.calls import arguments
-from mimir.tools.calls.local import described
+from mimir.tools.calls.local_tools import described
 from tests.support.broken_plans import WHOLE
-from tests.support.trust import Cases, sized
+from tests.support.trust_sizes import Cases, sized
 
 CRITERIA = (Criterion(id="c1", text="a"), Criterion(id="c2", text="b"))
 SPEC = described(
@@ -38,7 +38,7 @@ SPEC = described(
 
 
 def plan(text: str) -> None:
-    check(chain.parse(text), tools=("run",), exists=lambda _: True)
+    check(parser.parse(text), tools=("run",), exists=lambda _: True)
 
 
 def stream(text: str) -> None:
@@ -55,7 +55,7 @@ READERS: Mapping[str, tuple[Callable[[str], object], tuple[type[Exception], ...]
     "front matter": (lambda text: frontmatter.split(text, "f.md"), (PlanError,)),
     "answer of an endpoint": (lambda text: Assembly(10**6).whole(text), (Unreadable, Refused)),
     "stream of an endpoint": (stream, (Unreadable, Refused)),
-    "error of an endpoint": (lambda text: refusal.rule(refusal.read(400, text)), ()),
+    "error of an endpoint": (lambda text: api_errors.rule(api_errors.read(400, text)), ()),
 }
 """Reader → how it is called, and how it says no."""
 
@@ -217,15 +217,15 @@ ODD = ("NaN", "Infinity", "-3", "1e999", "many", "0x10", "0b1", "9" * 400, "∞"
 
 def test_no_odd_number_of_a_plan_becomes_a_default_in_silence(cases: Cases):
     base = "**Task ID:** t\n**Prompt:**\n<prompt>\nDo it.\n</prompt>\n**Criteria:**\n- a\n"
-    plain = {f.code for f in chain.parse(base).findings}
+    plain = {f.code for f in parser.parse(base).findings}
     for label in LABELS:
         for value in ODD:
             with cases.case((label, value)):
-                found = {f.code for f in chain.parse(f"{base}**{label}:** {value}\n").findings}
+                found = {f.code for f in parser.parse(f"{base}**{label}:** {value}\n").findings}
                 assert found - plain, "nothing is said of it"
     for points in ("NaN", "Infinity", "1e999", "-5"):
         with cases.case(("points", points)):
-            parsed = chain.parse(base.replace("- a", f"- ({points} pts) a"))
+            parsed = parser.parse(base.replace("- a", f"- ({points} pts) a"))
             [task] = parsed.plan.tasks
             [criterion] = task.criteria
             refused = {f.code for f in check(parsed, tools=(), exists=lambda _: True)}

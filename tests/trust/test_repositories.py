@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mimir.planning.render import render
-from tests.support.desk import Desk
-from tests.support.journey import REST, plan, step, wrote
-from tests.support.play_server import PlayServer
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk
 from tests.support.projects import git, make_project, write_files
-from tests.support.trust import Cases
+from tests.support.script_server import PlayServer
+from tests.support.trust_sizes import Cases
+from tests.support.whole_run import REST, plan, step, wrote
 
 FILES = {"README.md": "# A project\n", "plan.md": render(plan(step("a")))}
 ROOMS = (".mimir", "chains", "generated-agents")

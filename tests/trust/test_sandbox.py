@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mimir.app import SystemClock
+from mimir.bootstrap.app import SystemClock
 from mimir.errors import SandboxError
-from mimir.workspace.confinement import process
-from mimir.workspace.sandbox import Limits, Ran, Sandbox, SandboxConfig
+from mimir.workspace.sandbox import process
+from mimir.workspace.sandbox.sandbox import Limits, Ran, Sandbox, SandboxConfig
+from tests.support.attack_site import SECRET, VARIABLE, Site, site
 from tests.support.sandbox_probes import PROBES, Probe
-from tests.support.sandbox_site import SECRET, VARIABLE, Site, site
-from tests.support.trust import Cases, sample, size
+from tests.support.trust_sizes import Cases, sample, size
 
 Confine = Callable[[Path], Awaitable[Sandbox]]
 

@@ -8,10 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from mimir.planning.render import render
-from tests.support.canaries import CANARIES, PRIVATE_KEY, command_lines, hits, written
-from tests.support.desk import Desk
-from tests.support.journey import (
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk
+from tests.support.killed_processes import Place, environment
+from tests.support.projects import make_project
+from tests.support.script_server import PlayServer
+from tests.support.secret_canaries import CANARIES, PRIVATE_KEY, command_lines, hits, written
+from tests.support.trust_sizes import Cases, sample
+from tests.support.whole_run import (
     PREAMBLE,
     REST,
     Part,
@@ -24,10 +28,6 @@ from tests.support.journey import (
     writes,
     wrote,
 )
-from tests.support.kills import Place, environment
-from tests.support.play_server import PlayServer
-from tests.support.projects import make_project
-from tests.support.trust import Cases, sample
 
 KEY = CANARIES["key"]
 DONE = "a.txt is written."

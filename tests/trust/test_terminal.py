@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from mimir.planning.render import render
-from tests.support.desk import Desk
-from tests.support.journey import PREAMBLE, REST, calls, check, plan, qc, step, worker, writes
-from tests.support.play_server import PlayServer
-from tests.support.trust import Cases, sample
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk
+from tests.support.script_server import PlayServer
+from tests.support.trust_sizes import Cases, sample
+from tests.support.whole_run import PREAMBLE, REST, calls, check, plan, qc, step, worker, writes
 
 REMOTE = (
     "![x](http://evil.example/p.png) [click](http://evil.example) <img src=//evil.example/q> <http://evil.example> "
@@ -131,11 +131,11 @@ def test_no_text_steers_a_terminal_or_loads_anything(name: str, cases: Cases, de
 def test_no_words_of_an_endpoint_steer_a_terminal(
     fault: str, cases: Cases, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    from mimir.llm.plays import faults
+    from mimir.llm.scripted import faults
 
     nasty = "".join(NASTY.values())
     staged = {**faults.FAULTS, fault: faults.Fault(kind="status", status=faults.FAULTS[fault].status, says=nasty, code=nasty)}  # fmt: skip
-    monkeypatch.setattr("tests.support.play_server.FAULTS", staged)
+    monkeypatch.setattr("tests.support.script_server.FAULTS", staged)
     desk.write("plan.md", render(plan(step("a"))))
     with PlayServer({"parts": [worker("a", {"fault": fault}), *REST]}) as server:
         desk.ask(server)

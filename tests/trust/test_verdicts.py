@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 from mimir.errors import AnswerError
-from mimir.qc.parse import parse
-from mimir.qc.score import Case, judgement
-from tests.support.journey import README, plan, qc, start, step, travel, worker
-from tests.support.trust import Cases, sized
+from mimir.qc.judgement.score import Case, judgement
+from mimir.qc.judgement.verdict_parser import parse
+from tests.support.trust_sizes import Cases, sized
+from tests.support.whole_run import README, plan, qc, start, step, travel, worker
 
 CRITERIA = (
     Criterion(id="c1", text="it refills", points=Fraction(40), critical=True),

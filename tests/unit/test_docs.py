@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.attempt import Mover, Status
+from mimir.domain.task_states import Mover, Status
 from scripts import draw_moves
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"

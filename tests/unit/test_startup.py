@@ -62,7 +62,7 @@ def test_a_misspelt_command_is_wrong_usage_and_imports_nothing_heavy():
 
 
 def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
-    opened = [sys.executable, "-c", "import sys, mimir.app; print(*sys.modules)"]
+    opened = [sys.executable, "-c", "import sys, mimir.bootstrap.app; print(*sys.modules)"]
     modules = subprocess.run(opened, capture_output=True, text=True, check=True).stdout.split()
     imported = {module.partition(".")[0] for module in modules}
     assert "mimir" in imported
@@ -70,17 +70,21 @@ def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
 
 
 def test_a_glance_at_a_run_opens_the_store_and_nothing_else_of_a_project():
-    glanced = [sys.executable, "-c", "import sys, mimir.glance; print(*sys.modules)"]
+    glanced = [
+        sys.executable,
+        "-c",
+        "import sys, mimir.bootstrap.quick_status; print(*sys.modules)",
+    ]
     modules = set(
         subprocess.run(glanced, capture_output=True, text=True, check=True).stdout.split()
     )
-    assert {"mimir.storeroom", "mimir.reporting.status"} <= modules
+    assert {"mimir.bootstrap.stores", "mimir.reporting.status"} <= modules
     rooms = (
         "mimir.llm",
         "mimir.qc",
         "mimir.planning",
         "mimir.tools",
-        "mimir.workspace.git",
-        "mimir.app",
+        "mimir.workspace.git.history",
+        "mimir.bootstrap.app",
     )
     assert not {m for m in modules if m.startswith(rooms)}

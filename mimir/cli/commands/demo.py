@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
 
-from mimir.cli.commands.planning import Record
+from mimir.cli.commands.plan_commands import Record
 from mimir.cli.session import Session
 from mimir.errors import UsageError
 
@@ -23,7 +23,7 @@ Directory = Annotated[
 
 
 class Play(Protocol):
-    """The module `mimir.demo.play`."""
+    """The module `mimir.demo.entry`."""
 
     async def demo(
         self,
@@ -47,7 +47,7 @@ def demo(
             "--crash and --record do not go together: the process that is killed would not be recorded.",
             next_step="Record the demo without --crash, or replay its run: mimir replay",
         )
-    play = cast("Play", importlib.import_module("mimir.demo.play"))
+    play = cast("Play", importlib.import_module("mimir.demo.entry"))
     return session.run(
         play.demo(
             session.console,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from mimir.domain.attempt import EXECUTING, TERMINAL, Status
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
+from mimir.domain.task_states import EXECUTING, TERMINAL, Status
 
 WORDS: Mapping[Status, str] = {
     Status.PENDING: "waiting",

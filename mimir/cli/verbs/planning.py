@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import PLAN_NAME, shown
+from mimir.cli.output import estimates, findings
 from mimir.cli.session import Session
-from mimir.cli.verbs import estimates, findings
 from mimir.domain import money
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Plan
 from mimir.domain.run import Limits
 from mimir.errors import Location, PlanError, UsageError
-from mimir.planning import chain
-from mimir.planning.check import check
-from mimir.planning.diagnostics import Finding
-from mimir.planning.shape import json_shape
+from mimir.planning import parser
+from mimir.planning.check_json import json_shape
+from mimir.planning.format.diagnostics import Finding
+from mimir.planning.lint.plan_check import check
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir, Planned
@@ -139,7 +139,7 @@ def read(session: Session, path: Path) -> Checked:
         PlanError: It is no text.
     """
     name = shown(path, session.project)
-    parsed = chain.read(_near(path, session.project))
+    parsed = parser.read(_near(path, session.project))
     found = check(parsed, tools=ALL_TOOLS, exists=lambda at: _exists(session.project, at))
     return Checked(name=name, plan=parsed.plan, findings=tuple(found))
 

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import nearest
+from mimir.cli.output import recordings
+from mimir.cli.output.run_progress import drive
 from mimir.cli.session import Session
-from mimir.cli.verbs import planning, taping
-from mimir.cli.verbs.driving import drive
+from mimir.cli.verbs import planning
 from mimir.cli.verbs.planning import Wanted
 from mimir.domain import money
 from mimir.domain.graph import TaskGraph
@@ -140,7 +141,7 @@ async def _run(
     code = await drive(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
     if session.replay is None:
         return code
-    return taping.told(session, mimir, code, is_strict=order.is_strict)
+    return recordings.told(session, mimir, code, is_strict=order.is_strict)
 
 
 def _part(plan: Plan, only: Sequence[str]) -> Plan:

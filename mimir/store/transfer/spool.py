@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import IO, TypeVar, cast
 
-from mimir.store import runs
+from mimir.store.operations import runs
 from mimir.store.protocol import Reads, Row
 from mimir.store.schema import SCHEMA_VERSION, Edge, Label
 

@@ -14,7 +14,7 @@ from typing import NoReturn, cast
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
 from mimir.tools.calls import schema
-from mimir.tools.calls.wording import listed, nearest, quoted
+from mimir.tools.calls.messages import listed, nearest, quoted
 
 MAX_CHARS = 1_000_000
 """Longest text of arguments that is read at all."""

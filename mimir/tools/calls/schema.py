@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from mimir.errors import ToolError
-from mimir.tools.calls.wording import listed, nearest, quoted
+from mimir.tools.calls.messages import listed, nearest, quoted
 
 Schema = Mapping[str, object]
 

@@ -26,11 +26,11 @@ from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from tests.support.crash.figures import tell
-from tests.support.crash.forge import Forge
-from tests.support.crash.ground import APPLIED, TWELVE, Scene
-from tests.support.crash.servers import HOWS, How, commits, cut, lose_server, slow
-from tests.support.crash.stopped import (
+from tests.support.crash.crash_site import APPLIED, TWELVE, Scene
+from tests.support.crash.failing_servers import HOWS, How, commits, cut, lose_server, slow
+from tests.support.crash.process_forge import Forge
+from tests.support.crash.statistics import tell
+from tests.support.crash.stopped_processes import (
     SIGNALS,
     SMALL,
     gate_of,

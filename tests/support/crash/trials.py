@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 
-from tests.support.crash.forge import Child, Forge
-from tests.support.crash.ground import Ground, Scene, prepared
-from tests.support.crash.judge import End, end_of, judge
-from tests.support.crash.points import DIED, Point, points
+from tests.support.crash.crash_points import DIED, Point, points
+from tests.support.crash.crash_site import Ground, Scene, prepared
+from tests.support.crash.process_forge import Child, Forge
+from tests.support.crash.run_checker import End, end_of, judge
 
 MOST_DEATHS = 2
 """After so many in a row without an outcome a task is let go on: a third one would rightly be its end."""

@@ -6,8 +6,8 @@ import pytest
 from langsmith import utils as langsmith_utils
 
 from mimir.attempts.machine import Phase, Phases, run
-from mimir.attempts.record import Course
-from mimir.domain.attempt import NODES, Status
+from mimir.attempts.results import Course
+from mimir.domain.task_states import NODES, Status
 
 
 async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.MonkeyPatch):

@@ -25,8 +25,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMimir:
     """What stands in for mimir behind the commands."""
     mimir = FakeMimir()
-    monkeypatch.setitem(sys.modules, "mimir.app", module(mimir))
-    monkeypatch.setitem(sys.modules, "mimir.glance", glance(mimir))
+    monkeypatch.setitem(sys.modules, "mimir.bootstrap.app", module(mimir))
+    monkeypatch.setitem(sys.modules, "mimir.bootstrap.quick_status", glance(mimir))
     return mimir
 
 

@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import BusyError, ConfigurationError, Paused, UsageError
-from tests.support.fake_app import (
-    FakeMimir,
-    Mimir,
-)
+from tests.support.fake_app import FakeMimir, Mimir
 
 
 @pytest.mark.parametrize(

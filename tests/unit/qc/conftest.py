@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mimir.qc.checks import Checks
-from mimir.qc.execution import Execution
-from tests.support.checks_bench import Bench, like_pytest
-from tests.support.trees import (
-    FakeHistory,
-    FakeRan,
-    FakeSandbox,
-    Seen,
-)
+from mimir.qc.checks.check_execution import Execution
+from mimir.qc.checks.check_runner import Checks
+from tests.support.fake_check_site import Bench, like_pytest
+from tests.support.fake_trees import FakeHistory, FakeRan, FakeSandbox, Seen
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mimir.store.protocol import GraphStore
-from mimir.store.sqlite import SqliteStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support import small_runs
 from tests.support.clock import FrozenClock
 from tests.support.small_run import FakeHistory, SmallRun

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from mimir.domain import ids
-from mimir.domain.attempt import RunStatus
+from mimir.domain.task_states import RunStatus
 from mimir.errors import StoreError
 from mimir.reporting.status import shape
 from mimir.store.protocol import Reads

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mimir.scheduling.crew import Crew
-from mimir.store.sqlite import SqliteStore
+from mimir.scheduling.run_services import Crew
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
-from tests.support.crew import TASKS, Hosts, crew_of
-from tests.support.running import start, task
+from tests.support.run_services import TASKS, Hosts, crew_of
+from tests.support.stored_run import start, task
 from tests.support.stores import opened
 
 

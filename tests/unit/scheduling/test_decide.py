@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.attempt import TERMINAL, Status
-from mimir.domain.command import Block, Command, Finish, Release
 from mimir.domain.plan import Plan, Task
+from mimir.domain.scheduling_command import Block, Command, Finish, Release
+from mimir.domain.task_states import TERMINAL, Status
 from mimir.scheduling.decide import Snapshot, decide
 from mimir.scheduling.priority import weights
 

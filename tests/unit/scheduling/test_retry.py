@@ -1,6 +1,6 @@
 import pytest
 
-from mimir.domain.attempt import Cause
+from mimir.domain.task_states import Cause
 from mimir.scheduling.retry import Next, Standing, decide
 
 

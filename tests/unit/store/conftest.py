@@ -1,11 +1,11 @@
 import pytest
 
 from mimir.domain.clock import stamp
-from mimir.store import claims
-from mimir.store.sqlite import SqliteStore
-from tests.support.lanes import World
-from tests.support.running import start, task
+from mimir.store.operations import claims
+from mimir.store.sqlite.sqlite_store import SqliteStore
+from tests.support.stored_run import start, task
 from tests.support.stores import EACH_KIND
+from tests.support.transcripts import World
 
 IN_BOTH = (
     "test_budgets", "test_claims", "test_joining", "test_journal", "test_proof", "test_runs", "test_texts", "test_traces"

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimir.domain.attempt import Status
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport
 from mimir.domain.plan import Check, Criterion, Plan
+from mimir.domain.task_states import Status
 from mimir.domain.verdict import Judgement
 from mimir.errors import StoreError
 from mimir.store.codec import decode, encode
 from mimir.store.schema import pack, unpack
-from tests.support import running
+from tests.support import stored_run
 
 
 def finite(value):
@@ -32,7 +32,7 @@ def test_value_comes_back_from_json_as_it_was(kind, data):
 
 
 def test_half_surrogates_of_a_prompt_are_kept():
-    plan = running.plan(running.task("a", prompt="\ud800 \udcff 🧊 \0"))
+    plan = stored_run.plan(stored_run.task("a", prompt="\ud800 \udcff 🧊 \0"))
 
     assert decode(Plan, unpack(pack(encode(plan)))) == plan
 
@@ -90,7 +90,7 @@ def test_what_is_no_value_of_the_domain_is_refused():
 
 
 def test_what_tasks_have_in_common_is_held_once():
-    given = encode(Plan(title="p", tasks=(running.task("a"), running.task("b"))))
+    given = encode(Plan(title="p", tasks=(stored_run.task("a"), stored_run.task("b"))))
 
     one, other = decode(Plan, unpack(pack(given))).tasks
 

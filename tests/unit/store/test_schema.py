@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.errors import StoreError
-from mimir.store import fields, schema
+from mimir.store import row_fields, schema
 from mimir.store.schema import pack, unpack
 
 TEXT = st.text(st.characters())  # half surrogates included
@@ -134,32 +134,32 @@ ROW = {
 
 
 def test_fields_are_read_by_their_type():
-    assert fields.text(ROW, "text") == "t"
-    assert fields.whole(ROW, "whole") == 3
-    assert (fields.number(ROW, "real"), fields.number(ROW, "whole")) == (2.5, 3)
-    assert fields.flag(ROW, "yes") is True
-    assert fields.texts(ROW, "list") == ["a", "b"]
-    assert fields.mapping(ROW, "mapJson") == {"a": [1]}
-    assert fields.maybe_whole(ROW, "whole") == 3
+    assert row_fields.text(ROW, "text") == "t"
+    assert row_fields.whole(ROW, "whole") == 3
+    assert (row_fields.number(ROW, "real"), row_fields.number(ROW, "whole")) == (2.5, 3)
+    assert row_fields.flag(ROW, "yes") is True
+    assert row_fields.texts(ROW, "list") == ["a", "b"]
+    assert row_fields.mapping(ROW, "mapJson") == {"a": [1]}
+    assert row_fields.maybe_whole(ROW, "whole") == 3
 
 
 def test_missing_field_has_its_default():
-    assert fields.text(ROW, "none") == ""
-    assert fields.text(ROW, "none", "d") == "d"
-    assert (fields.whole(ROW, "none"), fields.whole(ROW, "none", 7)) == (0, 7)
-    assert fields.number(ROW, "none", 1.5) == 1.5
-    assert fields.flag(ROW, "none", default=True) is True
-    assert fields.texts(ROW, "none") == []
-    assert fields.mapping(ROW, "none") == {}
-    assert fields.maybe_whole(ROW, "none") is None
+    assert row_fields.text(ROW, "none") == ""
+    assert row_fields.text(ROW, "none", "d") == "d"
+    assert (row_fields.whole(ROW, "none"), row_fields.whole(ROW, "none", 7)) == (0, 7)
+    assert row_fields.number(ROW, "none", 1.5) == 1.5
+    assert row_fields.flag(ROW, "none", default=True) is True
+    assert row_fields.texts(ROW, "none") == []
+    assert row_fields.mapping(ROW, "none") == {}
+    assert row_fields.maybe_whole(ROW, "none") is None
 
 
 @pytest.mark.parametrize(
     ("read", "name"),
     [
-        (fields.text, "whole"), (fields.whole, "text"), (fields.whole, "yes"), (fields.whole, "real"),
-        (fields.number, "text"), (fields.number, "yes"), (fields.flag, "whole"), (fields.texts, "text"),
-        (fields.mapping, "listJson"), (fields.mapping, "badJson"), (fields.maybe_whole, "text"),
+        (row_fields.text, "whole"), (row_fields.whole, "text"), (row_fields.whole, "yes"), (row_fields.whole, "real"),
+        (row_fields.number, "text"), (row_fields.number, "yes"), (row_fields.flag, "whole"), (row_fields.texts, "text"),
+        (row_fields.mapping, "listJson"), (row_fields.mapping, "badJson"), (row_fields.maybe_whole, "text"),
     ],
 )  # fmt: skip
 def test_field_of_another_type_is_an_error(read, name):

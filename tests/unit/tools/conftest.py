@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.message import ToolSpec
-from mimir.tools.artifacts import ArtifactTools
-from mimir.tools.files import FileTools
-from mimir.tools.memory import MemoryTools
-from mimir.tools.shell import RunTool
+from mimir.tools.builtin.artifacts import ArtifactTools
+from mimir.tools.builtin.files import FileTools
+from mimir.tools.builtin.memory import MemoryTools
+from mimir.tools.builtin.shell import RunTool
 from mimir.workspace.paths import Tree
-from tests.support.toolbox import FakeArtifacts, FakeMemory, FakeRan, FakeSandbox
+from tests.support.fake_tools import FakeArtifacts, FakeMemory, FakeRan, FakeSandbox
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from mimir.domain.message import CallContext, ToolCall, ToolResult
 from mimir.errors import LeaseLost, Paused
 from mimir.tools.batch import run_batch
 from mimir.tools.gateway import gateway
-from tests.support.toolbox import CONTEXT, FakeLane, spec, wish
+from tests.support.fake_tools import CONTEXT, FakeLane, spec, wish
 
 
 class Watched:

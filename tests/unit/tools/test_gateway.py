@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from mimir.domain.lane import Outcome
+from mimir.domain.call_outcome import Outcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult
 from mimir.errors import LeaseLost, Paused, ToolError, WorkspaceError
 from mimir.tools.gateway import MAX_RESULT_CHARS, gateway
 from mimir.tools.permissions import Policy, Rights
 from mimir.tools.protocol import Toolset
-from mimir.tools.quota import CallQuota
 from mimir.tools.secrets import Redactor
-from tests.support.toolbox import CONTEXT, FakeLane, Obedient, spec, wish
+from mimir.tools.wrappers.quota import CallQuota
+from tests.support.fake_tools import CONTEXT, FakeLane, Obedient, spec, wish
 
 READ, WRITE, RUN = (
     spec("read_file"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.confinement.commands import Recipe
-from mimir.workspace.git import Base, History
-from mimir.workspace.sandbox import Ran, Sandbox, SandboxConfig
+from mimir.workspace.git.history import Base, History
+from mimir.workspace.sandbox.commands import Recipe
+from mimir.workspace.sandbox.sandbox import Ran, Sandbox, SandboxConfig
 from tests.support.projects import make_project, write_files
 
 OpenHistory = Callable[[Path], Awaitable[History]]

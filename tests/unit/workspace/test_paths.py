@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import Paused, ToolError, WorkspaceError
-from mimir.workspace import descent, paths
+from mimir.workspace import paths, safe_walk
 from mimir.workspace.paths import Tree
-from tests.support import swapper
+from tests.support import link_swapper
 
 TRIES = 2000
 
@@ -211,7 +211,7 @@ def test_nothing_half_written_stays_when_the_disk_is_full(
     def full(file: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(descent, "write_all", full)
+    monkeypatch.setattr(safe_walk, "write_all", full)
     with pytest.raises(Paused) as pause:
         Tree(root).write("src/app.py", b"x")
     assert pause.value.reason == "disk"
@@ -293,7 +293,7 @@ def attacked(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_text("secret")
     with subprocess.Popen(
-        [sys.executable, swapper.__file__, str(root), str(tmp_path / "outside")],
+        [sys.executable, link_swapper.__file__, str(root), str(tmp_path / "outside")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as attacker:

@@ -1,0 +1,112 @@
+"""What the planner sees: everything that is known of the request, the repository and earlier runs. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mimir.agents.context import deduplication, quotation
+from mimir.agents.context.inputs import Budgets, MemoryHit, PMInput
+from mimir.agents.context.task_sections import file_piece
+from mimir.agents.context.token_budget import Part, Piece, Sheet
+from mimir.domain.usage import estimate
+
+MOST_LISTED = 400
+"""Paths listed one by one; of a larger repository the folders are counted."""
+MOST_HITS = 40
+"""Nodes of the memory that are shown or named."""
+MEMORY = "## From the memory"
+
+
+def pm(given: PMInput, budgets: Budgets, sheet: Sheet) -> None:
+    """Write the planner's context."""
+    sheet.say("task", "Task: plan\nAttempt 1 of 1")
+    sheet.say("request", f"## The request, word for word\n\n{quotation.fenced(given.request)}")
+    if given.specification.strip():
+        words = "Worked out from the request; where the two differ, the request decides."
+        body = quotation.fenced(given.specification)
+        sheet.say("specification", f"## Specification\n\n{words}\n\n{body}")
+    sheet.add(_repository(given, budgets.repository))
+    sheet.add(_memory(given.memory, budgets.memory))
+    _lessons(given.lessons, sheet)
+
+
+def _repository(given: PMInput, budget: int) -> Part:
+    listing = _listing(given.repository, budget // 2)
+    pieces = [
+        Piece(
+            name="repository",
+            title=f"Files ({len(given.repository)}):",
+            content=listing,
+            reference="list_files",
+        )
+    ]
+    pieces += [file_piece(file, "optional") for file in given.files]
+    before = "" if given.repository else "The repository is empty."
+    shown = pieces if given.repository else []
+    return Part(heading="## Repository", before=before, pieces=shown, budget=budget)
+
+
+def _listing(repository: Sequence[tuple[str, int]], tokens: int) -> str:
+    """List every path with its size; a large repository by its folders."""
+    lines = [f"{quotation.path(name)} ({size})" for name, size in repository]
+    whole = "\n".join(lines)
+    if len(lines) <= MOST_LISTED and estimate(whole) <= tokens:
+        return whole
+    folders: Counter[str] = Counter()
+    for name, _ in repository:
+        folders[_folder(name)] += 1
+    top = [f"{quotation.path(name)} ({size})" for name, size in repository if "/" not in name]
+    counted = [
+        f"{quotation.path(name)}/ ({count} files)"
+        for name, count in sorted(folders.items())
+        if name
+    ]
+    return "\n".join([*top[:MOST_LISTED], *counted[:MOST_LISTED]])
+
+
+def _folder(name: str) -> str:
+    """Return the first two folders of a path; empty for a file at the top."""
+    return "/".join(name.split("/")[:-1][:2])
+
+
+def _memory(hits: Sequence[MemoryHit], budget: int) -> Part:
+    first: dict[str, MemoryHit] = {}
+    for hit in hits:
+        first.setdefault(hit.id, hit)
+    pieces = [
+        Piece(
+            name=f"memory:{hit.id}",
+            title=f"{quotation.one_line(hit.kind)} {quotation.path(hit.id)}: {quotation.one_line(hit.title)[:200]}",
+            content=hit.text,
+            reference=f"memory_get_node({quotation.quoted(hit.id)})",
+            most=1_000,
+        )
+        for hit in list(first.values())[:MOST_HITS]
+    ]
+    further = len(first) - MOST_HITS
+    before = f"{further} further nodes: memory_search_nodes finds them." if further > 0 else ""
+    return Part(heading=MEMORY, before=before, pieces=pieces, budget=budget)
+
+
+def _lessons(lessons: Sequence[str], sheet: Sheet) -> None:
+    """Lessons are what earlier failures cost; similar ones are said once."""
+    said, merged = deduplication.messages(
+        [("earlier runs", lesson) for lesson in lessons], "lesson"
+    )
+    pieces = [
+        Piece(
+            name=f"lesson:{n}",
+            content=f"- {lesson.line}",
+            importance="critical",
+            data=False,
+        )
+        for n, lesson in enumerate(said[-MOST_HITS:], start=1)
+    ]
+    sheet.add(
+        Part(
+            heading="## Lessons of earlier runs",
+            pieces=pieces,
+            budget=0,
+            merged=merged,
+            between="\n",
+        )
+    )

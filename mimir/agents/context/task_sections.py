@@ -1,0 +1,101 @@
+"""What worker and QC both see of a task, in the same words: requirements, criteria, checks, required fixes. Pure."""
+
+import shlex
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mimir.agents.context import quotation
+from mimir.agents.context.inputs import FileView
+from mimir.agents.context.receipt import Importance
+from mimir.agents.context.token_budget import Piece
+from mimir.domain.plan import Check, Criterion, Task, weights
+from mimir.domain.usage import estimate
+
+SMALL_FILE = 1_500
+"""Tokens up to which a context file is shown whole."""
+FILE_HEAD = 500
+"""Tokens shown of a larger one."""
+
+_KINDS = {
+    "flip": "fails before the work, must pass after it",
+    "hold": "passes before the work, must still pass after it",
+    None: "must pass after the work",
+}
+
+
+def opening(task: Task, attempt: int, attempts: int, role: str) -> str:
+    """Return the first lines of a brief; scripts and gateways read the first two."""
+    return (
+        f"Task: {task.id}\nAttempt {attempt} of {attempts}\n"
+        f"Title: {quotation.one_line(task.title)}\n{quotation.one_line(role)}"
+    )
+
+
+def requirements(task: Task) -> str:
+    """Return what the deliverable must meet: criteria, and the checks that the engine runs for them."""
+    lines = ["## What it must meet", "", *criteria_lines(task.criteria)]
+    if task.checks:
+        lines += ["", "The engine runs these checks on a clean checkout of what you deliver:", ""]
+        lines += [check_line(check) for check in task.checks]
+    return "\n".join(lines)
+
+
+def criteria_lines(criteria: tuple[Criterion, ...]) -> list[str]:
+    """Return one line a criterion: `- [c1] (60 pts, critical) text`; points are shares of 100."""
+    share = weights(criteria)
+    return [
+        f"- [{c.id}] ({points(share[c.id])} pts{', critical' if c.critical else ''}) {quotation.one_line(c.text)}"
+        for c in criteria
+    ]
+
+
+def points(value: Fraction) -> str:
+    """Write points or a score: whole if it is whole, else with two decimals."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.2f}"
+
+
+def command(check: Check) -> str:
+    """Return a check's command as a person would type it."""
+    return quotation.one_line(check.run if isinstance(check.run, str) else shlex.join(check.run))
+
+
+def check_line(check: Check) -> str:
+    """Return one line of a check: what it decides, its command, what is expected."""
+    decides = ", ".join(check.criteria) or "no criterion"
+    protect = (
+        f"; you may not change {', '.join(map(quotation.path, check.protect))}"
+        if check.protect
+        else ""
+    )
+    shown = "" if check.required else "; shown, decides nothing"
+    return (
+        f"- {check.id} (decides {decides}): {command(check)} — {_KINDS[check.kind]}{protect}{shown}"
+    )
+
+
+def fixes(required: Sequence[str], words: str) -> str:
+    """Return the required fixes as the numbered checklist that worker and QC share."""
+    lines = [f"{n}. {quotation.one_line(fix)}" for n, fix in enumerate(required, start=1)]
+    return "\n".join(["## Required fixes", "", words, "", *lines])
+
+
+def file_piece(file: FileView, importance: Importance) -> Piece:
+    """Return a context file: whole when small, else its first lines."""
+    title = f"{quotation.path(file.path)} ({file.size} bytes)"
+    name = f"file:{file.path}"
+    if file.text is None:
+        return Piece(name=name, title=f"{title}: {file.note or 'no text'}", content="", data=False)
+    small = estimate(file.text) <= SMALL_FILE
+    return Piece(
+        name=name,
+        title=title,
+        content=file.text,
+        importance=importance,
+        reference=f"read_file({quotation.quoted(file.path)})",
+        most=None if small else FILE_HEAD,
+    )
+
+
+def artifact(id: str) -> str:
+    """Return how the agent gets an artifact; empty: it cannot."""
+    return f"read_artifact({quotation.quoted(id)})" if id else ""

@@ -1,0 +1,216 @@
+"""Roles to preambles: one model call a distinct role, ever; then a file.
+
+The rule of the file: a run never stops because a preamble could not be written. The template alone does then, for this run, and nothing
+is cached; only what would stop any model call (no key, a budget at its end) passes through.
+"""
+
+import asyncio
+import unicodedata
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mimir.agents.context import quotation
+from mimir.agents.preambles import templates
+from mimir.agents.preambles.preamble_cache import Entry, Kind, Library, Recipe
+from mimir.domain.message import Answer, Message, ModelRequest
+from mimir.errors import AnswerError, ModelError, ToolError
+from mimir.llm.protocol import ChatModel
+
+SHORTEST = 400
+LONGEST = 10_000
+"""Characters of a generated preamble."""
+SECTIONS = ("Expertise", "How to work", "Use of tools", "Output")
+"""Headings of the second level that it must have."""
+MAX_ROLE = 2_000
+"""Characters of a role description that the model is shown."""
+
+_PARTS: dict[Kind, tuple[templates.Name, templates.Name]] = {
+    "worker": ("worker", "tool-execution"),
+    "qc": ("qc", "verification"),
+}
+"""Template and guidance of each kind."""
+Recorded = Callable[[int, Kind, str], tuple[str, str] | None]
+"""(number among the roles, kind, role) → (text, hash)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preamble:
+    """The system message of a role."""
+
+    kind: Kind
+    role: str
+    text: str
+    """With the fixed rules at its end."""
+    hash: str
+    """SHA-256 of the part before the fixed rules, as it was used: in the attempt's record."""
+    path: str
+    """File, relative to the project; empty where the template was used."""
+    origin: Literal["found", "made", "template"]
+    why: str = ""
+    """Why the template was used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How the model is asked for a preamble."""
+
+    model: str = ""
+    """Empty: the endpoint's default."""
+    temperature: float | None = 0.0
+    max_tokens: int = 8000
+
+
+class Agentinator:
+    """Preambles for the roles of one run."""
+
+    def __init__(
+        self,
+        *,
+        project: Path,
+        library: Library,
+        open_model: Callable[[int], Awaitable[ChatModel]],
+        asking: Asking,
+        created_by: str = "mimir",
+        recorded: Recorded | None = None,
+    ) -> None:
+        """Stand ready.
+
+        Args:
+            project: Where templates of the project's own may lie.
+            library: Of the same project.
+            open_model: Gives the model for one preamble, by its number among the roles that were asked for: each is a lane of its own,
+                so that roles may be generated at the same time, and a replay finds each one's call whatever is in the library by then.
+            asking: Model and limits.
+            created_by: Written into the file's head.
+            recorded: Of a replay: the preamble (whole, with its hash) that the recorded run had of a role without asking for it.
+        """
+        self._project = project
+        self._library = library
+        self._open_model = open_model
+        self._asking = asking
+        self._created_by = created_by
+        self._recorded = recorded
+        self._done: dict[str, Preamble] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._numbers: dict[str, int] = {}
+
+    async def preamble(self, kind: Kind, role: str) -> Preamble:
+        """Return the preamble of a role: found, else made, else the template.
+
+        Equal roles cost one call, also when they are asked for at the same time or by another run.
+
+        Raises:
+            PlanError: A template or a preamble file of the project's own cannot be used.
+            ModelError: Scope `run`: no model call can succeed.
+            Paused: From the model, or the disk is full.
+        """
+        template, guidance = (templates.load(name, self._project) for name in _PARTS[kind])
+        recipe = Recipe(
+            kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
+        )
+        self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
+        async with self._turns.setdefault(recipe.key, asyncio.Lock()):
+            if recipe.key not in self._done:
+                self._done[recipe.key] = await self._obtain(recipe)
+            return self._done[recipe.key]
+
+    async def _obtain(self, recipe: Recipe) -> Preamble:
+        found = self._library.find(recipe)
+        if found is not None:
+            return _preamble(recipe, found, "found")
+        number = self._numbers[recipe.key]
+        known = self._recorded(number, recipe.kind, recipe.role) if self._recorded else None
+        if known is not None:
+            text, hash = known
+            return Preamble(
+                kind=recipe.kind, role=recipe.role, text=text, hash=hash, path="", origin="found"
+            )
+        async with self._library.lock(recipe):
+            found = self._library.find(recipe)
+            if found is not None:
+                return _preamble(recipe, found, "found")
+            return await self._make(recipe)
+
+    async def _make(self, recipe: Recipe) -> Preamble:
+        try:
+            text = await self._generated(recipe)
+            made = self._library.keep(recipe, f"{text}\n\n{recipe.guidance.text}", self._created_by)
+        except (AnswerError, ModelError, ToolError) as error:
+            if isinstance(error, ModelError) and error.scope == "run":
+                raise
+            text = f"{recipe.template.text}\n\n{recipe.guidance.text}"
+            entry = Entry(text=text, hash=templates.digest(text))
+            return _preamble(recipe, entry, "template", why=str(error))
+        return _preamble(recipe, made, "made")
+
+    async def _generated(self, recipe: Recipe) -> str:
+        model = await self._open_model(self._numbers[recipe.key])
+        request = ModelRequest(
+            messages=(
+                Message(role="system", text=templates.system("agentinator", self._project)),
+                Message(role="user", text=_question(recipe)),
+            ),
+            model=self._asking.model,
+            max_tokens=self._asking.max_tokens,
+            temperature=self._asking.temperature,
+        )
+        return accepted(await model.ask(request))
+
+
+def accepted(answer: Answer) -> str:
+    """Return a generated preamble that may be used.
+
+    Raises:
+        AnswerError: It is cut short, too short, too long, lacks a section, or holds control characters.
+    """
+    if answer.finish in ("length", "content_filter"):
+        raise AnswerError(f"The preamble was not finished ({answer.finish}).")
+    text = _unfenced(answer.message.text.replace("\r\n", "\n").strip())
+    if not SHORTEST <= len(text) <= LONGEST:
+        raise AnswerError(f"The preamble has {len(text)} characters, not {SHORTEST} to {LONGEST}.")
+    if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
+        raise AnswerError("The preamble holds control characters.")
+    headings = {
+        line.lstrip("#").strip(" *:").casefold()
+        for line in text.splitlines()
+        if line.startswith("## ")
+    }
+    missing = [name for name in SECTIONS if name.casefold() not in headings]
+    if missing:
+        raise AnswerError(f"The preamble lacks the section {missing[0]!r}.")
+    return text
+
+
+def _unfenced(text: str) -> str:
+    """Take off a fence around the whole answer: models like to add one."""
+    lines = text.splitlines()
+    whole = len(lines) > 2 and lines[0].strip() in ("```", "```markdown", "```md")
+    return "\n".join(lines[1:-1]).strip() if whole and lines[-1].strip() == "```" else text
+
+
+def _preamble(
+    recipe: Recipe, entry: Entry, origin: Literal["found", "made", "template"], why: str = ""
+) -> Preamble:
+    return Preamble(
+        kind=recipe.kind,
+        role=recipe.role,
+        text=f"{entry.text}\n\n{templates.fixed(recipe.kind)}",
+        hash=entry.hash,
+        path="" if origin == "template" else recipe.path,
+        origin=origin,
+        why=why,
+    )
+
+
+def _question(recipe: Recipe) -> str:
+    whose = "worker" if recipe.kind == "worker" else "reviewer"
+    role = quotation.printable(" ".join(recipe.role.split())[:MAX_ROLE])
+    return (
+        "Task: plan\nAttempt 1 of 1\n\n"
+        f"Write the preamble of a {whose} with this role:\n\n{quotation.fenced(role)}\n\n"
+        f"The template, for what such a preamble covers:\n\n{quotation.fenced(recipe.template.text)}\n\n"
+        "This guidance is added after your text; do not repeat it:\n\n"
+        f"{quotation.fenced(recipe.guidance.text)}\n"
+    )

@@ -1,0 +1,170 @@
+"""The tools of each role and the sandbox they see: concrete tools stacked behind the one gateway; named here and in `app` only."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
+from mimir.attempts.services import Bench, OpenLane, Stand
+from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.store.operations import evidence
+from mimir.store.operations.memory import ProjectMemory, View
+from mimir.store.protocol import GraphStore
+from mimir.tools.builtin.artifacts import ArtifactTools
+from mimir.tools.builtin.files import FileTools
+from mimir.tools.builtin.memory import MemoryTools
+from mimir.tools.builtin.shell import RunTool
+from mimir.tools.gateway import gateway
+from mimir.tools.permissions import Rights
+from mimir.tools.protocol import Toolset
+from mimir.tools.wrappers.lazy_workspace import Awaited
+from mimir.workspace.git.history import History
+from mimir.workspace.paths import Tree
+from mimir.workspace.sandbox.sandbox import Ran, Sandbox
+
+NOTHING = ("/",)
+"""Globs that match no path: nothing may be written."""
+
+
+class Toolbox:
+    """Makes the tools of each role; every call goes through the gateway."""
+
+    def __init__(
+        self, seat: "Seat", store: GraphStore, project_id: str, redact: Callable[[str], str]
+    ) -> None:
+        self._seat = seat
+        self._store = store
+        self._project_id = project_id
+        self._redact = redact
+
+    def show(self, base: str, project_id: str) -> None:
+        """Let commands see the base of a run, and agents the memory of its project."""
+        self._seat.base = base
+        self._project_id = project_id
+
+    def worker(self, bench: Bench) -> Toolset:
+        """Return the worker's tools over its workspace."""
+        task = bench.task
+        tree = Tree(bench.where)
+        files = FileTools(
+            tree,
+            files=task.files,
+            forbidden=FORBIDDEN,
+            protected=bench.protected,
+            hidden=HIDDEN,
+            allow_hidden=task.context_files,
+            redact=self._redact,
+        )
+        commands = RunTool(self._seat.at(bench.base_commit), bench.where, redact=self._redact)
+        rights = Rights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
+        reading = [
+            self._artifacts(bench.run, bench.artifacts),
+            MemoryTools(self._memory(bench.run)),
+        ]
+        return gateway(
+            [Awaited([files, commands], _standing(tree, bench.stand)), *reading],
+            granted=rights.granted(ALL_TOOLS),
+            lane=bench.lane,
+            snapshot=bench.snapshot,
+            redact=self._redact,
+            why=rights.why,
+            base_tree=bench.tree,
+        )
+
+    def judge(
+        self,
+        run: str,
+        where: Path,
+        lane: OpenLane,
+        artifacts: Sequence[str],
+        stand: Stand,
+    ) -> Toolset:
+        """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
+        tree = Tree(where)
+        files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        commands = RunTool(self._seat, where, redact=self._redact)
+        rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
+        placed = Awaited([files, commands], _standing(tree, stand))
+        return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
+
+    def planner(self, where: Path, lane: OpenLane) -> Toolset:
+        """Return the PM's tools: read-only files of a checkout, and the memory."""
+        files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        rights = Rights(role="pm", role_tools=ROLES["pm"].tools)
+        return self._reading([files, MemoryTools(self._memory(""))], rights, lane)
+
+    def _memory(self, run: str) -> ProjectMemory:
+        return ProjectMemory(self._store, View(project=self._project_id, hidden_run=run))
+
+    def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
+        return ArtifactTools(_Answers(self._store, run), granted, redact=self._redact)
+
+    def _reading(self, tools: Sequence[Toolset], rights: Rights, lane: OpenLane) -> Toolset:
+        """Return tools without a workspace whose tree matters."""
+        return gateway(
+            tools,
+            granted=rights.granted(ALL_TOOLS),
+            lane=lane,
+            redact=self._redact,
+            why=rights.why,
+        )
+
+
+def _standing(tree: Tree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
+    """Have a tree stand where the next call works."""
+
+    async def prepare(effectful: bool) -> None:
+        tree.root = await stand(effectful)
+
+    return prepare
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Answers of a run's tasks by the ids that prompts use: no run id stands in a prompt."""
+
+    store: GraphStore
+    run: str
+
+    async def read(self, id: str, /) -> str | None:
+        return await self.store.read(lambda reads: evidence.artifact(reads, f"{self.run}/{id}"))
+
+
+class Seat:
+    """The sandbox as tools and checks of one project see it, with a view of its history."""
+
+    def __init__(self, sandbox: Sandbox, history: History, project: Path, base: str = "") -> None:
+        self._sandbox = sandbox
+        self._history = history
+        self._project = project
+        self.base = base
+        """Commit that git shows inside; empty: git shows none."""
+
+    @property
+    def backend(self) -> str:
+        """What stands in evidence."""
+        return self._sandbox.backend
+
+    def at(self, base: str) -> "Seat":
+        """Return the same with another commit."""
+        return Seat(self._sandbox, self._history, self._project, base)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        seconds: float,
+        extra_ro: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run a command with a workspace and nothing else."""
+        return await self._sandbox.run(
+            argv,
+            workspace=workspace,
+            seconds=seconds,
+            project=self._project,
+            view=await self._history.view(self.base) if self.base else None,
+            extra_ro=extra_ro,
+            env=env,
+        )

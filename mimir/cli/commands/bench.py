@@ -1,0 +1,69 @@
+"""`mimir bench`: what the engine finds, and what it costs; offline."""
+
+import importlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
+
+import typer
+
+from mimir.cli.session import Session
+
+if TYPE_CHECKING:
+    from mimir.cli.console import Console
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[multi|scale|schedule|engine|faults]",
+        help="Which, several if wanted; default: all.",
+    ),
+]
+Smoke = Annotated[bool, typer.Option("--smoke", help="A little of each, to see that it works.")]
+Large = Annotated[bool, typer.Option("--large", help="Also what takes very long.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Write JSON; to FILE.jsonl: one line more."),
+]
+Compare = Annotated[
+    Path | None,
+    typer.Option(
+        "--compare", metavar="OLD.json", help="Exit with 1 if a figure left its tolerance."
+    ),
+]
+
+
+class Door(Protocol):
+    """The module `mimir_bench.entry`."""
+
+    Order: Callable[..., object]
+    bench: Callable[["Console", object], Awaitable[int]]
+
+
+def bench(
+    session: Session,
+    names: Names = None,
+    smoke: Smoke = False,
+    large: Large = False,
+    output: Output = None,
+    compare: Compare = None,
+) -> int:
+    """Measure the engine: context, claims, schedules, cost, planted faults."""
+    from mimir.errors import UsageError
+
+    if smoke and large:
+        raise UsageError("--smoke and --large exclude each other.")
+    door = cast("Door", importlib.import_module("mimir_bench.entry"))
+    order = door.Order(
+        names=tuple(names or ()),
+        size="smoke" if smoke else "large" if large else "usual",
+        store=session.store,
+        json=session.json,
+        output=output,
+        compare=compare,
+    )
+
+    async def measure() -> int:
+        return await door.bench(session.console, order)
+
+    return session.run(measure())

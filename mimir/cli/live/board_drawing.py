@@ -1,0 +1,191 @@
+"""The board drawn for a terminal of some width and height: one line for the run, one a task. Pure, but for rich's table of widths.
+
+Nothing is longer than the terminal is wide; what has no room goes, the least telling first: titles, then scores, then the number of
+the attempt. Where there are more tasks than lines, those stay that something happens to, and a last line counts the others.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+
+from mimir.cli.console import clean_line
+from mimir.cli.live.board import Board, Row
+from mimir.cli.live.line_output import clock, score_of
+from mimir.cli.symbols import Glyphs
+from mimir.domain.task_states import Status
+
+NARROWEST = 20
+_WITH_ATTEMPT, _WITH_SCORE, _WITH_DETAIL = 46, 52, 64
+"""Columns from which on a line has room for these."""
+_OUTSIDE = 3
+"""Lines of the picture that are no task's: the run's, what it does, the count of what is left out."""
+
+_STYLES = {
+    Status.COMPLETED: "green",
+    Status.FAILED: "red",
+    Status.BLOCKED: "magenta",
+    Status.CANCELLED: "magenta",
+    Status.PREPARING_RETRY: "yellow",
+    Status.PENDING: "dim",
+}
+_URGENCY = (
+    Status.WORKER_EXECUTING,
+    Status.WORKER_COMPLETED,
+    Status.QC_EXECUTING,
+    Status.QC_PASSED,
+    Status.QC_FAILED,
+    Status.PREPARING_RETRY,
+    Status.FAILED,
+    Status.PENDING,
+    Status.COMPLETED,
+    Status.BLOCKED,
+    Status.CANCELLED,
+)
+"""Whose line stays where there is room for few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the picture."""
+
+    text: str
+    style: str = ""
+    """In rich's words; empty: plain."""
+
+
+def draw(
+    board: Board, *, width: int, height: int, glyphs: Glyphs, now: float, elapsed: float
+) -> list[Line]:
+    """Draw the board.
+
+    Args:
+        board: What is known.
+        width: Columns of the terminal.
+        height: Its lines; the picture stays below.
+        glyphs: Signs that it can show.
+        now: Seconds, on the clock of the board's times.
+        elapsed: Seconds since the watching began.
+    """
+    width = max(NARROWEST, width)
+    rows, left_out = _chosen(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
+    column = _task_column([row.task for row in rows], width)
+    lines = [Line(text=_fit(_head(board, elapsed, glyphs), width), style="bold")]
+    for index, row in enumerate(rows):
+        is_last = index == len(rows) - 1 and not left_out
+        branch = glyphs.last if is_last else glyphs.branch
+        body = _row(row, width - cell_len(branch), column, glyphs, now)
+        lines.append(Line(text=_fit(branch + body, width), style=_style(row)))
+    if left_out:
+        lines.append(Line(text=_fit(glyphs.last + _counted(left_out, glyphs), width), style="dim"))
+    if note := clean_line(board.note):
+        lines.append(Line(text=_fit(note, width), style="dim"))
+    return lines
+
+
+def _head(board: Board, elapsed: float, glyphs: Glyphs) -> str:
+    done = board.count(Status.COMPLETED)
+    running = sum(1 for row in board.rows.values() if row.is_running)
+    parts = [
+        clock(elapsed),
+        f"{done}/{len(board.rows)} done",
+        f"{running} running",
+        f"{board.calls} calls",
+        f"{_short(board.tokens)} tokens",
+        clean_line(board.title) or board.run,
+    ]
+    return f" {glyphs.dot} ".join(parts)
+
+
+def _row(row: Row, width: int, column: int, glyphs: Glyphs, now: float) -> str:
+    limit = "" if row.limit is None else f"/{row.limit}"
+    calls = f"{row.calls}{limit}" if row.attempt else ""
+    parts = [_glyph(row, glyphs), _cell(row.task, column, glyphs), f"{row.phase:<9}"]
+    if width >= _WITH_ATTEMPT:
+        parts.append(f"{f'#{row.attempt}' if row.attempt else '':<3}")
+    parts += [f"{calls:>6}", f"{_elapsed(row, now):>6}"]
+    if width >= _WITH_SCORE:
+        parts.append(f"{score_of(row.score):>3}")
+    if width >= _WITH_DETAIL:
+        parts.append(
+            clean_line(row.activity if row.is_running else row.note) or clean_line(row.title)
+        )
+    return " ".join(parts)
+
+
+def _elapsed(row: Row, now: float) -> str:
+    if row.since is None:
+        return ""
+    if row.until is None and not row.is_running:
+        return ""
+    return clock((now if row.until is None else row.until) - row.since)
+
+
+def _glyph(row: Row, glyphs: Glyphs) -> str:
+    if row.is_running:
+        return glyphs.running
+    match row.status:
+        case Status.COMPLETED:
+            return glyphs.passed
+        case Status.FAILED:
+            return glyphs.failed
+        case Status.BLOCKED | Status.CANCELLED:
+            return glyphs.blocked
+        case _:
+            return glyphs.ready if row.is_ready or row.attempt else glyphs.waiting
+
+
+def _style(row: Row) -> str:
+    return (
+        _STYLES.get(row.status, "") if not (row.is_ready and row.status is Status.PENDING) else ""
+    )
+
+
+def _chosen(rows: Sequence[Row], room: int) -> tuple[list[Row], list[Row]]:
+    """Split the rows into those that are shown, in the plan's order, and the rest."""
+    if len(rows) <= room:
+        return list(rows), []
+    ranked = sorted(range(len(rows)), key=lambda i: (_urgency(rows[i]), -(rows[i].until or 0.0), i))
+    kept = set(ranked[:room])
+    return (
+        [row for i, row in enumerate(rows) if i in kept],
+        [row for i, row in enumerate(rows) if i not in kept],
+    )
+
+
+def _urgency(row: Row) -> float:
+    rank = _URGENCY.index(row.status)
+    return rank - 0.5 if row.is_ready and row.status is Status.PENDING else rank
+
+
+def _counted(rows: Sequence[Row], glyphs: Glyphs) -> str:
+    counts = Counter(row.phase for row in rows)
+    said = ", ".join(f"{count} {phase}" for phase, count in counts.most_common())
+    return f"{glyphs.cut} {len(rows)} more: {said}"
+
+
+def _task_column(tasks: Sequence[str], width: int) -> int:
+    """Return how wide the column of ids is: as they need, at most a third of the line."""
+    longest = max((cell_len(clean_line(task)) for task in tasks), default=0)
+    return min(longest, max(8, width // 3 - 1))
+
+
+def _cell(text: str, width: int, glyphs: Glyphs) -> str:
+    clean = clean_line(text)
+    if cell_len(clean) <= width:
+        return set_cell_size(clean, width)
+    return set_cell_size(clean, width - 1) + glyphs.cut
+
+
+def _fit(text: str, width: int) -> str:
+    """Cut a line to the terminal: one that is too long would be wrapped, and the picture would climb."""
+    return text if cell_len(text) <= width else set_cell_size(text, width)
+
+
+def _short(count: int) -> str:
+    """Write a number in at most five characters."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"
+    return str(count)

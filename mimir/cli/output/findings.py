@@ -1,0 +1,36 @@
+"""What is wrong with a plan, as `mimir check` says it: lines for people and editors, JSON for scripts. Pure."""
+
+from collections.abc import Sequence
+
+from mimir.cli.console import clean_line
+from mimir.planning.format.diagnostics import Finding
+
+
+def is_error(finding: Finding) -> bool:
+    """True if a plan with this finding cannot run."""
+    return finding.severity == "error"
+
+
+def as_lines(findings: Sequence[Finding], file: str) -> list[str]:
+    """Return `file:line:column: severity CODE: message`, in the file's order, each with its suggestion on a line of its own."""
+    lines: list[str] = []
+    for one in sorted(findings, key=lambda f: (f.line, f.column)):
+        place = f"{clean_line(file)}:{one.line}:{one.column}"
+        lines.append(f"{place}: {one.severity} {one.code}: {clean_line(one.message)}")
+        if one.suggestion:
+            lines.append(f"    {clean_line(one.suggestion)}")
+    return lines
+
+
+def summary(findings: Sequence[Finding], tasks: int, file: str) -> str:
+    """Return the last line: how many of what."""
+    errors = sum(map(is_error, findings))
+    counts = [_counted(tasks, "task")]
+    counts += [_counted(errors, "error")] if errors else []
+    counts += [_counted(len(findings) - errors, "warning")] if len(findings) > errors else []
+    verdict = "cannot run" if errors else "can run"
+    return f"{clean_line(file)} {verdict}: {', '.join(counts)}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,101 @@
+"""What one endpoint understands of the protocol, learned from its refusals. Pure: a 400 that names a parameter changes the dialect once."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from mimir.llm.openai.api_errors import Refusal
+
+_DROPPABLE = ("temperature", "tool_choice", "response_format", "stream_options", "stream")
+_ALIASES = {"json_schema": "response_format", "structured output": "response_format"}
+_TOKENS = ("max_tokens", "max_completion_tokens")
+_OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_COMPLAINT = re.compile(
+    r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|invalid|not permitted"
+    r"|not allowed|extra_forbidden|only the default|incompatible|not available|not implemented"
+    r"|cannot be used|can't be used|deprecated|too large|must be",
+    re.IGNORECASE,
+)
+_AT_MOST = re.compile(
+    r"(?:at most|less than or equal to|<=|maximum(?: value)?(?: is| of|:)|up to)\s*`?(\d{1,7})\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How to write a request for one endpoint and model."""
+
+    tokens: str = "max_tokens"
+    """Name of the parameter that bounds the answer."""
+    renamed: bool = False
+    """True: the other name of it was refused."""
+    token_cap: int | None = None
+    """Most that it accepts; None: not known."""
+    dropped: frozenset[str] = frozenset()
+    """Parameters that it does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptation:
+    """One thing learned of an endpoint; recorded once."""
+
+    endpoint: str
+    model: str
+    parameter: str
+    change: str
+    """In words: "dropped", "renamed to …", "capped at …"."""
+
+
+def adapt(
+    dialect: Dialect, refusal: Refusal, sent: Collection[str]
+) -> tuple[Dialect, str, str] | None:
+    """Find what to change after a refusal.
+
+    Args:
+        dialect: What the refused request was written in.
+        refusal: What the endpoint said.
+        sent: Names of the parameters in the refused request.
+
+    Returns:
+        The new dialect, the parameter, the change in words; None: the refusal names nothing that could be changed.
+    """
+    if not refusal.is_about_form:
+        return None
+    for name in _named(refusal, sent):
+        if name in _TOKENS:
+            return _tokens(dialect, refusal, name)
+        if name in _DROPPABLE:
+            return replace(dialect, dropped=dialect.dropped | {name}), name, "dropped"
+    return None
+
+
+def _tokens(dialect: Dialect, refusal: Refusal, name: str) -> tuple[Dialect, str, str] | None:
+    most = _AT_MOST.search(refusal.text)
+    if most is not None and dialect.token_cap is None and int(most[1]) > 0:
+        return replace(dialect, token_cap=int(most[1])), name, f"capped at {most[1]}"
+    if most is not None or dialect.renamed or not _complains(refusal):
+        return None
+    other = _OTHER[name]
+    return replace(dialect, tokens=other, renamed=True), name, f"renamed to {other}"
+
+
+def _named(refusal: Refusal, sent: Collection[str]) -> list[str]:
+    """Return the sent parameters that a refusal names, the surest first."""
+    head = re.split(r"[.\[]", refusal.parameter, maxsplit=1)[0]
+    if head in sent:
+        return [head]
+    if not _complains(refusal):
+        return []
+    text = refusal.text.lower()
+    places: dict[str, int] = {}
+    for word in (*_DROPPABLE, *_TOKENS, *_ALIASES):
+        name = _ALIASES.get(word, word)
+        found = re.search(rf"(?<![a-z_]){re.escape(word)}(?![a-z_])", text)
+        if found and name in sent:
+            places[name] = min(found.start(), places.get(name, found.start()))
+    return sorted(places, key=lambda name: places[name])
+
+
+def _complains(refusal: Refusal) -> bool:
+    return _COMPLAINT.search(f"{refusal.text} {refusal.code}") is not None

@@ -1,0 +1,310 @@
+"""Whether a check can fail at all: `true`, `echo …`, `… || true`, an empty command, a status that is thrown away. Nothing is run."""
+
+import ast
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from mimir.planning.lint.shell_exit import Ends, State, Unsure, Word, ends_of
+
+_ALWAYS_OK = frozenset(
+    {"true", ":", "echo", "printf", "sleep", "date", "pwd", "whoami", "hostname", "uname", "clear"}
+    | {"export", "unset", "alias", "declare", "local", "readonly", "umask", "shopt"}
+)
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+_FILTERS = frozenset(
+    {"tee", "cat", "tail", "head", "sort", "uniq", "wc", "tr", "cut", "sed", "nl", "less", "more"}
+    | {"column", "fold", "rev", "tac", "ts"}
+)
+"""Programs that, at the end of a pipe, end well whatever they read."""
+_WRAPPERS: Mapping[str, frozenset[str]] = {
+    "env": frozenset({"-u", "-C"}),
+    "nice": frozenset({"-n"}),
+    "ionice": frozenset({"-c", "-n"}),
+    "nohup": frozenset(),
+    "setsid": frozenset(),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+    "sudo": frozenset({"-u", "-g"}),
+    "timeout": frozenset({"-k", "-s"}),
+    "busybox": frozenset(),
+    "command": frozenset(),
+    "builtin": frozenset(),
+    "exec": frozenset({"-a"}),
+    "xvfb-run": frozenset({"-n", "-s"}),
+    "time": frozenset({"-o", "-f"}),
+}
+"""Programs that run another one, and their options that take a value."""
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
+_SCRIPT = re.compile(
+    r"\s*(?:process\.exit\(\s*0?\s*\)|exit\s*\(?\s*0?\s*\)?|true|1|0|console\.log\([^()]*\)|(?:print|puts|say)\b[^()`$]*)?\s*;?\s*"
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_THROWN_AWAY = re.compile(r"(?:\|\||;)\s*(?:true|:|exit\s+0)\s*;?\s*$")
+
+
+def cannot_fail(argv: Sequence[str]) -> bool:
+    """Say whether a command surely ends with exit code 0, whatever the project is.
+
+    Args:
+        argv: As `Check.argv` gives it. An empty command cannot fail either: it proves nothing.
+    """
+    words = [Word(text) for text in argv]
+    if not any(text.strip() for text in argv):
+        return True
+    if len(argv) == 1 and (_name(words) in _SHELLS | {"cat"} or _is_python(_name(words))):
+        return True  # it reads an empty input
+    try:
+        ends = _ends(words, State(), piped=False, depth=0)
+    except Unsure:
+        return _is_thrown_away(argv)
+    return bool(ends) and not ends & (Ends.FAIL | Ends.EXIT_FAIL)
+
+
+def _is_thrown_away(argv: Sequence[str]) -> bool:
+    """True if a line that is not understood as a whole surely ends in `|| true` or the like."""
+    script = argv[-1]
+    is_shell = len(argv) > 1 and PurePosixPath(argv[0]).name in _SHELLS
+    return (
+        is_shell and "<<" not in script and "#" not in script and bool(_THROWN_AWAY.search(script))
+    )
+
+
+def _name(words: Sequence[Word]) -> str:
+    return PurePosixPath(words[0].text).name if words and words[0].literal else ""
+
+
+def _ends(words: Sequence[Word], state: State, *, piped: bool, depth: int) -> Ends:
+    """Return how a simple command ends."""
+    words = _without_assignments(words)
+    if not words:
+        return Ends.OK
+    name = _name(words)
+    inner = _unwrapped(name, words)
+    if inner is not None:
+        return (
+            _ends(inner, state, piped=piped, depth=depth + 1)
+            if inner and depth < 20
+            else Ends.EITHER
+        )
+    if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
+        return Ends.OK
+    if name == "false":
+        return Ends.FAIL
+    if piped and name in _FILTERS and (name == "tee" or not _has_operand(name, words)):
+        return Ends.OK
+    return _builtin(name, words, state, depth)
+
+
+def _builtin(name: str, words: Sequence[Word], state: State, depth: int) -> Ends:
+    match name:
+        case "exit" | "return":
+            return _exit(words, state)
+        case "set":
+            _set_options(words, state)
+            return Ends.OK
+        case "wait":
+            return Ends.OK if len(words) == 1 else Ends.EITHER
+        case "trap":
+            text = words[1].text if len(words) > 1 else ""
+            state.always_zero = state.always_zero or bool(re.search(r"\bexit\s+0\s*;?\s*$", text))
+            return Ends.OK
+        case "test" | "[":
+            return _test(words)
+        case "eval":
+            return _script(" ".join(w.text for w in words[1:]), words[1:], state, depth)
+        case _ if name in _SHELLS:
+            return _shell(words, depth)
+        case _ if _is_python(name):
+            return _python(words)
+        case "node" | "ruby" | "perl" | "php" | "deno" | "bun":
+            return _one_liner(words)
+        case _:
+            return Ends.EITHER
+
+
+def _without_assignments(words: Sequence[Word]) -> Sequence[Word]:
+    at = 0
+    while at < len(words) and _ASSIGNMENT.match(words[at].text):
+        # The status of `x=$(command)` alone is the command's.
+        if not words[at].literal and len(words) == at + 1:
+            return [Word("x", literal=False)]
+        at += 1
+    return words[at:]
+
+
+def _unwrapped(name: str, words: Sequence[Word]) -> Sequence[Word] | None:
+    """Return the command that a program like `env` or `timeout` runs; None if the program is none of these."""
+    if name in _RUNNERS and len(words) > 1 and words[1].text == "run":
+        return [word for n, word in enumerate(words[2:], 2) if n > 2 or word.text != "--"]
+    if name not in _WRAPPERS:
+        return None
+    at = 1
+    while at < len(words) and words[at].text.startswith("-"):
+        at += 2 if words[at].text in _WRAPPERS[name] else 1
+    while at < len(words) and name in ("env", "sudo") and _ASSIGNMENT.match(words[at].text):
+        at += 1
+    at += name == "timeout"
+    if name == "env" and at >= len(words):
+        return [Word("true")]
+    return words[at:]
+
+
+def _has_operand(name: str, words: Sequence[Word]) -> bool:
+    """True if a filter is given a file to read, or may be."""
+    scripts = 1 if name in ("sed", "tr") else 0
+    operands = [w for w in words[1:] if not w.text.startswith(("-", "+")) and not w.text.isdigit()]
+    return len(operands) > (2 if name == "tr" else scripts) or (
+        name in ("sed",) and "q" in words[-1].text
+    )
+
+
+def _exit(words: Sequence[Word], state: State) -> Ends:
+    if len(words) == 1 or words[1].text == "$?":
+        ends = Ends.EXIT_OK if state.last & Ends.OK else Ends.NONE
+        return ends | (Ends.EXIT_FAIL if state.last & Ends.FAIL else Ends.NONE)
+    if words[1].literal and re.fullmatch(r"\d{1,6}", words[1].text):
+        return Ends.EXIT_FAIL if int(words[1].text) % 256 else Ends.EXIT_OK
+    return Ends.EXITS
+
+
+def _set_options(words: Sequence[Word], state: State) -> None:
+    for n, word in enumerate(words[1:], start=1):
+        on = word.text.startswith("-")
+        if not word.text.startswith(("-", "+")):
+            continue
+        if "e" in word.text[1:] and not word.text.startswith("--"):
+            state.errexit = on
+        if word.text.endswith("o") and n + 1 < len(words):
+            if words[n + 1].text == "pipefail":
+                state.pipefail = on
+            if words[n + 1].text == "errexit":
+                state.errexit = on
+
+
+def _test(words: Sequence[Word]) -> Ends:
+    """A comparison of constants is no test."""
+    given = [word.text for word in words[1:] if word.text != "]"]
+    if not all(word.literal for word in words):
+        return Ends.EITHER
+    match given:
+        case []:
+            return Ends.FAIL
+        case [one]:
+            return Ends.OK if one else Ends.FAIL
+        case ["-n", one]:
+            return Ends.OK if one else Ends.FAIL
+        case ["-z", one]:
+            return Ends.FAIL if one else Ends.OK
+        case [left, "=" | "==" | "-eq" | "-ge" | "-le", right] if left == right:
+            return Ends.OK
+        case _:
+            return Ends.EITHER
+
+
+def _shell(words: Sequence[Word], depth: int) -> Ends:
+    """Judge `bash -c "…"` by its script."""
+    errexit = pipefail = False
+    for n, word in enumerate(words[1:], start=1):
+        if not word.text.startswith(("-", "+")):
+            pipefail = pipefail or word.text == "pipefail"
+            if word.text not in ("pipefail", "errexit"):
+                return Ends.EITHER
+            errexit = errexit or word.text == "errexit"
+            continue
+        errexit = errexit or ("e" in word.text[1:] and not word.text.startswith("--"))
+        if "c" in word.text[1:] and not word.text.startswith("--"):
+            script = [
+                w for w in words[n + 1 :] if not (w.text == "pipefail" and word.text.endswith("o"))
+            ]
+            if not script:
+                return Ends.EITHER
+            pipefail = pipefail or len(script) < len(words[n + 1 :])
+            state = State(errexit=errexit, pipefail=pipefail)
+            return _script(script[0].text, script[:1], state, depth)
+    return Ends.EITHER
+
+
+def _script(text: str, words: Sequence[Word], state: State, depth: int) -> Ends:
+    if not all(word.literal for word in words):
+        return Ends.EITHER
+    return ends_of(
+        text,
+        lambda given, inner, piped: _ends(given, inner, piped=piped, depth=depth + 1),
+        errexit=state.errexit,
+        pipefail=state.pipefail,
+        depth=depth + 1,
+    )
+
+
+def _one_liner(words: Sequence[Word]) -> Ends:
+    for flag, code in pairwise(words[1:]):
+        if flag.text in ("-e", "--eval", "-r", "eval") and code.literal:
+            return Ends.OK if _SCRIPT.fullmatch(code.text[:500]) else Ends.EITHER
+    return Ends.EITHER
+
+
+# Python.
+
+
+def _is_python(name: str) -> bool:
+    return re.fullmatch(r"(?:python|pypy)[\d.]*", name) is not None
+
+
+def _python(words: Sequence[Word]) -> Ends:
+    for flag, code in pairwise(words[1:]):
+        if not flag.text.startswith("-") or flag.text in ("-m", "-"):
+            return Ends.EITHER
+        if flag.text.endswith("c") and not flag.text.startswith("--"):
+            return Ends.OK if code.literal and _is_idle(code.text) else Ends.EITHER
+    return Ends.EITHER
+
+
+def _is_idle(code: str) -> bool:
+    """True if a Python program surely does nothing that can fail."""
+    if len(code) > 5_000:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strange escapes in the code
+            tree = ast.parse(code)
+        return all(_is_idle_statement(statement) for statement in tree.body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _is_idle_statement(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assign(value=ast.Constant()):
+            return True
+        case ast.Import(names=names):
+            return all(name.name.partition(".")[0] in sys.stdlib_module_names for name in names)
+        case ast.ImportFrom(module=str(module), level=0):
+            return module.partition(".")[0] in sys.stdlib_module_names
+        case ast.Assert(test=ast.Constant(value=value)):
+            return bool(value)
+        case ast.Expr(value=ast.Call() as call) | ast.Raise(exc=ast.Call() as call):
+            return _is_idle_call(call)
+        case ast.Try(body=body, handlers=[handler], orelse=[], finalbody=[]):
+            # Whatever happens in the body is caught, but for an exit in it.
+            catches = handler.type is None or ast.unparse(handler.type) in (
+                "Exception",
+                "BaseException",
+            )
+            quits = any("exit" in ast.unparse(statement).casefold() for statement in body)
+            return catches and not quits and all(_is_idle_statement(one) for one in handler.body)
+        case _:
+            return False
+
+
+def _is_idle_call(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    constant = all(isinstance(one, ast.Constant) for one in call.args) and not call.keywords
+    if name == "print":
+        return constant
+    if name in ("exit", "quit", "sys.exit", "os._exit", "SystemExit"):
+        values = [one.value for one in call.args if isinstance(one, ast.Constant)]
+        return constant and all(value in (0, None, False) for value in values)
+    return False

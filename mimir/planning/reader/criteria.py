@@ -1,0 +1,270 @@
+"""Criteria: bullets with points, marks and ids, or a list of maps. Every line that says something is kept.
+
+`- [ ] (60 pts) [critical] c1: text`: points, mark and id may come in any order or be missing. An id is a few letters and a number
+(`c1`, `AC-2`), or a word that one of the task's checks names; any other word before a colon is text. Missing ids are given by position.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mimir.domain.plan import Criterion
+from mimir.planning.format.diagnostics import Finding, Place, finding, quoted
+from mimir.planning.format.labels import words
+from mimir.planning.format.located_tree import Node
+from mimir.planning.reader.line_syntax import ID
+from mimir.planning.reader.values import Line, Raw
+
+_BULLET = re.compile(r"([ \t]*)((?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX✓]?\]\s*|[☐☑✅]\s*)?)")
+_POINTS = re.compile(
+    r"[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]]\s*[:–—]?\s*",
+    re.IGNORECASE,
+)
+_CRITICAL = re.compile(
+    r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?\s*:?\s*|(?:\*\*)?critical(?:\*\*)?\s*:(?:\*\*)?\s*",
+    re.IGNORECASE,
+)
+_SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
+_NAMED_ID = re.compile(rf"(?:\*\*|`)?({ID})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
+_LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
+_LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionText:
+    """A criterion as it was given."""
+
+    text: str
+    place: Place
+    id: str = ""
+    points: Fraction | None = None
+    critical: bool = False
+
+
+def parse(text: str, place: Place, named: Collection[str] = ()) -> CriterionText:
+    """Read one criterion's line, behind its bullet.
+
+    Args:
+        text: The line; stripped here.
+        place: Where it stands.
+        named: Ids that checks of the task name.
+    """
+    one = CriterionText(text=text.strip(), place=place)
+    for _ in range(4):
+        before = one
+        one = _take_mark(one, named)
+        if one is before:
+            break
+    return _take_last_mark(_take_last_mark(one))
+
+
+def _take_mark(one: CriterionText, named: Collection[str]) -> CriterionText:
+    """Take points, mark or id from the front of the text, each once."""
+    points = _POINTS.match(one.text)
+    if points and one.points is None:
+        critical = one.critical or bool(points[2])
+        rest = one.text[points.end() :]
+        return replace(one, points=Fraction(points[1]), critical=critical, text=rest)
+    critical = _CRITICAL.match(one.text)
+    if critical and not one.critical:
+        return replace(one, critical=True, text=one.text[critical.end() :])
+    id = _SHORT_ID.match(one.text) or _NAMED_ID.match(one.text)
+    if id and not one.id and (id.re is _SHORT_ID or id[1] in named):
+        return replace(one, id=id[1], text=one.text[id.end() :])
+    return one
+
+
+def _take_last_mark(one: CriterionText) -> CriterionText:
+    """Take points or the mark from the end of the text, if none stood at its front."""
+    if not one.text.endswith((")", "]")):
+        return one
+    critical = _LAST_CRITICAL.search(one.text[-60:])
+    if critical and not one.critical:
+        return replace(one, critical=True, text=_cut(one.text, critical[0]))
+    points = _LAST_POINTS.search(one.text[-60:])
+    if points and one.points is None:
+        both = one.critical or bool(points[2])
+        return replace(
+            one, points=Fraction(points[1]), critical=both, text=_cut(one.text, points[0])
+        )
+    return one
+
+
+def _cut(text: str, end: str) -> str:
+    return text[: len(text) - len(end)].rstrip(" –—-")
+
+
+def from_lines(
+    lines: Iterable[Line], named: Collection[str]
+) -> tuple[list[CriterionText], list[str]]:
+    """Return the criteria of a markdown list, and the lines that are none: headings of groups."""
+    reader = _Bullets(named)
+    for line in lines:
+        reader.take(line)
+    return reader.close()
+
+
+class _Bullets:
+    def __init__(self, named: Collection[str]) -> None:
+        self._named = named
+        self._done: list[tuple[list[str], Place, bool]] = []
+        self._left: list[str] = []
+        self._indent: int | None = None
+        self._open = False
+        """The next indented or lazy line goes on with the last criterion."""
+        self._critical = False
+        """The group's heading says that its criteria are critical."""
+
+    def take(self, line: Line) -> None:
+        match = _BULLET.match(line.text)
+        assert match is not None
+        text = line.text[match.end() :].strip()
+        place = replace(line.place, column=line.place.column + match.end())
+        if not line.text.strip():
+            self._open = False
+        elif match[2] and not line.inline:
+            self._bullet(text, len(match[1].expandtabs(4)), place)
+        elif self._open and (self._indent is None or not self._is_group(text)):
+            self._done[-1][0].append(text)
+        elif self._is_group(text):
+            self._group(text)
+        elif self._indent is None or line.text[:1].isspace():
+            self._add(text, place)
+        else:
+            self._left.append(text)
+
+    def _bullet(self, text: str, indent: int, place: Place) -> None:
+        first = self._indent is None
+        self._indent = indent if self._indent is None else min(self._indent, indent)
+        if not first and indent > self._indent + 1 and self._done:
+            parts, _, critical = self._done[-1]
+            if not (len(parts) == 1 and self._is_group(parts[0])):
+                parts.append(f"- {text}")
+                return
+            # A bullet that only heads those below it is no criterion.
+            self._done.pop()
+            self._group(parts[0])
+            self._critical = self._critical or critical
+            self._indent = indent
+        self._add(text, place)
+
+    def _add(self, text: str, place: Place) -> None:
+        if text:
+            self._done.append(([text], place, self._critical))
+            self._open = True
+
+    def _group(self, text: str) -> None:
+        self._left.append(text)
+        self._critical = "critical" in text.casefold()
+        self._open = False
+
+    def _is_group(self, text: str) -> bool:
+        return text.rstrip("*_ ").endswith(":") and not _SHORT_ID.match(text)
+
+    def close(self) -> tuple[list[CriterionText], list[str]]:
+        """Return what was read."""
+        found: list[CriterionText] = []
+        for parts, place, critical in self._done:
+            one = parse(_joined(parts), place, self._named)
+            found.append(replace(one, critical=one.critical or critical))
+        return found, self._left
+
+
+def _joined(parts: list[str]) -> str:
+    text = parts[0]
+    for part in parts[1:]:
+        text += f"\n{part}" if part.startswith("- ") else f" {part}"
+    return text
+
+
+def from_node(node: Node, named: Collection[str], found: list[Finding]) -> list[CriterionText]:
+    """Return the criteria of a list of texts or maps; what cannot be read is a finding."""
+    items = node.items if node.kind == "list" else [node]
+    criteria: list[CriterionText] = []
+    for item in items:
+        one = _from_map(item) if item.kind == "map" else None
+        if item.kind == "text":
+            one = parse(item.text, item.place, named)
+        if one is None:
+            found.append(
+                finding(
+                    "criterion-unreadable",
+                    "This is no criterion.",
+                    item.place,
+                    suggestion="Write a text, or {id, text, points, critical}.",
+                )
+            )
+        else:
+            criteria.append(one)
+    return criteria
+
+
+_KEYS = {
+    "id": "id",
+    "text": "text",
+    "description": "text",
+    "criterion": "text",
+    "points": "points",
+    "weight": "points",
+    "critical": "critical",
+}
+
+
+def _from_map(node: Node) -> CriterionText | None:
+    values: dict[str, Node] = {}
+    for key, value in node.keys.items():
+        name = _KEYS.get(words(key))
+        if name is None or name in values or not (value.is_scalar or value.kind == "null"):
+            return None
+        values[name] = value
+    text, id = values.get("text"), values.get("id")
+    points = values.get("points")
+    match = _EXACT_POINTS.fullmatch(points.text) if points and points.is_scalar else None
+    critical = values.get("critical")
+    word = critical.text.casefold() if critical else ""
+    if text is None or (points and points.is_scalar and match is None):
+        return None
+    if word not in ("true", "false", "yes", "no", ""):
+        return None
+    return CriterionText(
+        text=text.text,
+        place=text.place,
+        id=id.text if id else "",
+        points=Fraction(match[1]) if match else None,
+        critical=word in ("true", "yes"),
+    )
+
+
+_EXACT_POINTS = re.compile(
+    r"(-?\d{1,4000}(?:/0*[1-9]\d{0,4000}|\.\d{1,400})?)\s*(?:pts?|points?|%)?", re.IGNORECASE
+)
+
+
+def numbered(criteria: Iterable[CriterionText], found: list[Finding]) -> tuple[Criterion, ...]:
+    """Return the criteria with ids; those without one get `c1`, `c2`, … by position, around those that are taken."""
+    given = list(criteria)
+    taken = {one.id for one in given if one.id}
+    done: list[Criterion] = []
+    for n, one in enumerate(given, start=1):
+        id = one.id
+        while not id:
+            id = f"c{n}" if f"c{n}" not in taken else ""
+            n += len(given)
+        taken.add(id)
+        if not one.text.strip():
+            message = f"Criterion {quoted(id)} says nothing."
+            hint = "Write what must be true of the result."
+            found.append(finding("criterion-unreadable", message, one.place, suggestion=hint))
+        done.append(Criterion(id=id, text=one.text, points=one.points, critical=one.critical))
+    return tuple(done)
+
+
+def merged(groups: Iterable[tuple[Raw, list[CriterionText]]]) -> list[CriterionText]:
+    """Return the criteria of all fields that give some, those said twice once."""
+    seen: set[str] = set()
+    done: list[CriterionText] = []
+    for _, group in groups:
+        done += [one for one in group if words(one.text) not in seen]
+        seen = {words(one.text) for one in done}
+    return done

@@ -1,0 +1,309 @@
+"""What one line is: a heading, a label, a rule, a fence, a tag; and which task a heading names. Pure, line by line.
+
+Every pattern is anchored and takes linear time; a line is looked at without knowing where it stands.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mimir.planning.format import labels
+
+MAX_LABEL = 100
+
+Shape = tuple[str, int]
+"""How a label stands: (`heading`, level), or (`bullet`, `bold`, `plain`; indent)."""
+
+ID = r"\w(?:[\w.\-]*\w)?"
+_NUMBERS = r"\d+(?:\.\d+)*[a-z]?"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A line that opens or, without an info string, closes a code fence."""
+
+    sign: str
+    length: int
+    info: str
+    """First word, folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A line that opens a tagged block."""
+
+    name: str
+    rest: str
+    """What stands behind the tag on the same line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """An ATX heading."""
+
+    level: int
+    text: str
+    """Without emphasis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A line that names a field: `**Label:** value` in any of its forms."""
+
+    name: str
+    value: str
+    """What stands behind it on the same line, not stripped."""
+    column: int
+    """1-based, of the label."""
+    value_column: int
+    shape: Shape
+
+    @property
+    def found(self) -> labels.Found | None:
+        """What it means for a task."""
+        return labels.find(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHead:
+    """What the text of a heading says of a task."""
+
+    id: str
+    """Empty: it says "Task ID", but what follows is no id."""
+    title: str
+    strong: bool
+    """False: only a task if fields follow."""
+
+
+def indent_of(line: str) -> int:
+    """Return the width of the white space before the text; a tab counts four."""
+    indent = line[: len(line) - len(line.lstrip(" \t"))]
+    return len(indent) if "\t" not in indent else len(indent.expandtabs(4))
+
+
+def fence_of(line: str) -> Fence | None:
+    """Return the fence that the line is."""
+    text = line.strip()
+    sign = text[:1]
+    if sign not in ("`", "~") or not text.startswith(sign * 3):
+        return None
+    rest = text.lstrip(sign)
+    if sign == "`" and "`" in rest:
+        return None
+    info = rest.split(maxsplit=1)
+    return Fence(sign, len(text) - len(rest), info[0].casefold() if info else "")
+
+
+_TAG = re.compile(r"<((?:prompt|text|reasoning)(?:-\d{1,6})?)>", re.IGNORECASE)
+
+
+def tag_of(line: str) -> Tag | None:
+    """Return the tagged block that the line opens: alone on its line, `<prompt>` also right behind a label."""
+    match = _TAG.search(line)
+    if match is None:
+        return None
+    name, before, rest = match[1].casefold(), line[: match.start()], line[match.end() :]
+    is_prompt = name.startswith("prompt")
+    if rest.strip() and not is_prompt:
+        return None
+    if before.strip():
+        label = label_of(line) if is_prompt else None
+        if label is None or not label.value.lstrip().startswith("<"):
+            return None
+    return Tag(name, rest)
+
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_CLOSING_HASHES = re.compile(r"(^|[ \t])#+[ \t]*$")
+
+
+def heading_of(line: str) -> Heading | None:
+    """Return the heading that the line is."""
+    if "#" not in line[:4]:
+        return None
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    return Heading(len(match[1]), clean(_CLOSING_HASHES.sub("", match[2] or "")))
+
+
+def clean(text: str) -> str:
+    """Return a heading's text without emphasis, and without signs before its first word."""
+    bare = text.replace("**", "").strip(" \t*_`")
+    return re.sub(r"^[^\w<(\[`]+", "", bare).strip()
+
+
+def is_rule(line: str) -> bool:
+    """True for a thematic break."""
+    text = line.replace(" ", "").strip()
+    return len(text) >= 3 and text[0] in "-*_" and text == text[0] * len(text)
+
+
+_MARKER = re.compile(r"([ \t]*)([-*+•][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]?\][ \t]+)?")
+_COLONS = (":", "：")
+
+
+def label_of(line: str) -> Label | None:
+    """Return the emphasised label that begins the line, behind a bullet or not.
+
+    Known or unknown names alike, if a colon follows; without a colon only a known one that stands alone or before a dash.
+    """
+    marker = _MARKER.match(line)
+    start = marker.end() if marker else 0
+    sign = line[start : start + 1]
+    if sign not in ("*", "_"):
+        return None
+    run = len(line[start : start + 4]) - len(line[start : start + 4].lstrip(sign))
+    closing = line.find(sign * run, start + run, start + run + MAX_LABEL)
+    if run > 3 or closing < 0:
+        return None
+    name, end = line[start + run : closing].strip(), closing + run
+    split = _split_label(name, line, end, start + run)
+    if split is None:
+        return None
+    kind = "bullet" if marker and marker[2] else "bold"
+    return Label(
+        split[0],
+        line[split[1] :] if split[2] < 0 else line[split[1] : split[2]],
+        start + 1,
+        split[1] + 1,
+        (kind, indent_of(line)),
+    )
+
+
+def _split_label(name: str, line: str, end: int, inside: int) -> tuple[str, int, int] | None:
+    """Return the label's name and where its value starts and ends (-1: with the line)."""
+    after = line[end:]
+    if name.endswith(_COLONS):
+        return (name[:-1].strip(), end, -1) if len(name) > 1 else None
+    gap = len(after) - len(after.lstrip())
+    if after[gap : gap + 1] in _COLONS:
+        return name, end + gap + 1, -1
+    known = labels.find(name) is not None
+    if known and (not after.strip() or after[gap : gap + 2] in ("- ", "– ", "— ")):
+        return name, end + gap + 1 if after.strip() else len(line), -1
+    # The value within the emphasis: **Task ID: task-1.1**
+    head, colon, _ = name.partition(":")
+    if colon and not after.strip() and labels.find(head) is not None:
+        return (
+            head,
+            line.index(":", inside) + 1,
+            end - (len(line[inside:end]) - len(line[inside:end].rstrip("*_"))),
+        )
+    return None
+
+
+_PLAIN = re.compile(
+    r"([ \t]*)((?:[-*+•][ \t]+|\d{1,3}[.)][ \t]+)?)([A-Za-z][A-Za-z \-/]{1,40}):(?:[ \t]|$)"
+)
+
+
+def plain_label_of(line: str) -> Label | None:
+    """Return the known label that begins the line without any emphasis: `Task ID: task-1.1`."""
+    match = _PLAIN.match(line)
+    if match is None or labels.find(match[3]) is None:
+        return None
+    end = match.end(3) + 1
+    return Label(match[3], line[end:], match.start(3) + 1, end + 1, ("plain", indent_of(line)))
+
+
+def heading_label(heading: Heading) -> Label | None:
+    """Return the label that a heading is: `#### **Dependencies**`, also with its value behind a colon."""
+    text = heading.text
+    name, colon, value = text.partition(":")
+    column = heading.level + 2
+    if labels.find(text.rstrip(":：")) is not None:
+        return Label(text.rstrip(":："), "", column, column, ("heading", heading.level))
+    if colon and labels.find(name) is not None:
+        return Label(name, value, column, column + len(name) + 1, ("heading", heading.level))
+    return None
+
+
+_LEAD = r"[\[(]?(?:\d+[.)]\s+)?(?:(?:phase|step|stage)\s+\d+\s*[:.–—-]+\s*)?"
+_TASK_ID = re.compile(rf"{_LEAD}task\s+id\b\s*[:#=–—-]?\s*(.*)$", re.IGNORECASE)
+_TASK_TOKEN = re.compile(rf"{_LEAD}(task[-_]{ID})(.*)$", re.IGNORECASE)
+_TASK_NUMBER = re.compile(rf"{_LEAD}task\s*#?\s*({_NUMBERS})(?![\w])(.*)$", re.IGNORECASE)
+_RANGE = re.compile(r"\s*[-–—]\s*\d|\.\d|-\w")
+_AFTER_ID = re.compile(r"\s*(?:$|[:–—()\[\]|]|-\s)")
+
+
+def _title(rest: str) -> str:
+    """Return what stands behind an id and its separator."""
+    return rest.lstrip(" \t:.)]|-–—").rstrip(" \t:")
+
+
+@lru_cache(maxsize=1024)
+def task_head(text: str) -> TaskHead | None:
+    """Return the task that a heading's text names; None if it surely names none."""
+    if "task" in text[:40].casefold():
+        explicit = _TASK_ID.match(text)
+        if explicit:
+            return _explicit_head(explicit[1])
+        token = _TASK_TOKEN.match(text)
+        if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
+            return TaskHead(folded_task(token[1]), _title(token[2]), True)
+        number = _TASK_NUMBER.match(text)
+        if number and not _RANGE.match(number[2]):
+            return TaskHead(f"task-{number[1]}", _title(number[2]), True)
+    return _weak_head(text)
+
+
+def _explicit_head(rest: str) -> TaskHead | None:
+    if not rest.strip():
+        return None
+    match = re.match(rf"`?({ID})`?(.*)$", rest)
+    if match and _AFTER_ID.match(match[2]):
+        return TaskHead(folded_task(match[1]), _title(match[2]), True)
+    again = task_head(rest) if rest[:4].casefold() == "task" else None
+    return again if again and again.strong else TaskHead("", rest.strip(), True)
+
+
+_WEAK_NUMBER = re.compile(r"(\d+(?:\.\d+)+)[.:)]?\s+(.+)$")
+_WEAK_SLUG = re.compile(
+    rf"(task[:\s]+)?`?([a-z0-9]{ID[2:]})`?\s*(?:$|[:–—]\s*(.*)$|-\s+(.*)$)", re.IGNORECASE
+)
+
+
+_LAST_ID = re.compile(r"(.*\S)\s*[(\[]`?((?:task[-_\s])\d(?:[\w.\-]*\w)?)`?[)\]]$", re.IGNORECASE)
+
+
+def _weak_head(text: str) -> TaskHead | None:
+    last = _LAST_ID.match(text) if text.endswith((")", "]")) else None
+    if last:
+        return TaskHead(folded_task(last[2].replace(" ", "-")), last[1], False)
+    number = _WEAK_NUMBER.match(text)
+    if number:
+        return TaskHead(f"task-{number[1]}", number[2].strip(), False)
+    slug = _WEAK_SLUG.match(text)
+    if slug and (slug[1] or slug[2] == slug[2].casefold()):
+        return TaskHead(slug[2], (slug[3] or slug[4] or "").strip(), False)
+    return None
+
+
+def folded_task(id: str) -> str:
+    """Return an id with the word "Task" before a number in lower case, as headings capitalise it."""
+    return f"task{id[4:]}" if re.match(r"Task[-_]\d", id) else id
+
+
+_ONLY_BOLD = re.compile(r"\*\*([^*]+(?:\*[^*]+)*)\*\*\s*[:：]?\s*(?:\([^()]*\))?$")
+
+
+def pseudo_heading(line: str) -> Heading | None:
+    """Return the heading that a line of nothing but bold text stands for, also as a list item; its level is below all others."""
+    if "**" not in line or len(line) > 300:
+        return None
+    marker = _MARKER.match(line)
+    match = _ONLY_BOLD.match(line.rstrip(), marker.end() if marker else 0)
+    return Heading(7, clean(match[1].rstrip(":："))) if match else None
+
+
+def is_task_start(line: str) -> bool:
+    """True if the line, wherever it stands, says that a task begins: a heading "Task 1.1", or a label "Task ID"."""
+    if "task" not in line[:200].casefold():
+        return False
+    heading = heading_of(line)
+    if heading is not None:
+        head = task_head(heading.text)
+        return head is not None and head.strong
+    label = label_of(line) or plain_label_of(line)
+    return label is not None and labels.words(label.name) in ("task id", "task identifier")

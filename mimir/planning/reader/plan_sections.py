@@ -1,0 +1,105 @@
+"""What stands outside tasks: the plan's own fields and sections, and its notes."""
+
+from mimir.planning.format import labels
+from mimir.planning.format.labels import PlanKey
+from mimir.planning.reader import line_syntax
+from mimir.planning.reader.line_syntax import Heading, Label
+from mimir.planning.reader.outline import Document, FieldText, Outline
+from mimir.planning.reader.source import Block
+
+_NEEDED = frozenset({"prompt", "dependencies", "criteria"})
+"""Fields that must not be lost without a word."""
+
+
+class Outside:
+    """Takes the lines that belong to no task."""
+
+    def __init__(self, outline: Outline, document: Document) -> None:
+        """Stand at the beginning of a document."""
+        self.section: tuple[PlanKey, int] | None = None
+        """The plan's field whose section this is, and the level of its heading."""
+        self._source = outline.source
+        self._outline = outline
+        self._document = document
+        self._field: FieldText | None = None
+
+    def close(self) -> None:
+        """End the field and the section: a task begins."""
+        self.section = self._field = None
+
+    def keep(self, index: int) -> None:
+        """Take a line."""
+        field = self._field
+        blank = not self._source.lines[index].strip()
+        if field is not None and self.section is None and blank and field.has_content(self._source):
+            self._field = field = None
+        if field is not None:
+            field.lines.append(index)
+        else:
+            self._document.notes[index] = None
+
+    def rule(self, index: int) -> None:
+        """Take a thematic break."""
+        if self.section is None:
+            self._field = None
+        self.keep(index)
+
+    def take(self, block: Block) -> None:
+        """Take a block whole."""
+        lines = range(block.start, block.end)
+        if block.tag.startswith("reasoning") and self._document.reasoning is None:
+            self._document.reasoning = "\n".join(self._source.raw[block.start + 1 : block.end - 1])
+        elif self._field is not None:
+            self._field.lines.extend(lines)
+            self._field = self._field if self.section is not None else None
+        else:
+            self._document.notes.update(dict.fromkeys(lines))
+
+    def holds(self, heading: Heading) -> bool:
+        """True for a heading below the one of the open section."""
+        return self.section is not None and heading.level > self.section[1]
+
+    def open(self, index: int, heading: Heading) -> None:
+        """Begin a section; the first heading of level 1 is the plan's title."""
+        self.close()
+        if heading.level == 1 and self._document.heading is None:
+            self._document.heading = heading.text
+            return
+        label = line_syntax.heading_label(heading)
+        if label is not None:
+            self._note_lost(index, label)
+        key = labels.find_plan_label(heading.text)
+        if key in ("reasoning", "goal", "request") and key not in self._document.plan:
+            name = Label(heading.text, "", heading.level + 2, 1, ("heading", 0))
+            self._field = self._document.plan[key] = FieldText.of(index, name)
+            self.section = (key, heading.level)
+        elif labels.words(heading.text) not in (labels.words(labels.TASKS_HEADING), "notes"):
+            self._document.notes[index] = None
+
+    def begin(self, index: int, label: Label) -> bool:
+        """Begin the plan's field that a label names; False: it names none."""
+        self._note_lost(index, label)
+        key = labels.find_plan_label(label.name)
+        if key is None or key in ("reasoning", "notes") or key in self._document.plan:
+            self._field = None
+            return False
+        self._field = self._document.plan[key] = FieldText.of(index, label)
+        return True
+
+    def _note_lost(self, index: int, label: Label) -> None:
+        """Remember a field behind the end of a task that lacks it: the task may have ended too early."""
+        drafts = self._document.drafts
+        found = label.found
+        if found is None or not drafts or found.for_all or found.field.key not in _NEEDED:
+            return
+        if not drafts[-1].has(found.field.key):
+            self._document.lost.append(FieldText.of(index, label))
+
+    def title_before(self, index: int) -> FieldText | None:
+        """Give back a "Title" that stands right before a task's id, and was taken for the plan's."""
+        title = self._document.plan.get("title")
+        if title is None or self._outline.next_text(title.index + 1) != index:
+            return None
+        del self._document.plan["title"]
+        title.lines = []
+        return title

@@ -1,0 +1,355 @@
+"""The walk through a document: which lines are whose. Decides where tasks begin and end, and reads no value.
+
+A task begins at a heading that names one, or at a "Task ID" label. It ends where the next begins, at a heading that is not below it,
+or where other text follows a rule. In between, labels begin fields; what no field claims is the task's notes, and what no task claims
+is the plan's.
+"""
+
+from mimir.planning.format.labels import Found
+from mimir.planning.reader import line_syntax
+from mimir.planning.reader.line_syntax import Heading, Label, TaskHead
+from mimir.planning.reader.outline import Document, Draft, FieldText, Outline, is_task_id
+from mimir.planning.reader.plan_sections import Outside
+from mimir.planning.reader.prompts import PromptReader
+from mimir.planning.reader.source import Block, Source
+
+_BODIES = frozenset({"criteria", "checks", "tool_execution", "notes", "prompt"})
+"""Fields with a body of their own, in which labels of another form are text."""
+
+
+def walk(source: Source) -> Document:
+    """Return the drafts of all tasks, and what stands outside them."""
+    return _Walker(source).run()
+
+
+class _Walker:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.outline = Outline(source)
+        self.document = Document(source=source, outline=self.outline)
+        self.task: Draft | None = None
+        self.field: FieldText | None = None
+        self.ruled = False
+        """A rule was seen since the task's last field."""
+        self.level = 0
+        """Of the last heading that is no field's."""
+        self.pending: int | None = None
+        """A heading's line that a task may yet claim."""
+        self.outside = Outside(self.outline, self.document)
+        self.has_task_id = any(is_task_id(label) for label in self.outline.labels.values())
+
+    def run(self) -> Document:
+        index = 0
+        while index < len(self.source):
+            index = self._step(index)
+        self._end_task()
+        return self.document
+
+    def _step(self, index: int) -> int:
+        label = self.outline.labels.get(index)
+        block = self.source.blocks.get(index)
+        if block is not None and label is None:
+            return self._on_block(block)
+        line = self.source.lines[index]
+        if not line.strip():
+            self._keep(index)
+            return index + 1
+        heading = self.outline.headings.get(index)
+        if heading is not None:
+            return self._on_heading(index, heading)
+        if line_syntax.is_rule(line):
+            return self._on_rule(index)
+        head = self.outline.bold_heads.get(index)
+        if head is not None and self.outside.section is None:
+            return self._begin(index, head)
+        after = self._on_label(index, label) if label is not None else 0
+        return after or self._on_text(index, line)
+
+    # Text that says nothing by itself.
+
+    def _keep(self, index: int) -> None:
+        """Give a line to the field, the task or the plan that is open."""
+        blank = not self.source.lines[index].strip()
+        if self.field is not None:
+            self.field.lines.append(index)
+        elif self.task is not None and not self.ruled:
+            self._keep_note(index)
+        else:
+            if not blank:
+                self._end_task()
+            self.outside.keep(index)
+
+    def _keep_note(self, index: int) -> None:
+        task = self.task
+        assert task is not None
+        if not task.notes or task.notes[-1].found is not None or task.notes[-1].name:
+            empty = Label("", "", 1, 1, ("bold", 0))
+            task.notes.append(FieldText.of(index, empty))
+        task.notes[-1].lines.append(index)
+
+    def _on_text(self, index: int, line: str) -> int:
+        if self.task is not None and line.strip().casefold().startswith(
+            ("<details", "</details", "<summary")
+        ):
+            return index + 1
+        self._keep(index)
+        return index + 1
+
+    def _on_rule(self, index: int) -> int:
+        if self.field is not None or self.task is not None:
+            self.field = None
+            self.ruled = True
+        else:
+            self.outside.rule(index)
+        return index + 1
+
+    # Blocks.
+
+    def _on_block(self, block: Block) -> int:
+        lines = range(block.start, block.end)
+        if self.task is not None and block.tag.startswith("prompt") and self._may_be_prompt():
+            return self._on_unlabelled_prompt(block)
+        if self.field is None and self.ruled:
+            self._end_task()
+        if self.task is None and self.field is None:
+            self.outside.take(block)
+            return block.end
+        if block.kind == "comment" and self.field is not None and self.task is not None:
+            self._keep_note(block.start)
+            self.task.notes[-1].lines.extend(lines[1:])
+            return block.end
+        for index in lines:
+            self._keep(index)
+        return block.end
+
+    def _may_be_prompt(self) -> bool:
+        assert self.task is not None
+        return not self.task.has("prompt") and (self.field is None or self.field.key not in _BODIES)
+
+    def _on_unlabelled_prompt(self, block: Block) -> int:
+        assert self.task is not None
+        label = Label("Prompt", "", 1, 1, ("block", 0))
+        prompt = PromptReader(self.outline, self.task, label).read_block(block)
+        one = FieldText.of(block.start, label)
+        one.text = prompt.text
+        self.task.fields.append(one)
+        self.field = None
+        return prompt.end
+
+    # Headings.
+
+    def _on_heading(self, index: int, heading: Heading) -> int:
+        head = line_syntax.task_head(heading.text)
+        label = line_syntax.heading_label(heading)
+        if head is not None and head.strong:
+            return self._begin_at_heading(index, heading, head)
+        if self.outside.holds(heading):
+            self.outside.keep(index)
+            return index + 1
+        if label is not None:
+            after = self._on_heading_label(index, heading, label)
+            if after:
+                return after
+        if self._is_task_heading(index, head):
+            return self._begin_at_heading(index, heading, head)
+        if self.task is not None and self.task.by_heading and heading.level > self.task.level:
+            self._on_unknown_heading(index, heading)
+        else:
+            self._end_section(index, heading)
+        return index + 1
+
+    def _on_heading_label(self, index: int, heading: Heading, label: Label) -> int:
+        found = label.found
+        assert found is not None
+        if found.for_all:
+            return self._on_for_all(index, label)
+        if found.field.key == "id":
+            return self._on_id(index, label) if self._is_id(label) else 0
+        if self.task is None or heading.level <= self.task.level:
+            return 0
+        # In a task that writes its labels otherwise: one more field, or a section behind the last task?
+        again = self.task.has(found.field.key) or self.ruled
+        if again and label.shape not in self.task.shapes:
+            return 0
+        return self._begin_field(index, label, found)
+
+    def _is_task_heading(self, index: int, head: TaskHead | None) -> bool:
+        """True for a heading that could name a task, and has a task's fields below it."""
+        if not self.outline.has_field(index, "prompt"):
+            return False
+        return head is not None or self.outline.has_field(index, "worker_role")
+
+    def _on_unknown_heading(self, index: int, heading: Heading) -> None:
+        assert self.task is not None
+        name = heading.text.rstrip(":： ")
+        self.field = FieldText.of(
+            index, Label(name, "", heading.level + 2, 1, ("heading", heading.level))
+        )
+        self.field.lines.append(index)
+        self.task.notes.append(self.field)
+        self.ruled = False
+
+    def _end_section(self, index: int, heading: Heading) -> None:
+        self._end_task()
+        self.level = heading.level
+        self.pending = index
+        self.outside.open(index, heading)
+
+    # Tasks.
+
+    def _begin_at_heading(self, index: int, heading: Heading, head: TaskHead | None) -> int:
+        self._end_task()
+        self.outside.close()
+        self.pending = None
+        self.level = heading.level
+        column = heading.level + 2
+        self.task = Draft(
+            index=index,
+            column=column,
+            level=heading.level,
+            by_heading=True,
+            head=head,
+            lines=[index],
+        )
+        return index + 1
+
+    def _begin(self, index: int, head: TaskHead | None, *, column: int = 1) -> int:
+        """Begin a task that no heading begins; any heading that is not a field's ends it."""
+        self._end_task()
+        self.outside.close()
+        lines = [index] if head is not None else []
+        self.task = Draft(
+            index=index, column=column, level=self.level, by_heading=False, head=head, lines=lines
+        )
+        return index + 1
+
+    def _end_task(self) -> None:
+        if self.task is not None:
+            self.document.drafts.append(self.task)
+        self.task = self.field = None
+        self.ruled = False
+
+    def _on_id(self, index: int, label: Label) -> int:
+        task = self.task
+        again = self.ruled and task is not None and bool(task.fields)
+        if task is None or task.id is not None or again:
+            claimed = self.pending
+            self._begin(index, None, column=label.column)
+            assert self.task is not None
+            task = self.task
+            if claimed is not None and self._claims(claimed, label):
+                task.lines.append(claimed)
+                self.document.notes.pop(claimed, None)
+            title = self.outside.title_before(index)
+            if title is not None:
+                task.fields.append(title)
+        self.pending = None
+        task.id = self.field = FieldText.of(index, label)
+        task.shapes.add(label.shape)
+        self.ruled = False
+        return index + 1
+
+    def _is_id(self, label: Label) -> bool:
+        """True unless the label says "ID" alone in a document that says "Task ID"."""
+        return is_task_id(label) or not self.has_task_id
+
+    def _claims(self, heading: int, label: Label) -> bool:
+        """True if a heading right before the "Task ID" label begins with that id."""
+        id = label.value.strip(" \t`*_")
+        return bool(id) and self.outline.headings[heading].text.startswith(id)
+
+    # Labels.
+
+    def _on_label(self, index: int, label: Label) -> int:
+        """Begin what the label begins; 0: it is text."""
+        found = label.found
+        if label.shape[0] == "plain" and not self._speaks_plainly(label):
+            return 0
+        if self.outside.section is not None and not is_task_id(label):
+            return 0
+        if found is None:
+            return self._on_unknown(index, label)
+        if found.for_all:
+            return self._on_for_all(index, label)
+        if found.field.key == "id":
+            return self._on_id(index, label) if self._is_id(label) else 0
+        if self.task is None:
+            return self._on_label_outside(index, label)
+        if self.ruled and self.task.has(found.field.key):
+            self._begin(index, None, column=label.column)
+        elif not self._accepts(label):
+            return 0
+        return self._begin_field(index, label, found)
+
+    def _speaks_plainly(self, label: Label) -> bool:
+        """True if a label without emphasis counts: it says "Task ID", or this task's first label is such a one."""
+        if is_task_id(label):
+            return True
+        task = self.task
+        if task is None:
+            return False
+        if not task.plain and not task.fields and not task.notes:
+            task.plain = task.id is None or task.id.shape[0] == "plain"
+        return task.plain
+
+    def _accepts(self, label: Label) -> bool:
+        """True unless the label stands in another form than the task's, within a field that has a body."""
+        assert self.task is not None
+        if not self.task.shapes or label.shape in self.task.shapes or self.field is None:
+            return True
+        if self.field.found is None or self.field.key in _BODIES:
+            return False
+        return self.field.has_content(self.source)
+
+    def _begin_field(self, index: int, label: Label, found: Found) -> int:
+        task = self.task
+        assert task is not None
+        one = FieldText.of(index, label)
+        self.ruled = False
+        self.field = one
+        if found.field.key != "prompt":
+            task.shapes.add(label.shape)
+            task.fields.append(one)
+            return index + 1
+        prompt = PromptReader(self.outline, task, label).read(index, label)
+        task.shapes.add(label.shape)
+        task.fields.append(one)
+        one.text, one.unmarked = prompt.text, prompt.unmarked
+        self.field = None
+        return max(prompt.end, index + 1)
+
+    def _on_for_all(self, index: int, label: Label) -> int:
+        self._end_task()
+        self.field = FieldText.of(index, label)
+        self.document.for_all.append(self.field)
+        return index + 1
+
+    def _on_label_outside(self, index: int, label: Label) -> int:
+        self.field = None
+        return index + 1 if self.outside.begin(index, label) else 0
+
+    def _on_unknown(self, index: int, label: Label) -> int:
+        task = self.task
+        if task is None:
+            return self._on_label_outside(index, label)
+        if self.ruled:
+            self._end_task()
+            return 0
+        if label.shape not in task.shapes or self._is_text_of_field(index):
+            return 0
+        self.field = FieldText.of(index, label)
+        task.notes.append(self.field)
+        self.field.lines.append(index)
+        return index + 1
+
+    def _is_text_of_field(self, index: int) -> bool:
+        """True if an unknown label stands in prose, or heads a group of criteria."""
+        if self.field is None or self.field.key in ("tool_execution", "notes"):
+            return self.field is not None
+        if self.field.key != "criteria":
+            return False
+        after = self.outline.next_text(index + 1)
+        line = self.source.lines[after].lstrip() if after < len(self.source) else ""
+        return not self.field.has_content(self.source) or line.startswith(
+            ("- [", "* [", "+ [", "[")
+        )

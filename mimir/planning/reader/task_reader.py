@@ -1,0 +1,343 @@
+"""Fields to a task: every field read by its own rule, with the place of each value. The same for markdown and JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mimir.domain.plan import (
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_TIME_LIMIT_MINUTES,
+    Check,
+    Criterion,
+    Task,
+)
+from mimir.planning.format.diagnostics import START, Finding, Place, Places, finding, quoted
+from mimir.planning.format.labels import BY_KEY, Key
+from mimir.planning.reader import checks, criteria, values
+from mimir.planning.reader.criteria import CriterionText
+from mimir.planning.reader.task_references import References, id_of, is_id
+from mimir.planning.reader.values import Raw
+
+_NAMED_BY_RANK = frozenset({"title", "worker_role", "prompt", "qc_role"})
+"""Texts of which planners write two, a description beside the prompt: the field's own label is meant."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Given:
+    """A task as it was given, before its values are read."""
+
+    place: Place = START
+    id: str = ""
+    """Empty: none, or none that can be read."""
+    heading_id: str = ""
+    """What its heading calls it."""
+    title: str = ""
+    """From the heading, or behind the id."""
+    raws: list[Raw] = field(default_factory=list[Raw])
+    notes: list[str] = field(default_factory=list[str])
+
+    def of(self, key: Key) -> list[Raw]:
+        """Return the fields of one kind, in order."""
+        return [raw for raw in self.raws if raw.found.field.key == key]
+
+
+def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
+    """Settle a task's id: the "Task ID" field, else the heading's."""
+    if not is_id(given.heading_id):
+        given.heading_id = ""
+    if raw is None:
+        given.id = given.heading_id
+        if not given.id:
+            found.append(
+                finding(
+                    "task-id-missing",
+                    "This task has no id.",
+                    given.place,
+                    suggestion="Add **Task ID:**.",
+                )
+            )
+        return
+    given.place = raw.place
+    text = values.one_line(raw)
+    given.id, title = (text, "") if raw.exact else id_of(text)
+    given.title = given.title or title
+    if not given.id:
+        given.id = given.heading_id
+        code = "task-id-unreadable" if text.strip() else "task-id-missing"
+        found.append(
+            finding(
+                code,
+                f"{quoted(text)} is no id of a task."
+                if text.strip()
+                else "The id of this task is empty.",
+                raw.place,
+                suggestion="Use letters, digits, '.', '-' and '_', such as task-1.1.",
+            )
+        )
+
+
+def read_all(givens: Sequence[Given], places: Places, found: list[Finding]) -> tuple[Task, ...]:
+    """Return the tasks; their ids must be settled."""
+    aliases = {g.heading_id: g.id for g in givens if g.heading_id and g.id and g.heading_id != g.id}
+    references = References([g.id for g in givens if g.id], aliases)
+    return tuple(
+        _TaskReader(given, number, references, places, found).task()
+        for number, given in enumerate(givens)
+    )
+
+
+class _TaskReader:
+    def __init__(
+        self,
+        given: Given,
+        number: int,
+        references: References,
+        places: Places,
+        found: list[Finding],
+    ) -> None:
+        self._given = given
+        self._number = number
+        self._references = references
+        self._places = places
+        self._found = found
+        places.put(number, "", given.place)
+        places.put(number, "id", given.place)
+
+    def task(self) -> Task:
+        """Return the task as far as it can be read."""
+        given = self._given
+        found_checks = self._checks()
+        all_criteria = self._criteria(found_checks)
+        title = self._one("title")
+        return Task(
+            id=given.id,
+            title=values.title(title) if title else given.title or given.id,
+            prompt=self._prompt(),
+            worker_role=self._text("worker_role"),
+            qc_role=self._text("qc_role"),
+            criteria=all_criteria,
+            checks=found_checks,
+            dependencies=self._dependencies(),
+            files=self._names("files"),
+            context_files=self._names("context_files"),
+            tools=self._tools(),
+            tool_execution=self._text("tool_execution"),
+            estimated_tool_calls=self._count("estimated_tool_calls", None),
+            estimated_minutes=self._minutes("estimated_minutes", None),
+            time_limit_minutes=self._time_limit(),
+            max_retries=self._retries(),
+            model=self._plain("model"),
+            parallel_group=self._group(),
+            notes=self._notes(),
+        )
+
+    def _one(self, key: Key) -> Raw | None:
+        """Return a field that is given once. A second, different one is a finding; a text under a lesser name becomes notes."""
+        raws = self._given.of(key)
+        if not raws:
+            return None
+        one = min(raws, key=lambda raw: raw.found.rank) if key in _NAMED_BY_RANK else raws[0]
+        self._places.put(self._number, key, one.place)
+        for raw in raws:
+            if raw.text.strip() != one.text.strip():
+                self._second(raw, one)
+        return one
+
+    def _second(self, raw: Raw, one: Raw) -> None:
+        lesser = raw.key in _NAMED_BY_RANK and raw.found.rank > one.found.rank
+        if lesser:
+            self._given.notes.append(f"{raw.name}: {raw.text.strip()}")
+        self._found.append(
+            finding(
+                "field-second" if lesser else "field-repeated",
+                f"{raw.name} is given beside {one.name}; its text is kept as notes, which no agent sees."
+                if lesser
+                else f"{raw.name} is given twice, with different values.",
+                raw.place,
+                suggestion=f"Keep one of them; the other stands on line {one.place.line}.",
+            )
+        )
+
+    def _prompt(self) -> str:
+        raw = self._one("prompt")
+        return raw.text if raw else ""
+
+    def _text(self, key: Key) -> str:
+        raw = self._one(key)
+        if raw is None:
+            return ""
+        if raw.exact:
+            return raw.text
+        lines = [line.strip() for line in raw.text.split("\n")]
+        return "\n".join(lines).strip()
+
+    def _plain(self, key: Key) -> str:
+        """Return a name: one line, without backticks."""
+        raw = self._one(key)
+        if raw is None or raw.exact:
+            return raw.text if raw else ""
+        self._rest_to_notes(raw)
+        return values.bare(values.one_line(raw))
+
+    def _rest_to_notes(self, raw: Raw) -> None:
+        """Keep the lines behind the one that is read."""
+        lines = [line.strip() for line in raw.text.split("\n") if line.strip()]
+        if len(lines) > 1 and not raw.exact:
+            self._given.notes.append(f"{raw.name}: " + "\n".join(lines[1:]))
+
+    def _group(self) -> str:
+        raw = self._one("parallel_group")
+        if raw is None:
+            return ""
+        if raw.exact:
+            return raw.text
+        text = self._plain("parallel_group")
+        if values.is_none(text):
+            return ""
+        text = values.without_aside(text)
+        words = text.split()
+        return words[1] if len(words) > 1 and words[0].casefold() == "group" else text
+
+    def _count(self, key: Key, default: int | None) -> int | None:
+        raw = self._one(key)
+        if raw is None:
+            return default
+        self._rest_to_notes(raw)
+        return values.count(raw, self._found, default=default)
+
+    def _retries(self) -> int:
+        value = self._count("max_retries", DEFAULT_MAX_RETRIES)
+        return DEFAULT_MAX_RETRIES if value is None else value
+
+    def _time_limit(self) -> float:
+        value = self._minutes("time_limit_minutes", DEFAULT_TIME_LIMIT_MINUTES)
+        return DEFAULT_TIME_LIMIT_MINUTES if value is None else value
+
+    def _minutes(self, key: Key, default: float | None) -> float | None:
+        raw = self._one(key)
+        if raw is None:
+            return default
+        self._rest_to_notes(raw)
+        return values.minutes(raw, self._found, default=default)
+
+    def _names(self, key: Key) -> tuple[str, ...]:
+        raw = self._one(key)
+        if raw is None:
+            return ()
+        items = values.names(raw, self._found)
+        if raw.items is None and values.array_of(raw.text) is None:
+            self._find_prose(raw, items)
+        for n, item in enumerate(items):
+            self._places.put(self._number, key, item.place, n)
+        return tuple(item.text for item in items)
+
+    def _find_prose(self, raw: Raw, items: Sequence[Raw]) -> None:
+        """Name a sentence among names: most likely it was meant for the prompt."""
+        for item in items:
+            if values.is_prose(item.text):
+                self._found.append(
+                    finding(
+                        "value-unreadable",
+                        f"{raw.name}: {quoted(item.text)} is no name.",
+                        item.place,
+                        suggestion='Write names separated by commas, or a JSON list: ["a name", "b"].',
+                    )
+                )
+
+    def _tools(self) -> tuple[str, ...]:
+        raw = self._one("tools")
+        if raw is None or raw.items is not None or raw.exact:
+            return self._names("tools")
+        word = values.bare(values.one_line(raw)).rstrip(".").casefold()
+        if word in ("all", "any", "default", "n/a"):
+            return ()
+        if word and values.is_none(word):
+            self._found.append(
+                finding(
+                    "value-unreadable",
+                    f"{raw.name}: {quoted(raw.text)} would mean all tools of the role.",
+                    raw.place,
+                    suggestion="Name at least one tool, or leave the line out for all.",
+                )
+            )
+            return ()
+        return self._names("tools")
+
+    def _dependencies(self) -> tuple[str, ...]:
+        raw = self._one("dependencies")
+        if raw is None:
+            return ()
+        named = self._references.read(raw, self._number, self._found)
+        for n, (_, place) in enumerate(named):
+            self._places.put(self._number, "dependencies", place, n)
+        return tuple(id for id, _ in named)
+
+    def _checks(self) -> tuple[Check, ...]:
+        done: list[Check] = []
+        for raw in self._given.of("checks"):
+            if raw.unreadable:
+                self._found.append(
+                    finding(
+                        "checks-unreadable",
+                        raw.unreadable,
+                        raw.place,
+                        suggestion="Write a YAML list of maps with id, criteria and run.",
+                    )
+                )
+            if raw.node is None or not _is_checks(raw):
+                continue
+            self._places.put(self._number, "checks", raw.place)
+            for check, place in checks.from_node(raw.node, self._found):
+                self._places.put(self._number, "checks", place, len(done))
+                done.append(check)
+        return tuple(done)
+
+    def _criteria(self, found_checks: Sequence[Check]) -> tuple[Criterion, ...]:
+        named = {id for check in found_checks for id in check.criteria}
+        raws = [*self._given.of("criteria"), *self._given.of("checks")]
+        groups = [(raw, self._criteria_of(raw, named)) for raw in raws]
+        given = criteria.merged(groups)
+        if raws and raws[0].key == "criteria":
+            self._places.put(self._number, "criteria", raws[0].place)
+        for n, one in enumerate(given):
+            self._places.put(self._number, "criteria", one.place, n)
+        return criteria.numbered(given, self._found)
+
+    def _criteria_of(self, raw: Raw, named: set[str]) -> list[CriterionText]:
+        if raw.key == "checks" and (raw.unreadable or _is_checks(raw)):
+            return []
+        if raw.unreadable:
+            hint = "Write a YAML list of texts, or of maps with id and text."
+            self._found.append(
+                finding("criterion-unreadable", raw.unreadable, raw.place, suggestion=hint)
+            )
+            return []
+        if raw.node is not None:
+            return criteria.from_node(raw.node, named, self._found)
+        if values.is_none(raw.text):
+            return []
+        read, left = criteria.from_lines(raw.lines, named)
+        if left:
+            self._given.notes.append(f"{raw.name}:\n" + "\n".join(left))
+        return read
+
+    def _notes(self) -> str:
+        raws = self._given.of("notes")
+        texts = [raw.text if raw.exact else raw.text.strip() for raw in raws]
+        return "\n\n".join([*texts, *self._given.notes])
+
+
+def _is_checks(raw: Raw) -> bool:
+    """True if a tree holds checks, not criteria: any of its maps has a command."""
+    node = raw.node
+    if node is None or raw.key != "checks":
+        return False
+    items = node.items if node.kind == "list" else [node]
+    return not items or any(item.kind == "map" for item in items)
+
+
+def for_all(givens: Sequence[Given], raws: Sequence[Raw]) -> None:
+    """Give every task that lacks a field the one that holds for all tasks."""
+    for raw in raws:
+        for given in givens:
+            if not given.of(raw.key):
+                given.raws.append(replace(raw, name=BY_KEY[raw.key].label))

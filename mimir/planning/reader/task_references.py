@@ -1,0 +1,239 @@
+"""Ids of tasks, and lists of them: `task-1.1,1.2,2.1`, "task-1 and task-2", "Task 1.1 (nonessential)", "tasks 1.2-1.4".
+
+A reference is read against the ids that the plan declares. What names no task, or says something that a list cannot say
+("either", "not", "unless"), is a finding.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from mimir.planning.format.diagnostics import Finding, Place, finding, quoted
+from mimir.planning.reader.line_syntax import ID
+from mimir.planning.reader.values import Raw, array_of, bare, is_none, split, value_lines
+
+MAX_ID = 100
+RESERVED = frozenset(
+    {
+        "none",
+        "na",
+        "n-a",
+        "null",
+        "nil",
+        "no",
+        "nothing",
+        "all",
+        "and",
+        "or",
+        "to",
+        "through",
+        "task",
+        "tasks",
+    }
+)
+"""Words that mean something else in a list of tasks."""
+
+_ID = re.compile(ID)
+_SPOKEN = re.compile(r"(?:task\s*#?\s*|#)(\d+(?:\.\d+)*[a-z]?)$", re.IGNORECASE)
+
+
+def is_id(text: str) -> bool:
+    """True for what may be a task's id: letters, digits, `.`, `-`, `_`; no two dots in a row."""
+    return (
+        len(text) <= MAX_ID
+        and _ID.fullmatch(text) is not None
+        and ".." not in text
+        and text.casefold() not in RESERVED
+    )
+
+
+def id_of(text: str) -> tuple[str, str]:
+    """Return the id that the value of a "Task ID" label gives, empty if none, and the title that may stand behind it."""
+    text = bare(text.strip())
+    spoken = _SPOKEN.match(text)
+    if spoken:
+        return f"task-{spoken[1]}", ""
+    if is_id(text):
+        return text, ""
+    match = re.match(
+        rf"`?((?:task\s+)?{ID})`?\s*(?:[:–—|]\s*|-\s+|(?=[(\[]))(.*)$", text, re.IGNORECASE
+    )
+    if match is None:
+        return "", ""
+    id, _ = id_of(match[1])
+    return id, "" if match[2].startswith(("(", "[")) else match[2].strip()
+
+
+class References:
+    """The ids of a plan, and what else they are called."""
+
+    def __init__(self, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
+        """Know the declared ids, in order.
+
+        Args:
+            ids: As declared; may repeat.
+            aliases: What a heading calls a task whose id is another.
+        """
+        self._order = {id: n for n, id in enumerate(dict.fromkeys(ids))}
+        self._aliases = {name: id for name, id in aliases.items() if name not in self._order}
+        folded: dict[str, set[str]] = {}
+        for id in self._order:
+            folded.setdefault(id.casefold(), set()).add(id)
+        self._folded = {name: min(same) for name, same in folded.items() if len(same) == 1}
+
+    def resolve(self, token: str) -> str | None:
+        """Return the declared id that a token means."""
+        if token in self._order:
+            return token
+        if token in self._aliases:
+            return self._aliases[token]
+        number = re.fullmatch(r"(?:task\s*[-_#]?\s*|#)?(\d+(?:\.\d+)*[a-z]?)", token, re.IGNORECASE)
+        if number:
+            for form in (f"task-{number[1]}", number[1], f"task_{number[1]}", f"task{number[1]}"):
+                if form in self._order or form in self._aliases:
+                    return self._aliases.get(form, form)
+        if token[:4].casefold() == "task":
+            return self._folded.get(token.casefold())
+        return None
+
+    def read(self, raw: Raw, own: int, found: list[Finding]) -> list[tuple[str, Place]]:
+        """Return the tasks that a value names, each once, with their places.
+
+        Args:
+            raw: The field.
+            own: Number of the task among the plan's ids, for "all previous tasks".
+            found: Takes what cannot be read.
+        """
+        ids: dict[str, Place] = {}
+        for text, place in _pieces(raw):
+            named = self._piece(text, own)
+            if named is None:
+                found.append(_unreadable(text, place))
+            else:
+                for id in named:
+                    ids.setdefault(id, place)
+        return list(ids.items())
+
+    def _piece(self, text: str, own: int) -> list[str] | None:
+        """Return the ids of one piece; None if it cannot be read."""
+        item = bare(text)
+        if is_none(item):
+            return []
+        if self.resolve(item) is not None:
+            return [str(self.resolve(item))]
+        if _ALL_BEFORE.fullmatch(item):
+            return list(self._order)[:own]
+        span = _SPAN.fullmatch(item)
+        between = self._span(span[1], span[2]) if span is not None else None
+        if between is not None:
+            return between
+        one = _ONE.fullmatch(item)
+        if one is not None and not _HEDGED.search(one[2]):
+            return self._one(one[1], one[2].strip())
+        return self._prose(item)
+
+    def _one(self, token: str, rest: str) -> list[str] | None:
+        """Read an id with nothing, an aside, or an explanation behind it."""
+        token = token.strip("`")
+        id = self.resolve(token)
+        said = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", rest).strip()
+        if id is not None and (not said or (said[0] in ":-–—" and not self._named_in(said))):
+            return [id]
+        spoken, _ = id_of(token)
+        looks_like_id = bool(re.search(r"[\d\-_]", token))
+        if spoken and (not rest or (rest.startswith(("(", "[")) and looks_like_id)):
+            return [spoken]
+        return self._prose(f"{token} {rest}")
+
+    def _span(self, first: str, last: str) -> list[str] | None:
+        """Return the declared tasks from one to another."""
+        low, high = self.resolve(first.strip()), self.resolve(last.strip())
+        if low is None or high is None or self._order[low] > self._order[high]:
+            return None
+        return list(self._order)[self._order[low] : self._order[high] + 1]
+
+    def _prose(self, item: str) -> list[str] | None:
+        """Return the one id that words name, or ids with nothing between; None where they say more than a list can."""
+        if _HEDGED.search(item) or len(item) > 300:
+            return None
+        ids = self._named_in(item)
+        only_ids = not re.sub(r"[\s`]", "", _IN_PROSE.sub(" ", item))
+        return ids if len(ids) == 1 or (only_ids and len(ids) == len(item.split())) else None
+
+    def _named_in(self, text: str) -> list[str]:
+        """Return the tasks that a text names, each once; a number alone counts only as its first word."""
+        ids: list[str] = []
+        for match in _IN_PROSE.finditer(text):
+            token = match[0].strip("`")
+            number = token.replace(".", "").isdigit()
+            id = None if number and match.start() > 0 else self.resolve(token)
+            if id is not None and (
+                number or token in self._order or token[:4].casefold() == "task"
+            ):
+                ids.append(id)
+            elif re.match(r"task[-_ ]?\d", token, re.IGNORECASE):
+                # It names a task that the plan does not have: the check says so.
+                ids.append(id_of(token)[0])
+        return [id for id in dict.fromkeys(ids) if id]
+
+
+_ALL_BEFORE = re.compile(
+    r"(?:all|every)(?: of)?(?: the)? (?:previous|prior|preceding|earlier|above)(?: tasks?)?\.?",
+    re.IGNORECASE,
+)
+_FORM = r"(?:task[\s\-_#]*)?\d+(?:\.\d+)*"
+_SPAN = re.compile(
+    rf"(?:tasks\s+)?({_FORM})\s*(?:[-–—]|\bto\b|\bthrough\b|\bthru\b|\.\.\.?)\s*({_FORM})(?:\s*\(.*\))?",
+    re.IGNORECASE,
+)
+_ONE = re.compile(
+    rf"(?:tasks\s+|task\s+ids?\s*:?\s*)?(`?(?:task\s*:?\s+)?{ID}`?)((?:[\s:(\[–—].*)?)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HEDGED = re.compile(
+    r"\b(?:or|not|no|never|except|without|unless|either|independent|optional(?:ly)? if)\b|n't\b",
+    re.IGNORECASE,
+)
+_IN_PROSE = re.compile(rf"(?:task\s+(?=\d))?`?{ID}`?", re.IGNORECASE)
+_AND = re.compile(
+    r"(?:^|\s+)(?:and|plus)\s+|\s*[&+]\s*|\s*(?:→|=>)\s*|(?<=[\d`])\s*/\s*(?=[\dt`])", re.IGNORECASE
+)
+
+
+def _pieces(raw: Raw) -> list[tuple[str, Place]]:
+    if raw.items is not None:
+        return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
+    if is_none(raw.text):
+        return []
+    array = array_of(raw.text)
+    if array is not None:
+        return [(text, raw.place) for text in array]
+    return [
+        piece
+        for line in value_lines(raw)
+        for text, place in split(line)
+        for piece in _and_pieces(text, place)
+    ]
+
+
+def _and_pieces(text: str, place: Place) -> list[tuple[str, Place]]:
+    """Split at "and" and the like, but not within an aside; `place` is that of the first character that is no blank."""
+    text = text.strip()
+    hidden = re.sub(r"\([^()]*\)", lambda aside: "(" + "." * (len(aside[0]) - 2) + ")", text)
+    pieces: list[tuple[str, Place]] = []
+    at = 0
+    for start, end in [*(match.span() for match in _AND.finditer(hidden)), (len(text), len(text))]:
+        part = text[at:start]
+        if part.strip():
+            column = place.column + at + len(part) - len(part.lstrip())
+            pieces.append((part, Place(line=place.line, column=column)))
+        at = end
+    return pieces
+
+
+def _unreadable(text: str, place: Place) -> Finding:
+    return finding(
+        "dependency-unreadable",
+        f"{quoted(text)} cannot be read as tasks.",
+        place,
+        suggestion="Write ids of tasks, separated by commas, or None.",
+    )

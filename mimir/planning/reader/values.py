@@ -1,0 +1,279 @@
+"""The values of fields: texts, lists, numbers, durations. Generous about form; what cannot be read is a finding, never a default."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mimir.planning.format.diagnostics import START, Finding, Place, finding, quoted
+from mimir.planning.format.labels import Found, Key
+from mimir.planning.format.located_tree import Node
+
+_NONE = re.compile(
+    r"(?:(?:none(?: (?:required|needed|yet))?|n/?a|null|nil|not applicable|nothing|no"
+    r"|no (?:dependenc(?:y|ies)|prerequisites?|other tasks?)|\[\s*\])"
+    r"\s*(?:\(.*\)|[-–—:,;] .*)?|[-–—]+)?[\s.]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAX_NONE = 500
+_UNKNOWN = re.compile(r"\s*(?:tbd|unknown|varies|\?+|default)\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a value, with its indent; the first may be what stands behind the label."""
+
+    text: str
+    place: Place
+    """Of the first character of `text`."""
+    inline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A field as it was given, in markdown or JSON."""
+
+    found: Found
+    name: str
+    place: Place = START
+    text: str = ""
+    """The whole value; exact where it stood in a block of its own."""
+    lines: tuple[Line, ...] = ()
+    """In markdown: the lines of the value."""
+    items: tuple["Raw", ...] | None = None
+    """In JSON: the texts of a list."""
+    node: Node | None = None
+    """The tree of a JSON value or of a YAML fence."""
+    exact: bool = False
+    """True: the text stood in a block, and is taken as it is."""
+    unreadable: str = ""
+    """Why a tree could not be made of it."""
+
+    @property
+    def key(self) -> Key:
+        """The task's field."""
+        return self.found.field.key
+
+
+def is_none(text: str) -> bool:
+    """True for an empty value and for `None`, `N/A`, `-`, also with an aside: `None (task 0 runs first)`."""
+    bare = text.strip().strip("*_`").strip()
+    return len(bare) <= _MAX_NONE and _NONE.match(bare) is not None
+
+
+# Numbers.
+
+_NUMBER = re.compile(r"(?<![\w.])(?!0[xXbBoO]\w)(\d{1,3}(?:,\d{3})+|\d{1,9})(\.\d{1,9})?")
+_RANGE = re.compile(
+    r"(?<![\w.])(\d{1,9}(?:\.\d{1,9})?)\s*(?:-|–|—|to|~|\.\.)\s*(\d{1,9}(?:\.\d{1,9})?)(?!\d)",
+    re.IGNORECASE,
+)
+_NEGATIVE = re.compile(r"^\D{0,20}?(?<![\w)])[-−]\s?\d")
+_ENDLESS = re.compile(r"\b(?:unlimited|infinite|infinity|inf|nan|forever)\b|∞", re.IGNORECASE)
+
+
+def number_in(text: str) -> Fraction | None:
+    """Return the number that a text means; the larger one of a range; None if there is none."""
+    if (
+        _ENDLESS.search(text[:200])
+        or _NEGATIVE.match(text[:40])
+        or re.search(r"\d{10}", text[:200])
+    ):
+        return None
+    span = _RANGE.search(text[:200])
+    if span is not None:
+        return max(Fraction(span[1]), Fraction(span[2]))
+    one = _NUMBER.search(text[:200])
+    if one is None or re.match(r"[eE][+-]?\d", text[one.end() : one.end() + 3]):
+        return None
+    return Fraction(one[1].replace(",", "") + (one[2] or ""))
+
+
+def count(raw: Raw, found: list[Finding], *, default: int | None) -> int | None:
+    """Return a whole number; `default` for `N/A` and the like. Attempts count as one retry less.
+
+    `None` stands for no number only where there may be none: it could as well mean zero.
+    """
+    text = bare(one_line(raw))
+    if _UNKNOWN.match(text) or (is_none(text) and (default is None or text.casefold() != "none")):
+        return default
+    number = number_in(text)
+    value = -1 if number is None else math.ceil(number) - raw.found.counts_attempts
+    if value < 0:
+        found.append(_unreadable(raw, "a whole number, such as 2"))
+        return default
+    return value
+
+
+_UNITS: tuple[tuple[re.Pattern[str], Fraction], ...] = (
+    (re.compile(r"s(?:ec(?:ond)?s?)?", re.IGNORECASE), Fraction(1, 60)),
+    (re.compile(r"m(?:in(?:ute)?s?)?", re.IGNORECASE), Fraction(1)),
+    (re.compile(r"h(?:(?:ou)?rs?)?", re.IGNORECASE), Fraction(60)),
+    (re.compile(r"d(?:ays?)?", re.IGNORECASE), Fraction(480)),
+)
+"""Units in minutes; a day of work has eight hours."""
+_AMOUNT = r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)"
+_WITH_UNIT = re.compile(
+    rf"(?<![\w.]){_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUNT})?\s*([a-z]+)", re.IGNORECASE
+)
+_WITHOUT_UNIT = re.compile(rf"\W{{0,3}}{_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUNT})?\W{{0,3}}$")
+
+
+def minutes(raw: Raw, found: list[Finding], *, default: float | None) -> float | None:
+    """Return a duration in minutes: `15 minutes`, `2-3 hours` (3), `1h 30m`, `45`; `default` for `N/A`."""
+    text = bare(one_line(raw))[:1000]
+    if is_none(text) or _UNKNOWN.match(text):
+        return default
+    known = not _NEGATIVE.match(text) and not _ENDLESS.search(text)
+    total = _duration(text, raw.found.aside) if known else None
+    value = math.inf if total is None else _float(total)
+    if math.isinf(value):
+        found.append(_unreadable(raw, "a duration, such as 15 minutes"))
+        return default
+    return int(value) if value.is_integer() else value
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _duration(text: str, aside: str) -> Fraction | None:
+    text = re.split(r"[(\[;,]", text, maxsplit=1)[0]
+    alone = _WITHOUT_UNIT.match(text)
+    if alone:
+        factor = _factor(aside) if aside else None
+        return _larger(alone) * (factor or Fraction(1))
+    parts = [(_larger(match), _factor(match[3])) for match in _WITH_UNIT.finditer(text)]
+    known = [amount * factor for amount, factor in parts if factor is not None]
+    return sum(known, Fraction(0)) if known else None
+
+
+def _larger(match: re.Match[str]) -> Fraction:
+    return max(Fraction(match[1]), Fraction(match[2] or 0))
+
+
+def _factor(word: str) -> Fraction | None:
+    return next((factor for unit, factor in _UNITS if unit.fullmatch(word)), None)
+
+
+# Texts and lists.
+
+
+def one_line(raw: Raw) -> str:
+    """Return the first line of a value, or all of an exact one."""
+    if raw.exact:
+        return raw.text
+    return next((line for line in raw.text.split("\n") if line.strip()), "").strip()
+
+
+def title(raw: Raw) -> str:
+    """Return a value as one line, unless it is exact."""
+    return raw.text if raw.exact else " ".join(raw.text.split())
+
+
+def bare(text: str) -> str:
+    """Return a name without quotes, backticks, emphasis and a bullet."""
+    text = re.sub(r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]?\]\s*)?", "", text.strip())
+    for left, right in (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("*", "*"), ("[", "]")):
+        if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
+            inner = text[len(left) : -len(right)]
+            if left not in inner and right not in inner:
+                text = inner.strip()
+    return text
+
+
+def names(raw: Raw, found: list[Finding]) -> list[Raw]:
+    """Return the items of a list: separated by commas, semicolons or lines, as bullets, or a JSON array."""
+    if raw.items is not None:
+        return list(raw.items)
+    if raw.node is not None and raw.node.kind != "list":
+        found.append(_unreadable(raw, "a list of texts"))
+        return []
+    if is_none(raw.text) and not raw.exact:
+        return []
+    array = array_of(raw.text)
+    if array is not None:
+        return [_item(raw, text, raw.place) for text in array]
+    return [
+        _item(raw, without_aside(text), place)
+        for line in value_lines(raw)
+        for text, place in split(line)
+        if bare(text)
+    ]
+
+
+def is_prose(text: str) -> bool:
+    """True for three words or more: a sentence, where a path or a name is wanted."""
+    return len(text.split()) > 2
+
+
+def without_aside(text: str) -> str:
+    """Return a name without what is said of it: `` `api.py` (the API) ``."""
+    text = bare(text)
+    if text.startswith("`") and "`" in text[1:]:
+        return text[1 : text.index("`", 1)]
+    head, aside, _ = text.partition(" (")
+    return bare(head) if aside and text.endswith(")") else text
+
+
+def array_of(text: str) -> list[str] | None:
+    """Return the texts of a JSON array."""
+    if not text.lstrip().startswith("[") or len(text) > 20_000:
+        return None
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, list):
+        return None
+    items: list[object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
+    return (
+        [item for item in items if isinstance(item, str)]
+        if all(isinstance(i, str) for i in items)
+        else None
+    )
+
+
+def value_lines(raw: Raw) -> Sequence[Line]:
+    """Return the lines of a value, those of an exact one at its place."""
+    if raw.lines:
+        return raw.lines
+    return [Line(text=line, place=raw.place) for line in raw.text.split("\n")]
+
+
+def split(line: Line) -> list[tuple[str, Place]]:
+    """Split a line at commas and semicolons outside brackets and backticks."""
+    text = line.text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    start = line.text.find(text)
+    parts: list[tuple[str, Place]] = []
+    depth, quoted_by, at = 0, False, 0
+    for n, sign in enumerate(f"{text},"):
+        if sign == "`":
+            quoted_by = not quoted_by
+        depth += (sign in "{(") - (sign in "})" and depth > 0)
+        if n == len(text) or (sign in ",;" and not depth and not quoted_by):
+            piece = text[at:n]
+            column = line.place.column + start + at + len(piece) - len(piece.lstrip())
+            parts.append((piece, Place(line=line.place.line, column=column)))
+            at = n + 1
+    return parts
+
+
+def _item(raw: Raw, text: str, place: Place) -> Raw:
+    return Raw(found=raw.found, name=raw.name, place=place, text=text)
+
+
+def _unreadable(raw: Raw, wanted: str) -> Finding:
+    return finding(
+        "value-unreadable",
+        f"{raw.name}: {quoted(raw.text)} cannot be read.",
+        raw.place,
+        suggestion=f"Write {wanted}.",
+    )

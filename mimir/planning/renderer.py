@@ -1,0 +1,260 @@
+"""A plan becomes its canonical markdown; `chain.parse` reads the same plan back.
+
+A value is written in the plainest form that would be read back as it is; the reader's own functions are asked. What would not
+be read back stands in a block: `<text>`, a JSON array, a YAML list. A tag that the text itself holds gets a number.
+"""
+
+import json
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, Criterion, Plan, Task
+from mimir.planning.format.diagnostics import START
+from mimir.planning.format.labels import BY_KEY, PLAN_LABELS, TASKS_HEADING, Found, Key, PlanKey
+from mimir.planning.reader import criteria, values
+from mimir.planning.reader.line_syntax import heading_of, is_task_start
+from mimir.planning.reader.values import Raw
+
+
+def render(plan: Plan) -> str:
+    """Return the plan as `chain-output.md` holds it."""
+    parts = [_head(plan)]
+    if plan.reasoning:
+        parts.append(f"## {PLAN_LABELS['reasoning'][0]}\n{_reasoning(plan.reasoning)}\n")
+    parts.append(f"## {TASKS_HEADING}\n")
+    parts += [_task(task) for task in plan.tasks]
+    if plan.notes:
+        parts.append(f"## {PLAN_LABELS['notes'][0]}\n{_block('text', plan.notes)}\n")
+    return "\n".join(parts)
+
+
+def _head(plan: Plan) -> str:
+    simple = _is_plain(plan.title) and "#" not in plan.title and "*" not in plan.title
+    simple = simple and plan.title[:1].isalnum() and not plan.title.endswith(("_", "`"))
+    lines = [f"# Plan: {plan.title}" if simple else "# Plan"]
+    if plan.title and not simple:
+        lines.append(_plan_field("title", plan.title))
+    if plan.request:
+        lines.append(_plan_field("request", plan.request))
+    if plan.goal:
+        lines.append(_plan_field("goal", plan.goal))
+    return "\n".join(lines) + "\n"
+
+
+def _plan_field(key: PlanKey, text: str) -> str:
+    return _labelled(PLAN_LABELS[key][0], text, " ".join(text.split()) == text)
+
+
+def _reasoning(text: str) -> str:
+    lines = text.split("\n")
+    marks = any(sign in text for sign in ("```", "~~~", "<", "\r"))
+    plain = not marks and text == text.strip() and not any(map(is_task_start, lines))
+    plain = plain and not any(heading_of(line) or line.lstrip()[:1] in ("{", "[") for line in lines)
+    return text if plain else _block("reasoning", text)
+
+
+def _task(task: Task) -> str:
+    lines = [f"### {' '.join(f'{task.id}: {task.title}'.split())}".rstrip(": ")]
+    lines.append(_field("id", task.id, task.id == values.bare(task.id)))
+    lines.append(_title(task.title))
+    lines += _texts(task, "worker_role", "model")
+    lines += [f"**{BY_KEY['prompt'].label}:**", _block("prompt", task.prompt)]
+    lines += _lists(task)
+    lines += _numbers(task)
+    lines += _texts(task, "parallel_group", "qc_role")
+    if task.criteria:
+        lines.append(_criteria(task.criteria, task.checks))
+    if task.checks:
+        checks = "\n".join(_check(check) for check in task.checks)
+        lines.append(f"**{BY_KEY['checks'].label}:**\n```yaml\n{checks}\n```")
+    lines.append(f"**{BY_KEY['max_retries'].label}:** {task.max_retries}")
+    if task.notes:
+        lines.append(f"**{BY_KEY['notes'].label}:**\n{_block('text', task.notes)}")
+    return "\n".join(lines) + "\n"
+
+
+# Texts.
+
+
+def _is_plain(text: str) -> bool:
+    """True if a text can stand behind a label, on its line."""
+    return bool(text) and "\n" not in text and text == text.strip() and not text.startswith("<")
+
+
+def _labelled(label: str, text: str, plain: bool) -> str:
+    if plain and _is_plain(text):
+        return f"**{label}:** {text}"
+    return f"**{label}:**\n{_block('text', text)}"
+
+
+def _field(key: Key, text: str, plain: bool = True) -> str:
+    return _labelled(BY_KEY[key].label, text, plain)
+
+
+def _title(title: str) -> str:
+    if not title:
+        return f"**{BY_KEY['title'].label}:**"
+    return _field("title", title, " ".join(title.split()) == title)
+
+
+def _texts(task: Task, *keys: Key) -> list[str]:
+    lines: list[str] = []
+    for key in keys:
+        text = str(getattr(task, key))
+        plain = values.bare(text) == text and values.without_aside(text) == text
+        if key == "parallel_group":
+            plain = plain and not values.is_none(text) and not text.casefold().startswith("group")
+        if text:
+            lines.append(_field(key, text, plain or key in ("worker_role", "qc_role")))
+    return lines
+
+
+def _block(tag: str, text: str) -> str:
+    """Return a text between tags; the tags get a number if the text holds them."""
+    name, number = tag, 1
+    folded = text.casefold()
+    while f"<{name}>" in folded or f"</{name}>" in folded:
+        number += 1
+        name = f"{tag}-{number}"
+    inner = f"{text}\n" if text else ""
+    return f"<{name}>\n{inner}</{name}>"
+
+
+# Lists and numbers.
+
+
+def _lists(task: Task) -> list[str]:
+    lines = [_names("tools", task.tools)] if task.tools else []
+    lines += _texts_of_tools(task)
+    lines += [_names("context_files", task.context_files)] if task.context_files else []
+    lines += [_names("files", task.files)] if task.files else []
+    lines.append(
+        _names("dependencies", task.dependencies) if task.dependencies else "**Dependencies:** None"
+    )
+    return lines
+
+
+def _texts_of_tools(task: Task) -> list[str]:
+    return [_field("tool_execution", task.tool_execution)] if task.tool_execution else []
+
+
+def _names(key: Key, items: tuple[str, ...]) -> str:
+    text = ", ".join(items)
+    raw = Raw(found=Found(field=BY_KEY[key]), name="", text=text)
+    read = [item.text for item in values.names(raw, [])]
+    special = text.casefold() in ("all", "any", "default", "n/a")
+    plain = (
+        read == list(items) and _is_plain(text) and not special and values.array_of(text) is None
+    )
+    return f"**{BY_KEY[key].label}:** {text if plain else json.dumps(list(items))}"
+
+
+def _numbers(task: Task) -> list[str]:
+    lines: list[str] = []
+    if task.estimated_minutes is not None:
+        lines.append(_field("estimated_minutes", f"{_number(task.estimated_minutes)} minutes"))
+    lines.append(_field("time_limit_minutes", f"{_number(task.time_limit_minutes)} minutes"))
+    if task.estimated_tool_calls is not None:
+        lines.append(_field("estimated_tool_calls", str(task.estimated_tool_calls)))
+    return lines
+
+
+def _number(value: float) -> str:
+    """Return a number that is read back as the same float."""
+    if isinstance(value, int) or value.is_integer():
+        return str(int(value))
+    return format(Decimal(repr(value)), "f")
+
+
+# Criteria and checks.
+
+
+def _criteria(given: tuple[Criterion, ...], checks: tuple[Check, ...]) -> str:
+    lines = [_criterion(one) for one in given]
+    named = {id for check in checks for id in check.criteria}
+    label = f"**{BY_KEY['criteria'].label}:**\n"
+    if all(_reads_back(line, one, named) for line, one in zip(lines, given, strict=True)):
+        return label + "\n".join(f"- [ ] {line}" for line in lines)
+    maps = "\n".join(_criterion_map(one) for one in given)
+    return f"{label}```yaml\n{maps}\n```"
+
+
+def _criterion(one: Criterion) -> str:
+    points = f"({one.points} pts) " if one.points is not None else ""
+    return f"{points}{'[critical] ' if one.critical else ''}{one.id}: {one.text}"
+
+
+def _reads_back(line: str, one: Criterion, named: set[str]) -> bool:
+    if "\n" in one.text or one.text != one.text.strip() or not one.text:
+        return False
+    read = criteria.parse(line, START, named)
+    return (read.id, read.text, read.points, read.critical) == (
+        one.id,
+        one.text,
+        one.points,
+        one.critical,
+    )
+
+
+def _criterion_map(one: Criterion) -> str:
+    lines = [f"- id: {_scalar(one.id)}", f"  text: {_scalar(one.text)}"]
+    if one.points is not None:
+        lines.append(f"  points: {_fraction(one.points)}")
+    if one.critical:
+        lines.append("  critical: true")
+    return "\n".join(lines)
+
+
+def _fraction(value: Fraction) -> str:
+    return str(value)
+
+
+def _check(check: Check) -> str:
+    run = _scalar(check.run) if isinstance(check.run, str) else _sequence(check.run)
+    lines = [
+        f"- id: {_scalar(check.id)}",
+        f"  criteria: {_sequence(check.criteria)}",
+        f"  run: {run}",
+    ]
+    if check.kind is not None:
+        lines.append(f"  kind: {check.kind}")
+    if check.tests is not None:
+        lines.append(f"  tests: {_sequence(check.tests)}")
+    if check.protect:
+        lines.append(f"  protect: {_sequence(check.protect)}")
+    if not check.required:
+        lines.append("  required: false")
+    if check.timeout_seconds != DEFAULT_TIMEOUT_SECONDS:
+        lines.append(f"  timeout_seconds: {_number(check.timeout_seconds)}")
+    return "\n".join(lines)
+
+
+_PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_./-][A-Za-z0-9_./=+@%^~-]*(?: [A-Za-z0-9_./=+@%^~-]+)*")
+_TYPED = re.compile(
+    r"(?i)~|null|true|false|yes|no|on|off|y|n|[-+.]?[\d_.:]+(?:e[-+]?\d+)?|[-+]?0[xo][\da-f]+|---.*|\.\.\..*|\.(?:inf|nan)"
+)
+
+
+def _scalar(text: str) -> str:
+    """Return a YAML scalar that any reader takes for this text."""
+    plain = (
+        _PLAIN_SCALAR.fullmatch(text) and not _TYPED.fullmatch(text) and not text.startswith("-")
+    )
+    if plain or (text.startswith("-") and re.fullmatch(r"--?[a-zA-Z][\w=./-]*", text)):
+        return text
+    return '"' + "".join(_escaped(sign) for sign in text) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return f"\\{sign}"
+    if sign == "\n":
+        return "\\n"
+    if sign.isprintable() and ord(sign) not in (0xFEFF, 0xFFFE, 0xFFFF):
+        return sign
+    return f"\\U{ord(sign):08x}"
+
+
+def _sequence(items: tuple[str, ...]) -> str:
+    return f"[{', '.join(_scalar(item) for item in items)}]"

@@ -1,0 +1,96 @@
+"""What an attempt changed, by what it is to one check: a test, what steers the runner, what is protected. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Task
+from mimir.qc.integrity.check_files import Apparatus, planted, rules, steering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverable:
+    """What an attempt is judged by."""
+
+    task: Task
+    first_base: str
+    own_base: str
+    tree: str
+    answer: str
+    status: dict[str, str]
+    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The changed paths that belong to one check."""
+
+    found: Apparatus
+    """Of the check."""
+    protected: tuple[str, ...]
+    tests: tuple[str, ...]
+    steering: tuple[str, ...]
+    planted: tuple[str, ...]
+    """New settings of its runner: the work, or a way round tests that were there."""
+    reached: tuple[str, ...]
+    """Tests that it may start besides its own; see `apparatus`."""
+    beside: tuple[str, ...]
+    """What lay with its tests and is another one now, or gone."""
+    alone: tuple[str, ...]
+    """Of `steering` and `planted`: what leads round the check where there are no tests, too."""
+
+    @property
+    def all_tests(self) -> tuple[str, ...]:
+        """Tests that the attempt changed, and what lies with them."""
+        return (*self.tests, *self.reached, *self.beside)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Files of the check that the attempt wrote."""
+        return (*self.all_tests, *self.steering)
+
+
+def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
+    """Sort the changed paths by what they are to a check."""
+    protected = dict.fromkeys(_protected(work))
+    free = [path for path in work.status if path not in protected]
+    added = frozenset(path for path, status in work.status.items() if status == "added")
+    steers = dict.fromkeys(steering(found, work.task, free, added))
+    others = [path for path in free if path not in steers]
+    tests = dict.fromkeys(path for path in others if matches(path, found.tests))
+    others = [path for path in others if path not in tests]
+    reached = dict.fromkeys(path for path in others if matches(path, found.reached))
+    others = [path for path in others if path not in reached and path not in added]
+    new = planted(found, work.task, [path for path in free if path in added])
+    return Parts(
+        found=found,
+        protected=tuple(protected),
+        tests=tuple(tests),
+        reached=tuple(reached),
+        beside=tuple(path for path in others if matches(path, found.beside)),
+        steering=tuple(steers),
+        planted=new,
+        alone=(
+            *(path for path in new if matches(path, found.started_by)),
+            *rules(found, (*steers, *new)),
+        ),
+    )
+
+
+def _protected(work: Deliverable) -> list[str]:
+    """Return the changed paths that were there before and that any check of the task protects."""
+    globs = [glob for check in work.task.checks for glob in check.protect]
+    return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
+
+
+def notes_on(parts: Parts) -> Iterator[str]:
+    """Say what a person should know of them."""
+    if parts.protected:
+        yield f"Protected and restored before the run: {_named(parts.protected)}."
+    if changed := (*parts.steering, *parts.planted):
+        yield f"The attempt changed what steers this check: {_named(changed)}."
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
+    return ", ".join(paths[:10]) + more

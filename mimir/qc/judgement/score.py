@@ -1,0 +1,222 @@
+"""What counts: QC's verdict and the checks become the one judgement that may pass an attempt. Pure, exact, fails closed.
+
+- A criterion with a required check is *executed*: passed iff all of them passed and QC did not say `failed`. QC's `unverified` gives way
+  to a passed check, a check's `unverified` stays.
+- Any other criterion is *judged*: passed iff QC says so with a quote that was found; `failed` needs none.
+- Score = 100 × points of passed criteria ÷ points of decided ones (passed or failed), in fractions; 0 when none is decided.
+- Passed iff the verdict is PASS, both scores are at least 80, no required check and no critical criterion failed, no required fix of the
+  attempt before failed, no protected file was changed, no critical criterion and not more than half of the points are unverified.
+- *Unverifiable*: what is unverified stands in the way, and nothing else does that a retry could mend. A FAIL that names neither a
+  failed criterion nor an issue nor a fix is no other reason.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mimir.domain.evidence import CheckOutcome
+from mimir.domain.plan import Criterion, Task, weights
+from mimir.domain.task_states import Cause
+from mimir.domain.verdict import CriterionOpinion, CriterionResult, Judgement, State, Verdict
+from mimir.qc.judgement.quotes import Sources, founded, missing
+from mimir.qc.judgement.verdict_parser import PASS_SCORE
+
+HALF = Fraction(50)
+"""Of the 100 points; more than this unverified, and nothing is proven."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All that a judgement rests on."""
+
+    task: Task
+    verdict: Verdict
+    outcomes: Sequence[CheckOutcome]
+    """Of the task's checks; one that is not among them counts as `unverified`."""
+    sources: Sources
+    """What may be quoted."""
+    fixes: Sequence[str] = ()
+    """Required fixes of the attempt before; QC's fix 1 is the first of them."""
+    protected: Sequence[str] = ()
+    """Protected files that the attempt changed."""
+    unsupported: Sequence[str] = ()
+    """Claims of the worker's answer that its ledger does not hold; shown, decide nothing."""
+
+
+def judgement(case: Case) -> Judgement:
+    """Rule on one attempt."""
+    verdict = case.verdict
+    results = tuple(_results(case))
+    score = score_of(results)
+    failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
+    mendable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
+    gaps = _gaps(results)
+    passed = not mendable and not gaps and verdict.verdict == "PASS"
+    engine = list(_engine_fixes(case, failed_fixes))
+    return Judgement(
+        passed=passed,
+        score=score,
+        model_score=verdict.score,
+        verdict=verdict,
+        criteria=results,
+        reasons=(*mendable, *gaps),
+        issues=_once((*verdict.issues, *(issue for issue, _ in engine))),
+        required_fixes=() if passed else _once((*verdict.required_fixes, *(f for _, f in engine))),
+        fixes_failed=failed_fixes,
+        unverifiable=bool(gaps) and not mendable,
+        criteria_impossible=verdict.criteria_impossible and verdict.verdict == "FAIL",
+        unsupported_claims=tuple(case.unsupported),
+    )
+
+
+def cause(judgement: Judgement, outcomes: Sequence[CheckOutcome]) -> Cause | None:
+    """Name why a judged attempt was not accepted; None: it was."""
+    if judgement.passed:
+        return None
+    if judgement.criteria_impossible:
+        return Cause.CRITERIA_IMPOSSIBLE
+    if judgement.unverifiable:
+        return Cause.UNVERIFIABLE
+    if any(outcome.required and outcome.state == "failed" for outcome in outcomes):
+        return Cause.CHECK_FAILED
+    return Cause.QC_REJECTED
+
+
+def score_of(results: Sequence[CriterionResult]) -> Fraction:
+    """Return 100 × points passed ÷ points decided; 0 when nothing is decided."""
+    won = _points(results, "passed")
+    decided = won + _points(results, "failed")
+    return won * 100 / decided if decided else Fraction(0)
+
+
+def _points(results: Sequence[CriterionResult], state: State) -> Fraction:
+    return sum((result.points for result in results if result.state == state), Fraction(0))
+
+
+def _results(case: Case) -> Iterator[CriterionResult]:
+    share = weights(case.task.criteria)
+    outcomes = {outcome.check: outcome for outcome in case.outcomes}
+    opinions = {opinion.id: opinion for opinion in case.verdict.criteria}
+    for criterion in case.task.criteria:
+        opinion = opinions.get(criterion.id) or CriterionOpinion(
+            id=criterion.id, state="unverified"
+        )
+        checks = _required_checks(case.task, criterion)
+        if checks:
+            state, reason = _executed([(id, outcomes.get(id)) for id in checks], opinion)
+        else:
+            state, reason = _judged(opinion, case.sources)
+        found = founded(opinion, case.sources)
+        yield CriterionResult(
+            id=criterion.id,
+            text=criterion.text,
+            state=state,
+            basis="executed" if checks else "judged",
+            points=share[criterion.id],
+            critical=criterion.critical,
+            quote=opinion.quote if found else "",
+            source=opinion.source.strip() if found else "",
+            reason=reason,
+        )
+
+
+def _required_checks(task: Task, criterion: Criterion) -> list[str]:
+    return [c.id for c in task.checks if c.required and criterion.id in c.criteria]
+
+
+def _executed(
+    checks: Sequence[tuple[str, CheckOutcome | None]], opinion: CriterionOpinion
+) -> tuple[State, str]:
+    """Rule on a criterion that required checks decide."""
+    states = {id: outcome.state if outcome else "unverified" for id, outcome in checks}
+    if failed := [id for id, state in states.items() if state == "failed"]:
+        return "failed", f"check {failed[0]!r} failed"
+    if opinion.state == "failed":
+        return "failed", "QC found it failed"
+    for id, outcome in checks:
+        if outcome is None:
+            return "unverified", f"check {id!r} was not run"
+        if outcome.state == "unverified":
+            return "unverified", " ".join((f"check {id!r} proves nothing.", *outcome.findings))
+    return "passed", ""
+
+
+def _judged(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
+    """Rule on a criterion that only QC's quote can decide."""
+    match opinion.state:
+        case "failed":
+            return "failed", "QC found it failed"
+        case "unverified":
+            return "unverified", "QC could not verify it"
+        case "passed":
+            why = missing(opinion.quote, opinion.source, sources)
+            return ("unverified", f"QC calls it passed, but {why}") if why else ("passed", "")
+
+
+def _failures(case: Case, results: Sequence[CriterionResult]) -> Iterator[str]:
+    """Name what the engine itself holds against the attempt."""
+    for outcome in _failed_checks(case):
+        yield f"The required check {outcome.check!r} failed."
+    for path in case.protected:
+        yield f"The protected file {path!r} was changed."
+    for result in results:
+        if result.critical and result.state == "failed":
+            yield f"The critical criterion {result.id} failed: {result.reason}."
+
+
+def _rejections(
+    case: Case, results: Sequence[CriterionResult], score: Fraction, failed_fixes: Sequence[int]
+) -> Iterator[str]:
+    """Name what QC, or the score, holds against the attempt."""
+    verdict = case.verdict
+    for index in failed_fixes:
+        yield f"Required fix {index} of the attempt before is still not done."
+    named = verdict.issues or verdict.required_fixes or verdict.criteria_impossible
+    failed = any(result.state == "failed" for result in results)
+    if verdict.verdict == "FAIL" and (named or failed or not _gaps(results)):
+        yield "QC's verdict is FAIL."
+    if verdict.verdict == "PASS" and verdict.score < PASS_SCORE:
+        yield f"QC's score is below {PASS_SCORE}."
+    if (failed or not results) and score < PASS_SCORE:
+        yield f"The score is {float(score):.4g}, below {PASS_SCORE}."
+
+
+def _gaps(results: Sequence[CriterionResult]) -> list[str]:
+    """Name what is unverified and too weighty to be left so."""
+    gaps = [
+        f"The critical criterion {result.id} is unverified: {result.reason}."
+        for result in results
+        if result.critical and result.state == "unverified"
+    ]
+    if _points(results, "unverified") > HALF:
+        gaps.append("More than half of the points are unverified.")
+    return gaps
+
+
+def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Yield the engine's own issues, each with what must be done about it."""
+    for outcome in _failed_checks(case):
+        command = " ".join(outcome.after.argv)
+        why = "".join(f" [{finding}]" for finding in outcome.findings)
+        yield (
+            f"Check {outcome.check!r} failed ({outcome.after.ended}): {command}{why}",
+            f"Make check {outcome.check!r} pass: {command}",
+        )
+    for path in case.protected:
+        yield (
+            f"The protected file {path!r} was changed; the checks ran with it as it was.",
+            f"Leave the protected file {path!r} as it was.",
+        )
+    wanted: Mapping[int, str] = dict(enumerate(case.fixes, start=1))
+    for index in failed_fixes:
+        text = wanted.get(index, f"required fix {index}")
+        yield f"Still not done: {text}", text
+
+
+def _failed_checks(case: Case) -> Iterator[CheckOutcome]:
+    return (o for o in case.outcomes if o.required and o.state == "failed")
+
+
+def _once(texts: Sequence[str]) -> tuple[str, ...]:
+    """Drop repetitions, keep the order: the place in the list is the number of the fix."""
+    return tuple(dict.fromkeys(texts))

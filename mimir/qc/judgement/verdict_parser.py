@@ -1,0 +1,320 @@
+"""QC's answer to `Verdict`, fails closed: what cannot be read for certain is a fault that goes back to QC. Pure.
+
+One table of fields is the single definition: the JSON schema that goes to the provider, the words that go to the model, and what
+this reader takes are made from it. The reader is strict about meaning and lenient in one direction only: what is left out counts as
+not said (a criterion that is not mentioned is `unverified`), and nothing that is left out can help a deliverable to pass.
+
+An answer contradicts itself, and is refused, when
+- PASS stands with a score below 80, with a critical criterion or a fix `failed`, with `criteriaImpossible`, or with required fixes;
+- PASS stands with criteria whose own states give less than 80 (100 × points passed ÷ points passed or failed);
+- FAIL stands with a score of 80 or more while every criterion is `passed`, no fix is `failed` and nothing is impossible.
+A low score on a FAIL needs no further reason, and the model's number need not equal the one computed from its states.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from mimir.domain.plan import Criterion, weights
+from mimir.domain.verdict import CriterionOpinion, FixOpinion, State, Verdict
+from mimir.errors import AnswerError
+from mimir.qc.judgement.json_object import as_list, as_object, one_object
+
+PASS_SCORE = 80
+"""Of 100; both the model's number and the computed one must reach it."""
+MAX_ITEMS = 200
+"""Issues, fixes or criteria in one answer."""
+SCHEMA_NAME = "verdict"
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    """One field of the answer."""
+
+    name: str
+    schema: Json
+    says: str
+    """What it means, for the model."""
+    needed: bool = False
+    """False: left out, it counts as empty."""
+
+
+_TEXT: Json = {"type": "string"}
+_STATE: Json = {"type": "string", "enum": ["passed", "failed", "unverified"]}
+_EVIDENCE = (
+    _Field(name="quote", schema=_TEXT, says="words copied from the source, at least 12 characters"),
+    _Field(
+        name="source",
+        schema=_TEXT,
+        says="where the quote stands: check:<id>, file:<path>, qc:<number of your tool call>, "
+        "call:<number of the worker's tool call>, or answer",
+    ),
+)
+_CRITERION = (
+    _Field(name="id", schema=_TEXT, says="id of the criterion", needed=True),
+    _Field(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
+    *_EVIDENCE,
+)
+_FIX = (
+    _Field(
+        name="index",
+        schema={"type": "integer"},
+        says="number of the required fix of the attempt before",
+        needed=True,
+    ),
+    _Field(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
+    *_EVIDENCE,
+)
+
+
+def _schema(fields: Sequence[_Field]) -> Json:
+    """Return the schema of an object; every field required and no other, as strict mode wants it."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [field.name for field in fields],
+        "properties": {field.name: {**field.schema, "description": field.says} for field in fields},
+    }
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+_VERDICT = (
+    _Field(
+        name="verdict",
+        schema={"type": "string", "enum": ["PASS", "FAIL"]},
+        says=f"PASS only if the deliverable deserves {PASS_SCORE} or more",
+        needed=True,
+    ),
+    _Field(name="score", schema={"type": "number"}, says="0 to 100", needed=True),
+    _Field(name="feedback", schema=_TEXT, says="what you found, in a few sentences"),
+    _Field(name="issues", schema=_list(_TEXT), says="each thing that is wrong"),
+    _Field(
+        name="requiredFixes",
+        schema=_list(_TEXT),
+        says="each thing that must be done before it can pass; empty with PASS",
+    ),
+    _Field(
+        name="criteria",
+        schema=_list(_schema(_CRITERION)),
+        says="one entry for each criterion",
+        needed=True,
+    ),
+    _Field(
+        name="fixes",
+        schema=_list(_schema(_FIX)),
+        says="one entry for each required fix of the attempt before; empty if there was none",
+    ),
+    _Field(
+        name="criteriaImpossible",
+        schema={"type": "boolean"},
+        says="true only with FAIL, and only if no deliverable could ever meet the criteria",
+    ),
+)
+
+VERDICT_SCHEMA: Json = _schema(_VERDICT)
+"""JSON Schema of the answer, for providers that can hold a model to it."""
+
+
+def instructions() -> str:
+    """Return how the answer must look, for QC's preamble and its re-ask."""
+    return "\n".join(
+        [
+            "Answer with exactly one JSON object and no other brace, with these keys:",
+            *_lines(_VERDICT),
+            "Each entry of `criteria` has:",
+            *_lines(_CRITERION),
+            "Each entry of `fixes` has:",
+            *_lines(_FIX),
+            "A `passed` counts only with a quote that stands word for word in its source. "
+            "What you could not verify is `unverified`; `failed` needs no quote. "
+            "`answer` is a source only for tasks that change no file.",
+        ]
+    )
+
+
+def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> Verdict:
+    """Read QC's answer.
+
+    Args:
+        text: All that QC said in its closing answer; untrusted.
+        criteria: Of the task; an entry for any other one is a fault.
+        fixes: How many required fixes of the attempt before QC was asked about; entries are numbered 1 to this.
+
+    Raises:
+        AnswerError: It is not one valid, self-consistent verdict; the message names the fault for the re-ask.
+    """
+    fields = _fields(one_object(text), _VERDICT, "The verdict")
+    verdict = Verdict(
+        verdict=_verdict(fields["verdict"]),
+        score=_score(fields["score"]),
+        feedback=_text(fields["feedback"], "`feedback`"),
+        issues=_texts(fields["issues"], "`issues`"),
+        required_fixes=_texts(fields["requiredFixes"], "`requiredFixes`"),
+        criteria=_criteria(fields["criteria"], criteria),
+        fixes=_fixes(fields["fixes"], fixes),
+        criteria_impossible=_flag(fields["criteriaImpossible"], "`criteriaImpossible`"),
+    )
+    if fault := contradiction(verdict, criteria):
+        raise AnswerError(f"The verdict contradicts itself: {fault}.")
+    return verdict
+
+
+def contradiction(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
+    """Name the contradiction between verdict, score, criteria and fixes; empty: there is none."""
+    if verdict.verdict == "PASS":
+        return _against_pass(verdict, criteria)
+    states = {opinion.id: opinion.state for opinion in verdict.criteria}
+    all_passed = all(states.get(criterion.id) == "passed" for criterion in criteria)
+    fix_failed = any(fix.state == "failed" for fix in verdict.fixes)
+    blameless = all_passed and not fix_failed and not verdict.criteria_impossible
+    if blameless and verdict.score >= PASS_SCORE:
+        return f"FAIL with a score of {PASS_SCORE} or more, and every criterion passed"
+    return ""
+
+
+def _against_pass(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
+    failed = {opinion.id for opinion in verdict.criteria if opinion.state == "failed"}
+    passed = {opinion.id for opinion in verdict.criteria if opinion.state == "passed"}
+    critical = [c.id for c in criteria if c.critical and c.id in failed]
+    share = weights(tuple(criteria))
+    won = sum((share[id] for id in passed), Fraction(0))
+    decided = won + sum((share[id] for id in failed), Fraction(0))
+    faults = (
+        (verdict.score < PASS_SCORE, f"PASS with a score below {PASS_SCORE}"),
+        (bool(critical), f"PASS although the critical criterion {''.join(critical[:1])} failed"),
+        (any(f.state == "failed" for f in verdict.fixes), "PASS although a required fix failed"),
+        (verdict.criteria_impossible, "PASS although the criteria are called impossible"),
+        (bool(verdict.required_fixes), "PASS although fixes are required"),
+        (
+            bool(failed) and won * 100 < decided * PASS_SCORE,
+            f"PASS although its own criteria give less than {PASS_SCORE} points",
+        ),
+    )
+    return next((words for wrong, words in faults if wrong), "")
+
+
+def _lines(fields: Sequence[_Field]) -> list[str]:
+    return [f"- `{field.name}`: {field.says}" for field in fields]
+
+
+def _fields(found: dict[str, object], fields: Sequence[_Field], what: str) -> dict[str, object]:
+    """Return every field of the table; those left out as the empty value of their type."""
+    names = {field.name for field in fields}
+    if unknown := sorted(set(found) - names):
+        raise AnswerError(f"{what} has an unknown key {unknown[0][:60]!r}.")
+    if missing := [field.name for field in fields if field.needed and field.name not in found]:
+        raise AnswerError(f"{what} has no key {missing[0]!r}.")
+    return {
+        field.name: found.get(field.name, _EMPTY[str(field.schema["type"])]) for field in fields
+    }
+
+
+_EMPTY: Json = {"string": "", "array": [], "boolean": False, "number": None, "integer": None}
+
+
+def _verdict(value: object) -> Literal["PASS", "FAIL"]:
+    match value:
+        case "PASS":
+            return "PASS"
+        case "FAIL":
+            return "FAIL"
+        case _:
+            raise AnswerError('`verdict` must be "PASS" or "FAIL".')
+
+
+def _state(value: object, what: str) -> State:
+    match value:
+        case "passed":
+            return "passed"
+        case "failed":
+            return "failed"
+        case "unverified":
+            return "unverified"
+        case _:
+            raise AnswerError(f'The state of {what} must be "passed", "failed" or "unverified".')
+
+
+def _score(value: object) -> Fraction:
+    if not isinstance(value, Fraction) or not 0 <= value <= 100:
+        raise AnswerError("`score` must be a number from 0 to 100.")
+    return value
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise AnswerError(f"{what} must be true or false.")
+    return value
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise AnswerError(f"{what} must be a text.")
+    return value
+
+
+def _evidence(value: object, what: str) -> str:
+    """Read a quote or its source; null is how models write "none", and without a quote nothing passes."""
+    return "" if value is None else _text(value, what)
+
+
+def _texts(value: object, what: str) -> tuple[str, ...]:
+    return tuple(_text(item, f"Each entry of {what}") for item in _items(value, what))
+
+
+def _items(value: object, what: str) -> list[object]:
+    items = as_list(value, what)
+    if len(items) > MAX_ITEMS:
+        raise AnswerError(f"{what} has more than {MAX_ITEMS} entries.")
+    return items
+
+
+def _criteria(value: object, criteria: Sequence[Criterion]) -> tuple[CriterionOpinion, ...]:
+    known = {criterion.id for criterion in criteria}
+    opinions: dict[str, CriterionOpinion] = {}
+    for item in _items(value, "`criteria`"):
+        fields = _fields(as_object(item, "Each criterion"), _CRITERION, "A criterion")
+        id = _text(fields["id"], "The id of a criterion")
+        if id not in known:
+            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_named(known)}.")
+        if id in opinions:
+            raise AnswerError(f"The criterion {id!r} is judged twice.")
+        opinions[id] = CriterionOpinion(
+            id=id,
+            state=_state(fields["state"], f"criterion {id!r}"),
+            quote=_evidence(fields["quote"], "`quote`"),
+            source=_evidence(fields["source"], "`source`"),
+        )
+    return tuple(opinions.values())
+
+
+def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
+    opinions: dict[int, FixOpinion] = {}
+    for item in _items(value, "`fixes`"):
+        fields = _fields(as_object(item, "Each fix"), _FIX, "A fix")
+        index = _index(fields["index"], count)
+        if index in opinions:
+            raise AnswerError(f"The fix {index} is judged twice.")
+        opinions[index] = FixOpinion(
+            index=index,
+            state=_state(fields["state"], f"fix {index}"),
+            quote=_evidence(fields["quote"], "`quote`"),
+            source=_evidence(fields["source"], "`source`"),
+        )
+    return tuple(opinions.values())
+
+
+def _index(value: object, count: int) -> int:
+    if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= count:
+        return int(value)
+    known = f"they are numbered 1 to {count}" if count else "there are none to judge"
+    raise AnswerError(f"`index` names no required fix of the attempt before; {known}.")
+
+
+def _named(ids: set[str]) -> str:
+    return ", ".join(sorted(ids)[:20]) or "none"

@@ -1,0 +1,280 @@
+"""Outcomes of a recorded run, served where models, tools and checks would be asked. Nothing is executed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, cast
+
+from mimir.attempts.services import Bench, OpenLane, Stand, ToolMaker
+from mimir.domain.actor import SPEAKER
+from mimir.domain.call_outcome import Outcome
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import CheckRun
+from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.plan import Check
+from mimir.errors import RecordingMiss
+from mimir.llm import codec
+from mimir.llm.protocol import ChatModel
+from mimir.orchestrator.services import PlannerTools
+from mimir.qc.checks.check_execution import Phase
+from mimir.recordings.engine_replay.simulation import Score
+from mimir.recordings.format.recording import Call, CheckRan, RunTape
+from mimir.recordings.format.request_match import Asked, difference, of_request, recorded
+from mimir.store.protocol import GraphStore, Reads
+from mimir.store.schema import Label, pack
+from mimir.tools.protocol import Toolset
+
+Delay = Callable[[str], Awaitable[None]]
+"""Awaited before an outcome is served, with its lane; tests shuffle with it in which order things are ready."""
+
+
+async def at_once(_lane: str) -> None:
+    """Wait for nothing."""
+    await asyncio.sleep(0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Served:
+    """What all services of a replay share."""
+
+    score: Score
+    store: GraphStore
+    delay: Delay = at_once
+    outcomes: int = 0
+    checks: int = 0
+    _questions: dict[str, dict[int, Asked]] = field(default_factory=dict[str, dict[int, Asked]])
+
+    @property
+    def tape(self) -> RunTape:
+        """What was recorded."""
+        return self.score.tape
+
+    def question(self, lane: str, seq: int) -> Asked:
+        """Return a recorded question."""
+        known = self._questions.get(lane)
+        if known is None:
+            calls = self.tape.model_calls(self.tape.own(lane))
+            known = self._questions[lane] = {c.seq: asked for c, asked in recorded(calls)}
+        return known[seq]
+
+    def missing(self, lane: str, seq: int, what: str) -> RecordingMiss:
+        """Say that the engine asked what was never asked."""
+        return RecordingMiss(f"lane {self.tape.own(lane)}, call {seq}: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModels:
+    """Where models come from."""
+
+    served: Served
+
+    def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
+        """Return a lane's recorded model."""
+        del role, model
+        return _Model(self.served, lane)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    served: Served
+    lane: str
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        """Answer as recorded, whatever is asked; a question that differs is told.
+
+        Raises:
+            RecordingMiss: No call of this number was recorded.
+        """
+        served, lane = self.served, self.lane
+        await served.delay(lane)
+        seq, hash = await served.store.read(self._open)
+        call = served.tape.lanes.get(lane, {}).get(seq)
+        if call is None or call.kind != "model":
+            raise served.missing(lane, seq, "this question was not recorded")
+        if call.request_hash != hash:
+            found = difference(served.question(lane, seq), of_request(request), exactly=True)
+            if found is not None:
+                served.score.differ(f"lane {served.tape.own(lane)}, call {seq}", str(found))
+        served.outcomes += 1
+        return codec.read_answer(call.outcome.value)
+
+    def _open(self, reads: Reads) -> tuple[int, str]:
+        """Return number and hash of the question: its intent stands in the lane."""
+        rows = reads.find(Label.CALL, {"lane": self.lane, "done": False}, order=("-seq",), limit=1)
+        row = rows[0] if rows else {"seq": 0}
+        seq = row.get("seq")
+        return seq if isinstance(seq, int) else 0, str(row.get("requestHash") or "")
+
+
+class ServedLane:
+    """A lane whose tools are not run: each call has its recorded outcome. What is asked of it is decided anew."""
+
+    def __init__(self, inner: OpenLane, served: Served, lane: str) -> None:
+        self._inner = inner
+        self._served = served
+        self._lane = lane
+        calls = served.tape.lanes.get(lane, {})
+        self._calls = [calls[seq] for seq in sorted(calls) if calls[seq].kind == "tool"]
+        self._number = 0
+
+    async def call(
+        self,
+        kind: Literal["model", "tool"],
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        work: Callable[[], Awaitable[Outcome]],
+        /,
+        *,
+        effectful: bool,
+        reserve: int = 0,
+        of_answer: int = 0,
+        title: str = "",
+    ) -> Outcome:
+        """Serve the outcome of the tool call of this number."""
+        del work
+        number, self._number = self._number, self._number + 1
+
+        async def serve() -> Outcome:
+            await self._served.delay(self._lane)
+            return self._outcome(number, request)
+
+        return await self._inner.call(
+            kind,
+            request,
+            delta,
+            serve,
+            effectful=effectful,
+            reserve=reserve,
+            of_answer=of_answer,
+            title=title,
+        )
+
+    def _outcome(self, number: int, request: Mapping[str, object]) -> Outcome:
+        if number >= len(self._calls):
+            asked = pack(request)[:200]
+            raise self._served.missing(
+                self._lane, number, f"this tool call was not recorded: {asked}"
+            )
+        call: Call = self._calls[number]
+        one, other = pack(call.request), pack(request)
+        if one != other:
+            where = f"lane {self._served.tape.own(self._lane)}, call {call.seq}"
+            what = f"tool call: recorded {one[:200]}, replayed {other[:200]}"
+            self._served.score.differ(where, what)
+        self._served.outcomes += 1
+        return call.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTools:
+    """The real tools' names and rights over recorded outcomes."""
+
+    inner: ToolMaker
+    planners: PlannerTools
+    served: Served
+
+    def worker(self, bench: Bench) -> Toolset:
+        """Return the worker's tools."""
+        return self.inner.worker(replace(bench, lane=self._lane(bench.lane)))
+
+    def judge(
+        self,
+        run: str,
+        where: Path,
+        lane: OpenLane,
+        artifacts: Sequence[str],
+        stand: Stand,
+    ) -> Toolset:
+        """Return QC's tools."""
+        return self.inner.judge(run, where, self._lane(lane), artifacts, stand)
+
+    def planner(self, where: Path, lane: OpenLane) -> Toolset:
+        """Return the PM's tools."""
+        return self.planners(where, self._lane(lane))
+
+    def _lane(self, lane: OpenLane) -> OpenLane:
+        name = str(getattr(lane, "name", ""))
+        return cast("OpenLane", ServedLane(lane, self.served, name))
+
+
+class Forgets(dict[str, CheckRun]):
+    """Runs before the work that are asked for each time: which process had made one stands in the recording."""
+
+    def __setitem__(self, key: str, value: CheckRun) -> None:
+        """Keep nothing."""
+
+
+class ServedExecution:
+    """Checks as they ran, each as often as it ran."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._resumed = [e.at for e in served.tape.events if e.kind is EventKind.RUN_RESUMED]
+        self._runs: dict[str, list[tuple[int, CheckRun]]] = {}
+        self._before: dict[tuple[str, str], CheckRun] = {}
+        for one in served.tape.checks:
+            key = _recorded_key(one)
+            self._runs.setdefault(key, []).append((self._epoch(one.at), one.ran))
+            self._before[one.owner, key] = one.ran
+        self._used: dict[str, int] = {}
+
+    async def run(
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+    ) -> CheckRun:
+        """Return what this run showed.
+
+        Raises:
+            RecordingMiss: It was never made.
+        """
+        del answer
+        speaker = SPEAKER.get()
+        by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
+        key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
+        await self._served.delay(f"check {check.id}")
+        known = self._runs.get(key, [])
+        if not known:
+            raise RecordingMiss(
+                f"check {check.id!r} ({phase}, tree {tree[:12]}) was not run in the recording"
+            )
+        self._served.checks += 1
+        holder = self._served.score.holders.get(speaker.task, "") if speaker else ""
+        if phase != "before":
+            return replace(self._next(key, known), check=check.id)
+        own = self._before.get((holder, key))
+        return replace(own or self._latest(known), check=check.id)
+
+    def _latest(self, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
+        """Return the last run that had been made by now, or the first one of all."""
+        epoch = self._epoch(self._served.score.time)
+        return next((ran for at, ran in reversed(known) if at <= epoch), known[0][1])
+
+    def _next(self, key: str, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
+        """Return the next run of this epoch; one of a later epoch is looked at, not used up."""
+        epoch = self._epoch(self._served.score.time)
+        at = self._used.get(key, 0)
+        while at < len(known) - 1 and known[at][0] < epoch:
+            at += 1
+        if at >= len(known):
+            return known[-1][1]
+        if known[at][0] <= epoch:
+            self._used[key] = at + 1
+        return known[at][1]
+
+    def _epoch(self, at: str) -> int:
+        """Count how often the run had been resumed at a time."""
+        return sum(resumed <= at for resumed in self._resumed)
+
+
+def _recorded_key(one: CheckRan) -> str:
+    ran = one.ran
+    by = (
+        f"{one.by} {ran.check}" if ran.phase != "before" else ""
+    )  # those before the work are shared
+    return _key(by, ran.argv, one.timeout_seconds, ran.tree, ran.phase, again=ran.again)
+
+
+def _key(
+    by: str, argv: Sequence[str], seconds: float, tree: str, phase: str, *, again: bool
+) -> str:
+    return pack([by, list(argv), float(seconds), tree, phase, again])

@@ -1,0 +1,194 @@
+"""Plays recorded runs: each on a stage of its own, with the engine's parts put together for it, and compared with what it came to."""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from mimir.domain.clock import Clock
+from mimir.domain.event import EventKind
+from mimir.errors import MimirError, PlanError
+from mimir.orchestrator import run_models
+from mimir.orchestrator.services import Parts
+from mimir.qc.checks.check_runner import Checks
+from mimir.recordings.engine_replay import recorded_moves
+from mimir.recordings.engine_replay.differences import Replayed, of_ends, of_lanes, with_broken
+from mimir.recordings.engine_replay.playback import (
+    Delay,
+    Forgets,
+    Served,
+    ServedExecution,
+    ServedModels,
+    ServedTools,
+)
+from mimir.recordings.engine_replay.replay import OWNER, Replay, owner_of
+from mimir.recordings.engine_replay.simulation import Score, Stage, StageClock
+from mimir.recordings.format.recording import RunTape, build
+from mimir.recordings.format.recording_file import Broken
+from mimir.recordings.recorder import ended
+from mimir.store.protocol import GraphStore
+from mimir.store.schema import Label, pack
+
+
+class Workshop(Protocol):
+    """What `app` hands in: the concrete things."""
+
+    def store(self, path: Path, clock: Clock) -> GraphStore:
+        """Return a store that is thrown away."""
+        ...
+
+    def parts(self, store: GraphStore) -> Awaitable[Parts]:
+        """Return the engine's parts over a history that answers from the recording; nothing of them is used that executes anything."""
+        ...
+
+
+async def play(
+    tapes: Sequence[RunTape],
+    broken: Sequence[Broken],
+    workshop: Workshop,
+    room: Path,
+    delay: Delay,
+) -> Sequence[Replayed]:
+    """Replay runs one after another.
+
+    Args:
+        tapes: What was recorded.
+        broken: Lines of the recording that were changed.
+        workshop: The concrete things.
+        room: Directory for what is written on the way; thrown away by the caller.
+        delay: Awaited before each outcome.
+
+    Raises:
+        PlanError: One of them cannot be replayed.
+    """
+    played: list[Replayed] = []
+    for number, tape in enumerate(tapes):
+        must_be_playable(tape)
+        own = room / str(number)
+        own.mkdir()
+        played.append(with_broken(await _replay(tape, workshop, own, delay), broken))
+    return played
+
+
+async def _replay(tape: RunTape, workshop: Workshop, room: Path, delay: Delay) -> Replayed:
+    """Replay one run and compare what it comes to."""
+    score = Score(tape=tape)
+    store = workshop.store(room / "replay.db", StageClock(score))
+    made = Stage(store, score, lambda: owner_of(score, score.next))
+    served = Served(score=score, store=made, delay=delay)
+    run = Replay(
+        parts=_composed(await workshop.parts(store), served, room),
+        stage=made,
+        score=score,
+        served=served,
+        releases=recorded_moves.Releases(score),
+    )
+    try:
+        try:
+            await run.through()
+        except MimirError as error:
+            if not score.differences or str(error) not in score.differences[-1].what:
+                where = f"event {score.next.seq}" if score.next else "the end"
+                score.differ(where, str(error))
+        return await _result(run)
+    finally:
+        await made.close()
+
+
+async def _result(play: Replay) -> Replayed:
+    tape, score, served = play.tape, play.score, play.served
+    if tape.end is not None:
+        await play.stage.write(partial(recorded_moves.put_measured, tape=tape))
+    line = await play.stage.read(partial(ended, run=tape.id))
+    end = build([line]).runs[tape.id].end
+    if end is None:
+        raise AssertionError("a run without its end")
+    rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
+    hashes: dict[tuple[str, object], tuple[str, str]] = {
+        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
+        for r in rows
+    }
+    # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
+    told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
+    found = [*of_lanes(tape, hashes), *told]
+    found += of_ends(tape.end, end) if tape.end else ()
+    return Replayed(
+        run=tape.id,
+        events=score.at,
+        calls=served.outcomes,
+        checks=served.checks,
+        report=end.report,
+        plan=end.plan,
+        seal=end.seal,
+        status=end.status,
+        verdicts=len(end.verdicts),
+        evidence=len(end.evidence),
+        verdict_rows=pack([dict(row) for row in end.verdicts]),
+        evidence_rows=pack([dict(row) for row in end.evidence]),
+        differences=tuple(found),
+    )
+
+
+def must_be_playable(tape: RunTape) -> None:
+    """Refuse what a replay cannot follow.
+
+    Raises:
+        PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
+    """
+    cuts = (event for event in tape.events if event.kind is EventKind.LANE_CUT)
+    why = ""
+    if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
+        why = "its beginning is missing"
+    elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
+        why = "events of it are missing"
+    elif any(cut.data.get("answered") != 0 for cut in cuts):
+        why = "a conversation of it was cut when it was resumed, and what was said before is gone"
+    elif tape.pinned.get("fromRun"):
+        why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
+    elif missing := _without_preamble(tape):
+        why = f"the preamble of {missing!r} is missing"
+    if why:
+        raise PlanError(
+            f"Run {tape.id} cannot be replayed: {why}.",
+            code="recording-incomplete",
+            next_step=f"Recompute its seals instead: mimir verify {tape.id}",
+        )
+
+
+def _without_preamble(tape: RunTape) -> str:
+    """Return a role of a run's plan whose preamble was not recorded; empty: there is none, or nobody had begun to work."""
+    if tape.plan is None or "preambles" not in tape.texts:
+        return ""
+    roles = (
+        role for t in tape.plan.tasks for role in (("worker", t.worker_role), ("qc", t.reviewer))
+    )
+    return next((role for kind, role in roles if (kind, role) not in tape.preambles), "")
+
+
+def _composed(parts: Parts, served: Served, room: Path) -> Parts:
+    """Return the engine's parts for a replay."""
+    own = room / "project"
+    own.mkdir(parents=True, exist_ok=True)
+    preambles = parts.project / "preambles"  # templates of the project's own
+    if preambles.is_dir() and not (own / "preambles").exists():
+        (own / "preambles").symlink_to(preambles)
+    tools = ServedTools(parts.tools, parts.planner_tools, served)
+    return replace(
+        run_models.by(parts, served.tape.settings),
+        project=own,
+        room=room,
+        store=served.store,
+        checks=Checks(parts.history, ServedExecution(served), Forgets()),
+        models=ServedModels(served),
+        tools=tools,
+        planner_tools=tools.planner,
+        clock=StageClock(served.score),
+        owner=OWNER,
+        notices=list,
+        check_models=_nothing,
+    )
+
+
+def _nothing() -> None:
+    """Find nothing missing."""

@@ -1,0 +1,239 @@
+"""Where a run is replayed: a store that is thrown away, time as it was recorded, and turns, so that everything comes in the recorded order.
+
+The recorded events are the score. Whoever owns the next event has the turn; all others wait at their next step in the store. Because
+only one acts at a time, what each reads is what it read then, however long anything takes.
+"""
+
+import asyncio
+import contextlib
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, TypeVar
+
+from mimir.domain.clock import moment
+from mimir.domain.event import Event, EventKind
+from mimir.errors import RecordingMiss
+from mimir.recordings.engine_replay.differences import Difference, called, is_same_step, of_events
+from mimir.recordings.format.recording import RunTape
+from mimir.store import row_fields
+from mimir.store.operations import runs
+from mimir.store.protocol import GraphStore, Ops, Reads
+from mimir.store.schema import Label
+
+T = TypeVar("T")
+Actor = tuple[str, int]
+"""(task, attempt); ("", 0) is the run at its end."""
+RUN: Actor = ("", 0)
+ACTOR: ContextVar[Actor | None] = ContextVar("actor", default=None)
+"""Who steps. None: the replay itself, which waits for nobody."""
+Pass = Literal["start", "reads"]
+
+
+@dataclass(kw_only=True)
+class Score:
+    """The recorded events, and how far they have come about again."""
+
+    tape: RunTape
+    at: int = 0
+    differences: list[Difference] = field(default_factory=list[Difference])
+    holders: dict[str, str] = field(default_factory=dict[str, str])
+    """Task → the process that holds it."""
+    _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
+
+    def __post_init__(self) -> None:
+        for at, event in enumerate(self.tape.events):
+            if event.kind is not EventKind.LEASE_TAKEN:
+                self._places.setdefault((event.task, event.attempt), []).append(at)
+
+    @property
+    def next(self) -> Event | None:
+        """The event that comes about next; None: all have."""
+        events = self.tape.events
+        return events[self.at] if self.at < len(events) else None
+
+    @property
+    def time(self) -> str:
+        """Time of the next event, or of the last."""
+        events = self.tape.events
+        return events[min(self.at, len(events) - 1)].at if events else ""
+
+    def after(self, actor: Actor) -> Event | None:
+        """Return an attempt's next event: what it does next, whatever others do before."""
+        own = self._places.get(actor, ())
+        at = bisect_left(own, self.at)
+        return self.tape.events[own[at]] if at < len(own) else None
+
+    def differ(self, where: str, what: str) -> None:
+        """Note a difference."""
+        self.differences.append(Difference(where=where, what=what))
+
+    def take(self, now: Sequence[Event]) -> None:
+        """Take in events that came about.
+
+        Raises:
+            RecordingMiss: The engine took another step than the recorded one.
+        """
+        for event in now:
+            expected = self.next
+            where = f"event {expected.seq} ({called(expected)})" if expected else "the end"
+            what = of_events(expected, event) if expected else f"replayed {called(event)}"
+            if what:
+                self.differ(where, what)
+            if expected is None or not is_same_step(expected, event):
+                raise RecordingMiss(f"{where}: {what}")
+            if event.kind in (EventKind.ATTEMPT_STARTED, EventKind.LEASE_TAKEN):
+                self.holders[event.task] = str(event.data.get("owner") or "")
+            self.at += 1
+
+
+class StageClock:
+    """Time as it was recorded: that of the next event, and of an attempt the seconds that it took."""
+
+    def __init__(self, score: Score) -> None:
+        self._score = score
+        self._asked: set[Actor] = set()
+
+    def now(self) -> datetime:
+        """Return the time of the next event."""
+        time = self._score.time
+        return moment(time) if time else datetime(2000, 1, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        """Return the seconds since an attempt began: none while it works, all that it took when it has answered."""
+        actor = ACTOR.get()
+        if actor is None or actor not in self._asked:
+            self._asked |= {actor} if actor else set()
+            return 0.0
+        event = self._score.after(actor)  # who only computes and reads may be ahead of the others
+        if event is None:
+            return 0.0
+        left = event.data.get("secondsLeft") if event.kind is EventKind.BREAKER_TRIPPED else None
+        if isinstance(left, int | float):
+            return self._minutes(event.task) * 60 - left
+        if event.kind in _ANSWERS:
+            facts = self._score.tape.attempts.get((event.task, event.attempt))
+            return (facts.seconds or 0.0) if facts else 0.0
+        return 0.0
+
+    def again(self, actor: Actor) -> None:
+        """Begin to count anew: the attempt has another holder."""
+        self._asked.discard(actor)
+
+    def _minutes(self, task: str) -> float:
+        plan = self._score.tape.plan
+        return plan.task(task).time_limit_minutes if plan else 0.0
+
+
+_ANSWERS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)
+
+
+class Stage:
+    """A `GraphStore` in which everyone waits for their turn."""
+
+    def __init__(self, inner: GraphStore, score: Score, owner: Callable[[], Actor | None]) -> None:
+        """Set it up.
+
+        Args:
+            inner: Where rows are kept.
+            score: What comes about.
+            owner: Says whose the next event is. None: the replay's own.
+        """
+        self._inner = inner
+        self._score = score
+        self._owner = owner
+        self._passes: dict[Actor, Pass] = {}
+        self._waiting: dict[Actor, list[asyncio.Future[None]]] = {}
+        self._yielded: asyncio.Future[None] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Nowhere."""
+        return "replay:"
+
+    async def init(self) -> None:
+        """Make the store."""
+        await self._inner.init()
+
+    async def close(self) -> None:
+        """Throw it away."""
+        await self._inner.close()
+
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+        """Read, when it is the reader's turn."""
+        await self._for_turn(writes=False)
+        return await self._inner.read(work, brief=brief)
+
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Write, when it is the writer's turn; the events that this brings about must be the recorded ones."""
+        actor = ACTOR.get()
+        await self._for_turn(writes=True)
+        run = self._score.tape.id
+
+        def watched(ops: Ops) -> tuple[T, list[Event]]:
+            before = row_fields.whole(ops.get(Label.RUN, run) or {}, "eventSeq")
+            value = work(ops)
+            after = row_fields.whole(ops.get(Label.RUN, run) or {}, "eventSeq")
+            return value, runs.events(ops, run, after=before) if after > before else []
+
+        value, told = await self._inner.write(watched, durable=durable)
+        if told:
+            self._score.take(told)
+        if actor is not None:
+            self._step_done(actor)
+        return value
+
+    async def act(self, actor: Actor, work: "asyncio.Future[None]") -> None:
+        """Let an actor step until the next event is another's, or it has ended."""
+        while self._owner() == actor and not work.done():
+            await self._wait_for_step(actor, work)
+
+    async def let(self, actor: Actor, work: "asyncio.Future[None]", what: Pass) -> None:
+        """Let an actor step ahead of its turn: to its first write (`start`), or as far as it only reads (`reads`)."""
+        self._passes[actor] = what
+        while actor in self._passes and not work.done():
+            await self._wait_for_step(actor, work)
+        self._passes.pop(actor, None)
+
+    async def _wait_for_step(self, actor: Actor, work: "asyncio.Future[None]") -> None:
+        self._yielded = asyncio.get_running_loop().create_future()
+        for waiting in self._waiting.pop(actor, []):
+            if not waiting.done():
+                waiting.set_result(None)
+        await asyncio.wait((self._yielded, work), return_when=asyncio.FIRST_COMPLETED)
+
+    async def _for_turn(self, *, writes: bool) -> None:
+        actor = ACTOR.get()
+        if actor is None:
+            return
+        while self._owner() != actor:
+            given = self._passes.get(actor)
+            if given == "start" or (given == "reads" and not writes):
+                return
+            if given == "reads":
+                del self._passes[actor]
+                self._wake()
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(actor, []).append(waiting)
+            await waiting
+
+    def _step_done(self, actor: Actor) -> None:
+        if self._passes.get(actor) == "start":
+            del self._passes[actor]
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._yielded is not None and not self._yielded.done():
+            self._yielded.set_result(None)
+
+
+@contextlib.contextmanager
+def acting(actor: Actor) -> Generator[None]:
+    """Let everything that is started in the block step as `actor`."""
+    token = ACTOR.set(actor)
+    try:
+        yield
+    finally:
+        ACTOR.reset(token)

@@ -1,0 +1,190 @@
+"""Questions to models, as they were recorded and as they are asked now; where two of them differ first. Pure.
+
+Two questions are the same if they differ in nothing but what tools and checks said: a tool's name, arguments and exit code count, its
+words do not, nor does how long something took.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from mimir.agents.context.pm import MEMORY
+from mimir.domain.message import Message, ModelRequest
+from mimir.llm import codec
+from mimir.llm.wrappers.journaled_model import settings_json
+from mimir.recordings.format.recording import Call
+from mimir.store.schema import pack
+
+SHOWN = 60
+"""Characters of a difference that are shown of each side."""
+_VOLATILE = re.compile(
+    r"""0x[0-9a-f]+
+      | \d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?)?
+      | \d\d:\d\d:\d\d(?:[.,]\d+)?
+      | \d+(?:[.,]\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SAID = re.compile(
+    r"^((?:=== source (?:check:|call:|qc:)[^\n]* ===|Check \S+ of attempt \d+: [^\n]*)\n(?:(`{3,})text\n))(.*?)(^\2$)",
+    re.MULTILINE | re.DOTALL,
+)
+"""A block of a brief that holds what a check or a tool said."""
+_REMEMBERED = re.compile(rf"^{re.escape(MEMORY)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+"""What a planner is told of earlier runs: a store has it or not, whatever the request."""
+_OUTPUT = "end of its output after the work:"
+_EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One question: its messages, and all else that decides the answer."""
+
+    messages: tuple[Message, ...]
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """Where two questions differ first."""
+
+    part: str
+    """`message 3 (tool)`, `setting 'tools'`."""
+    recorded: str
+    """Excerpt; empty: there is nothing."""
+    asked: str
+    first: int = 0
+    """Character of the part at which it begins, 1-based; 0: the whole part."""
+    last: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.part}, characters {self.first}–{self.last}" if self.first else self.part
+        return f"{where}: recorded {self.recorded!r}, now {self.asked!r}"
+
+
+def of_request(request: ModelRequest) -> Asked:
+    """Return a question as it is asked now."""
+    return Asked(messages=request.messages, settings=settings_json(request))
+
+
+def recorded(calls: Sequence[Call]) -> Iterator[tuple[Call, Asked]]:
+    """Yield the model calls of a lane with their whole questions, put together from what each added."""
+    messages: tuple[Message, ...] = ()
+    settings: Mapping[str, object] = {}
+    for call in calls:
+        kept = call.request.get("kept")
+        rows = cast("list[object]", call.request.get("messages") or [])
+        keep = kept if isinstance(kept, int) else 0
+        messages = (*messages[:keep], *(codec.read_message(row) for row in rows))
+        given = call.request.get("settings")
+        if isinstance(given, Mapping):
+            settings = cast("Mapping[str, object]", given)
+        yield call, Asked(messages=messages, settings=settings)
+
+
+def difference(before: Asked, now: Asked, *, exactly: bool) -> Differing | None:
+    """Return where two questions differ first; None: nowhere.
+
+    Args:
+        before: As recorded.
+        now: As asked.
+        exactly: False: what tools and checks said does not count, nor does the model's name.
+    """
+    for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
+        found = _of_messages(at, one, other, exactly=exactly)
+        if found:
+            return found
+    if len(before.messages) != len(now.messages):
+        at = min(len(before.messages), len(now.messages))
+        longer = before.messages if len(before.messages) > at else now.messages
+        text = _short(longer[at].text)
+        is_old = longer is before.messages
+        return Differing(
+            part=f"message {at + 1} ({longer[at].role})",
+            recorded=text if is_old else "",
+            asked="" if is_old else text,
+        )
+    return _of_settings(before.settings, now.settings, exactly=exactly)
+
+
+def drift(before: Asked, now: Asked) -> Differing | None:
+    """Return the first difference that does not count, in questions that are the same; None: there is none."""
+    for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
+        if one.text != other.text:
+            return between(f"message {at} ({other.tool or other.role})", one.text, other.text)
+    return None
+
+
+def _of_messages(at: int, one: Message, other: Message, *, exactly: bool) -> Differing | None:
+    part = f"message {at} ({other.role})"
+    if one.role != other.role:
+        return Differing(part=part, recorded=one.role, asked=other.role)
+    left, right = (one.text, other.text) if exactly else (counting(one), counting(other))
+    if left != right:
+        return between(part, left, right)
+    for number, (a, b) in enumerate(zip(one.calls, other.calls, strict=False), start=1):
+        if a != b:
+            old, new = f"{a.name} {a.arguments}", f"{b.name} {b.arguments}"
+            return between(f"{part}, tool call {number}", old, new)
+    if len(one.calls) != len(other.calls):
+        return Differing(part=part, recorded=_calls(one), asked=_calls(other))
+    if one.tool != other.tool:
+        return Differing(part=part, recorded=one.tool, asked=other.tool)
+    return None
+
+
+def _calls(message: Message) -> str:
+    return f"{len(message.calls)} tool calls"
+
+
+def _of_settings(
+    before: Mapping[str, object], now: Mapping[str, object], *, exactly: bool
+) -> Differing | None:
+    for name in sorted(before.keys() | now.keys()):
+        if name == "model" and not exactly:
+            continue
+        one, other = pack(before.get(name)), pack(now.get(name))
+        if one != other:
+            return between(f"setting {name!r}", one, other)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def counting(message: Message) -> str:
+    """Return what counts of a message's text."""
+    if message.role == "tool":
+        ended = _EXIT.match(message.text)
+        return ended[1] if ended else "ran" if message.ran else message.text
+    if message.role == "user":
+        text = _REMEMBERED.sub("", message.text).rstrip()
+        return _VOLATILE.sub("<time>", _SAID.sub(_without_output, text))
+    return message.text
+
+
+def _without_output(block: re.Match[str]) -> str:
+    head, _, _ = block[3].partition(_OUTPUT)
+    kept = head if _OUTPUT in block[3] else ""
+    return f"{block[1]}{kept}{block[4]}"
+
+
+def between(part: str, old: str, new: str) -> Differing:
+    """Say which characters of a part differ."""
+    first = 0
+    while first < min(len(old), len(new)) and old[first] == new[first]:
+        first += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - first and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return Differing(
+        part=part,
+        recorded=_short(old[first : len(old) - tail]),
+        asked=_short(new[first : len(new) - tail]),
+        first=first + 1,
+        last=max(first + 1, len(new) - tail),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

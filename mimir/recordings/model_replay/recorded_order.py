@@ -1,0 +1,164 @@
+"""The recorded order of a run whose work is done again: what is merged, and what QC is shown of a merge, follows from it.
+
+An attempt begins when all has landed that it began on in the recording, and lands when all has that landed before it there, and when
+nobody is missing who began on the line as it was. Where that order cannot be kept (fewer agents, a task that ends otherwise) it is
+given up: what is asked then says whether that matters.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from mimir.domain.event import Event, EventKind
+from mimir.domain.task_states import TERMINAL, Status
+from mimir.recordings.format.recording import RunTape
+
+Attempt = tuple[str, int]
+"""(task, number)."""
+PATIENCE_SECONDS = 5.0
+"""Until an order is given up in which everybody waits, though an agent is free: it has had time to take a task."""
+_AT_REST = frozenset(status.value for status in (*TERMINAL, Status.PREPARING_RETRY))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """The order in which attempts began and landed."""
+
+    landings: tuple[Attempt, ...] = ()
+    """Those that were merged, or clashed, one after another."""
+    moved: frozenset[int] = frozenset()
+    """Which of them moved the line."""
+    floors: Mapping[Attempt, int]
+    """Attempt → how many had landed on what it began on."""
+    width: int = 1
+    """Most attempts that were under way at once."""
+
+
+def order_of(run: RunTape, tasks: Collection[str]) -> Order:
+    """Return the recorded order of some tasks."""
+    landings: list[Attempt] = []
+    moved: set[int] = set()
+    heads: dict[object, int] = {str(run.pinned.get("baseCommit")): 0}
+    for event in run.events:
+        commit = event.data.get("commit") if event.kind is EventKind.TASK_COMPLETED else ""
+        if event.task not in tasks or not (commit or event.data.get("onto")):
+            continue
+        if commit:
+            moved.add(len(landings))
+        landings.append((event.task, event.attempt))
+        if commit:
+            heads[commit] = len(landings)
+    floors = {
+        one: heads[facts.base]
+        for one, facts in run.attempts.items()
+        if one[0] in tasks and facts.base in heads
+    }
+    return Order(
+        landings=tuple(landings),
+        moved=frozenset(moved),
+        floors=floors,
+        width=_width(event for event in run.events if event.task in tasks),
+    )
+
+
+def _width(events: Iterable[Event]) -> int:
+    """Return how many tasks were worked on at once, at most."""
+    busy: set[str] = set()
+    most = 1
+    for event in events:
+        to = event.data.get("to")
+        if to == Status.WORKER_EXECUTING.value:
+            busy.add(event.task)
+        elif to in _AT_REST:
+            busy.discard(event.task)
+        most = max(most, len(busy))
+    return most
+
+
+class RecordedPace:
+    """Keeps the attempts of one process in a recorded order, as long as that goes."""
+
+    def __init__(self, order: Order, agents: int) -> None:
+        """Begin.
+
+        Args:
+            order: The recorded one.
+            agents: How many attempts this process works on at once.
+        """
+        self._order = order
+        self._agents = agents
+        self._places = {one: place for place, one in enumerate(order.landings)}
+        self._held: set[Attempt] = set()
+        self._waiting: dict[Attempt, Callable[[], bool]] = {}
+        """Attempt → whether it may go on."""
+        self._begun: set[Attempt] = set()
+        self._over: set[Attempt] = set()
+        self._changes = 0
+        self._bell = asyncio.Event()
+        self._is_kept = True
+
+    async def begin(self, task: str, attempt: int) -> None:
+        """Wait until all has landed that it began on."""
+        one = (task, attempt)
+        self._held.add(one)
+        self._changes += 1
+        before = self._order.landings[: self._order.floors.get(one, 0)]
+        await self._until(one, lambda: self._over.issuperset(before))
+
+    def begun(self, task: str, attempt: int) -> None:
+        """Take in that it has read where the line stands."""
+        self._begun.add((task, attempt))
+        self._ring()
+
+    async def land(self, task: str, attempt: int) -> None:
+        """Wait until what landed before it has, and whoever began before that has begun."""
+        one = (task, attempt)
+        place = self._places.get(one)
+        if place is None:
+            return
+        before = self._order.landings[:place]
+        early = {
+            other
+            for other, floor in self._order.floors.items()
+            if place in self._order.moved and floor <= place
+        }
+        await self._until(
+            one,
+            lambda: self._over.issuperset(before) and early <= (self._begun | self._over | {one}),
+        )
+
+    def over(self, task: str, attempt: int) -> None:
+        """Take in that nobody need wait for it any more."""
+        one = (task, attempt)
+        self._held.discard(one)
+        self._over.add(one)
+        self._ring()
+
+    async def _until(self, one: Attempt, is_due: Callable[[], bool]) -> None:
+        self._waiting[one] = is_due
+        try:
+            while self._is_kept and not is_due():
+                bell = self._bell
+                self._look_around()
+                await bell.wait()
+        finally:
+            del self._waiting[one]
+
+    def _ring(self) -> None:
+        self._changes += 1
+        bell, self._bell = self._bell, asyncio.Event()
+        bell.set()
+
+    def _look_around(self) -> None:
+        """Give the order up if everybody waits in vain: at once, or after a while where an agent is free."""
+        if self._waiting.keys() != self._held or any(due() for due in self._waiting.values()):
+            return
+        if len(self._held) >= self._agents:
+            self._give_up()
+        else:
+            loop, seen = asyncio.get_running_loop(), self._changes
+            loop.call_later(PATIENCE_SECONDS, lambda: seen == self._changes and self._give_up())
+
+    def _give_up(self) -> None:
+        self._is_kept = False
+        self._ring()

@@ -1,0 +1,115 @@
+"""The verbs of a project whose models are a recording: the work is done again, and what was used of the recording is known."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import partial
+
+from mimir.domain.event import EventKind
+from mimir.domain.plan import Plan, Task
+from mimir.domain.run import Apply, Ending, Limits
+from mimir.errors import PlanError
+from mimir.orchestrator.api import Mimir
+from mimir.orchestrator.services import Parts
+from mimir.recordings.format.recording import Tape
+from mimir.recordings.format.request_match import Differing
+from mimir.recordings.model_replay.recorded_models import ReplayedModels, Used
+from mimir.recordings.model_replay.recorded_order import RecordedPace, order_of
+from mimir.store.operations import runs
+from mimir.store.protocol import GraphStore, Ops
+from mimir.store.row_fields import text
+
+
+class ReplayingMimir(Mimir):
+    """The verbs, with recorded answers."""
+
+    def __init__(self, parts: Parts, models: ReplayedModels, tape: Tape, name: str) -> None:
+        super().__init__(parts)
+        self._models = models
+        self._tape = tape
+        self._name = name
+
+    @property
+    def used(self) -> Used:
+        """What was used of the recording so far."""
+        return self._models.used()
+
+    async def create_run(
+        self,
+        plan: Plan,
+        plan_path: str,
+        *,
+        only: Sequence[str],
+        limits: Limits,
+        from_run: str = "",
+    ) -> str:
+        """Make a run of a plan that the recording was made of.
+
+        Raises:
+            PlanError: It was made of another one; the first difference is named.
+        """
+        recorded = [run.plan for run in self._tape.runs.values() if run.plan is not None]
+        found = [changed(before, plan, only) for before in recorded]
+        if all(found):
+            what = found[-1] if found else "there is no run of a plan in it"
+            raise PlanError(
+                f"The recording {self._name} is of another plan: {what}.",
+                code="recording-other-plan",
+                next_step="Name the plan that was recorded, or record this one: mimir execute PLAN --record FILE",
+            )
+        return await super().create_run(
+            plan, plan_path, only=only, limits=limits, from_run=from_run
+        )
+
+    async def drive(
+        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
+    ) -> Ending:
+        """Serve a run, in the recorded order as long as that can be kept, and with as many agents as were at work at once."""
+        rows = await self._parts.store.read(partial(runs.tasks, run=run, only=("taskId",)))
+        tasks = {text(row, "taskId") for row in rows}
+        for recorded in self._tape.runs.values():  # as with answers, the last one counts
+            if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
+                order = order_of(recorded, tasks)
+                workers = max(workers, order.width)
+                self._parts = replace(self._parts, pace=RecordedPace(order, workers))
+        return await super().drive(
+            run, workers=workers, apply=apply, limits=limits, resumed=resumed
+        )
+
+
+def changed(before: Plan, now: Plan, only: Sequence[str] = ()) -> str:
+    """Say what of a plan is not as it was recorded; empty: nothing that matters to its tasks. Pure."""
+    known = {task.id: task for task in before.tasks}
+    for task in now.tasks:
+        if only and task.id not in only:
+            continue
+        if task.id not in known:
+            return f"task {task.id!r} is not in it ({before.title!r} was recorded)"
+        if task != known[task.id]:
+            return f"task {task.id!r} has another {_field(known[task.id], task)}"
+    gone = [id for id in known if id not in {task.id for task in now.tasks}]
+    return f"task {gone[0]!r} of it is gone" if gone and not only else ""
+
+
+def _field(one: Task, other: Task) -> str:
+    for field in fields(one):
+        if getattr(one, field.name) != getattr(other, field.name):
+            return field.name.replace("_", " ")
+    return "definition"
+
+
+async def tell_drift(
+    store: GraphStore | None, run: str, lane: str, call: int, what: Differing
+) -> None:
+    """Write the event that a tool said something else than in the recording."""
+    task, attempt, role = (*lane.rsplit("/", 2), "", "")[:3]
+    data = {
+        "lane": lane, "role": role, "call": call, "part": what.part, "first": what.first, "last": what.last,
+        "recorded": what.recorded, "now": what.asked,
+    }  # fmt: skip
+    number = int(attempt) if attempt.isdecimal() else 0
+
+    def work(ops: Ops) -> None:
+        runs.emit(ops, run, EventKind.DRIFT, task=task, attempt=number, data=data)
+
+    if store is not None:
+        await store.write(work)

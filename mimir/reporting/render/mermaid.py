@@ -1,0 +1,68 @@
+"""A run's task graph as a Mermaid diagram, coloured by status: for a README, a ticket, a page. Pure.
+
+Titles may come from a model: in a label they are text between quotation marks, with nothing left that Mermaid reads.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mimir.domain.task_states import Status
+from mimir.reporting.render.markdown_escape import clean
+
+MOST_CHARS = 60
+"""Of a title."""
+
+_COLOURS = {
+    Status.COMPLETED: ("completed", "#c8e6c9", "#2e7d32"),
+    Status.FAILED: ("failed", "#ffcdd2", "#c62828"),
+    Status.BLOCKED: ("blocked", "#ffe0b2", "#ef6c00"),
+    Status.CANCELLED: ("cancelled", "#cfd8dc", "#546e7a"),
+    Status.PENDING: ("pending", "#eceff1", "#90a4ae"),
+}
+"""Status → class, fill, line; any other is at work."""
+_AT_WORK = ("working", "#bbdefb", "#1565c0")
+_PLAIN = re.compile(r"[^\w .,;:!?+*/()=-]")
+"""What Mermaid could read as something else, or a page as markup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A task as the diagram shows it."""
+
+    id: str
+    """In the plan."""
+    title: str
+    status: Status
+    dependencies: tuple[str, ...] = ()
+    """Ids in the plan."""
+
+
+def diagram(name: str, tasks: Sequence[Node]) -> list[str]:
+    """Return the lines of the diagram: an arrow from each task to those that wait for it.
+
+    Args:
+        name: Of the run.
+        tasks: In the plan's order.
+    """
+    numbers = {task.id: n for n, task in enumerate(tasks)}
+    lines = ["flowchart TD", f"    %% {_label(name)}"]
+    for task in tasks:
+        said = f"{_label(task.id)}<br/>{_label(task.title)}<br/>{_label(task.status.value)}"
+        lines.append(f'    t{numbers[task.id]}["{said}"]:::{_colour(task.status)[0]}')
+    for task in tasks:
+        known = [numbers[id] for id in task.dependencies if id in numbers]
+        lines += [f"    t{n} --> t{numbers[task.id]}" for n in known]
+    used = sorted({_colour(task.status) for task in tasks})
+    return lines + [f"    classDef {c} fill:{fill},stroke:{line}" for c, fill, line in used]
+
+
+def _colour(status: Status) -> tuple[str, str, str]:
+    return _COLOURS.get(status, _AT_WORK)
+
+
+def _label(text: str) -> str:
+    """Return a text on one line; a character that could be read as anything but text is written as its number."""
+    line = " ".join(clean(text).split())
+    short = line if len(line) <= MOST_CHARS else f"{line[: MOST_CHARS - 1]}…"
+    return _PLAIN.sub(lambda found: f"#{ord(found[0])};", short)

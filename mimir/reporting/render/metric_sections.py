@@ -1,0 +1,66 @@
+"""The sections of the report that are figures: the metrics of the run, and what each agent was given. Pure."""
+
+from collections.abc import Iterator
+
+from mimir.agents.context.receipt import Sums
+from mimir.reporting.render.markdown_escape import cell
+from mimir.reporting.render.numbers import percent, seconds
+from mimir.reporting.summary.metrics import Metric, Number, Unit
+from mimir.reporting.summary.summary import Summary
+
+_MET = {True: "yes", False: "no", None: "—"}
+
+
+def metrics(summary: Summary) -> str:
+    """Return the table of metrics; one without inputs says why it has no value."""
+    head = "| Metric | Value | Goal | Reached | Formula | Inputs |\n|---|---:|---|---|---|---|"
+    note = "`docs/metrics.md` of mimir has the query behind each figure, for both stores."
+    return "\n".join(["## Metrics", "", head, *map(_metric, summary.metrics), "", note])
+
+
+def receipts(summary: Summary) -> Iterator[str]:
+    """Yield what each agent was given and what was withheld from it, in tokens."""
+    if not any(attempt.receipts for task in summary.tasks for attempt in task.history):
+        return
+    head = "| Attempt | Agent | Given | Available | Withheld, by reason |\n|---|---|---:|---:|---|"
+    yield from ("## Context receipts", "", head)
+    for task in summary.tasks:
+        for attempt in task.history:
+            yield from (_receipt(attempt.node, one) for one in attempt.receipts)
+    yield from ("", *_context(summary))
+    yield "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
+
+
+def _receipt(attempt: str, one: Sums) -> str:
+    withheld = ", ".join(f"{why} {tokens:,}" for why, tokens in one.withheld.items()) or "—"
+    return (
+        f"| {cell(attempt)} | {cell(one.role)} | {one.given:,} | {one.available:,} | {withheld} |"
+    )
+
+
+def _metric(one: Metric) -> str:
+    value = f"n/a: {one.why}" if one.value is None else _shown(one.value, one.unit)
+    inputs = ", ".join(
+        f"{name.replace('_', ' ')} {_number(number)}" for name, number in one.inputs.items()
+    )
+    return f"| {one.name} | {value} | {one.goal} | {_MET[one.met]} | {one.formula} | {inputs} |"
+
+
+def _context(summary: Summary) -> list[str]:
+    used = summary.context
+    if used.reduction is None:
+        return []
+    return [
+        f"All agents together were given {used.given:,} of {used.available:,} tokens: {percent(used.reduction)} less than there was.",
+        "",
+    ]
+
+
+def _shown(value: float, unit: Unit) -> str:
+    return percent(value) if unit == "share" else seconds(value)
+
+
+def _number(value: Number) -> str:
+    if value is None:
+        return "n/a"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

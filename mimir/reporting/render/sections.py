@@ -1,0 +1,305 @@
+"""The sections of the report in markdown, each from its part of the summary; those that grow with the run by their lines. Pure."""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+from mimir.domain.failure import QCFailureReport
+from mimir.reporting.render.markdown_escape import cell, code, fenced, one_line
+from mimir.reporting.render.numbers import amount, points, share, span, when
+from mimir.reporting.summary.decisions import Decision
+from mimir.reporting.summary.proofs import CheckLine, RunLine, VerdictLine
+from mimir.reporting.summary.summary import Summary, Totals
+from mimir.reporting.summary.task_lines import CriterionLine, TaskLine
+
+MOST_FILES = 50
+"""Paths of one task that are named."""
+SHORT = 12
+"""Characters of a hash in a line; the whole stands in the JSON twin."""
+
+
+def outcome(summary: Summary) -> str:
+    """Return the head: the outcome first, then what was run."""
+    totals, criteria = summary.totals, summary.totals.criteria
+    lines = [
+        f"# Outcome: {summary.outcome.value}",
+        "",
+        summary.because,
+        "",
+        f"- Run: {code(summary.run)}, mimir {code(summary.engine_version)}",
+        f"- Plan: {code(summary.title)}"
+        + (f" in {code(summary.plan_path)}" if summary.plan_path else ""),
+    ]
+    if summary.request:
+        lines.append(f"- Request: {code(summary.request)}")
+    if summary.reason:
+        lines.append(f"- Reason: {code(summary.reason)}: {code(summary.message)}")
+    lines += [
+        f"- Time: {when(summary.started)} to {when(summary.ended)}, {span(summary.elapsed_seconds)}",
+        f"- Work: {amount(totals.tasks, 'task')}, {amount(totals.attempts, 'attempt')}, "
+        f"{amount(totals.model_calls, 'model call')}, {amount(totals.tokens, 'token')}{_cost(totals)}",
+        f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
+        f"{criteria.unverified} unverified, {criteria.failed} failed",
+    ]
+    if summary.final_commit:
+        lines.append(
+            f"- Result: commit {code(summary.final_commit)} on branch {code(summary.branch)}"
+        )
+    if summary.proof.seal:
+        lines.append(f"- Seal: {code(summary.proof.seal)}")
+    return "\n".join(lines)
+
+
+def _cost(totals: Totals) -> str:
+    if totals.cost is None:
+        return ""
+    more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
+    return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
+
+
+def tasks(summary: Summary) -> Iterator[str]:
+    """Yield the table of tasks."""
+    if not summary.tasks:
+        return
+    head = (
+        "| Task | Title | Status | Score | Attempts | Calls of limit | Time | Executed | Judged | Unverified | Failed |\n"
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    note = (
+        "*Executed* and *judged* count criteria that passed: by checks that the engine ran, or by QC with words that the engine found "
+        "in the record."
+    )
+    yield from ("## Tasks", "", head)
+    yield from map(_task, summary.tasks)
+    yield from ("", note)
+
+
+def proof(summary: Summary) -> Iterator[str]:
+    """Yield what proves the result: criteria, checks with their runs, the gate, how to verify."""
+    proven = summary.proof
+    if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
+        return
+    where = f" in the sandbox {code(proven.sandbox)}" if proven.sandbox else ""
+    yield "## Proof"
+    yield ""
+    yield (
+        f"The engine ran every check itself{where}, on clean checkouts, and sealed each run as a record "
+        f"({amount(proven.records, 'record')} in all)."
+    )
+    of_task: dict[str, list[CheckLine | VerdictLine]] = {}
+    for one in (*proven.checks, *proven.verdicts):
+        of_task.setdefault(one.task, []).append(one)
+    for task in summary.tasks:
+        shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
+        if shown:
+            yield from ("", f"### {code(task.id)}", "", fenced("\n".join(shown)))
+    yield from _merged(summary)
+    yield from _gate(summary)
+
+
+def _proofs(of_task: Iterable[CheckLine | VerdictLine]) -> Iterator[str]:
+    for one in of_task:
+        if isinstance(one, CheckLine):
+            yield from _check(one)
+        else:
+            yield _verdict(one)
+
+
+def files(summary: Summary) -> Iterator[str]:
+    """Yield which files were changed, by git."""
+    changed = [task for task in summary.tasks if task.files]
+    if not changed:
+        return
+    yield from ("## Files changed", "")
+    for task in changed:
+        note = "" if task.in_result else f" (not in the result{_kept(task)})"
+        yield f"- {code(task.id)}{note}: {_named(task.files)}"
+
+
+def failures(summary: Summary) -> str:
+    """Return why tasks failed, and what that means for the plan."""
+    impact = summary.impact
+    if impact is None:
+        return ""
+    lines = ["## What failed", ""]
+    lines += [_blocked(task) for task in summary.tasks if task.blocked_by]
+    lines += [""] if lines[-1] else []
+    lines += [
+        "### What it means for the plan",
+        "",
+        f"- Blocking tasks: {_named(impact.blocking_tasks)}",
+        f"- Blocked tasks: {_named(impact.blocked_tasks)}",
+        f"- Delay: {share(impact.project_delay)} of the plan's estimated work stands still",
+        f"- Risk: {impact.risk_level}",
+        "",
+        "Next actions and lessons:",
+        "",
+        fenced("\n".join([*_list(impact.next_actions), *_list(impact.lessons_learned)])),
+    ]
+    return "\n".join(lines)
+
+
+def failure(report: QCFailureReport) -> str:
+    """Return the failure report of one task."""
+    shown = [f"cause: {report.cause}", "timeline"]
+    for entry in report.timeline:
+        shown.append(f"  attempt {entry.attempt}: score {points(entry.score)}, {entry.cause}")
+        shown += [f"    - {one_line(issue, 500)}" for issue in entry.issues]
+    shown += ["root causes", *_list(report.root_causes, "  "), "recommendations"]
+    shown += _list(report.recommendations, "  ")
+    return f"### Failure report of {code(report.task)}\n\n{fenced(chr(10).join(shown))}"
+
+
+def reasoning(summary: Summary) -> Iterator[str]:
+    """Yield QC's words on each task."""
+    said = [task for task in summary.tasks if task.feedback.strip()]
+    if not said:
+        return
+    yield from ("## Reasoning", "")
+    yield "QC's feedback, in the words of its model; what counts stands under Proof."
+    for task in said:
+        yield from ("", f"{code(task.id)}:", "", fenced(task.feedback, 4000))
+
+
+def decided(summary: Summary) -> str:
+    """Return what was decided and caught on the way."""
+    if not summary.decisions:
+        return ""
+    shown = [line for decision in summary.decisions for line in _decision(decision)]
+    return "\n".join(["## Decisions", "", fenced("\n".join(shown), 200_000)])
+
+
+def warned(summary: Summary) -> str:
+    """Return what a person should know."""
+    if not summary.warnings:
+        return ""
+    shown = [f"- {one_line(text, 500)}" for text in summary.warnings]
+    return "\n".join(["## Warnings", "", fenced("\n".join(shown), 200_000)])
+
+
+Link = Callable[[Literal["run", "task"], str], str]
+"""Makes the address of a page that shows a node, by its id."""
+
+
+def nodes(summary: Summary, link: Link | None) -> Iterator[str]:
+    """Yield the ids under which all of it stands in the store, with links where it has a page that shows them."""
+
+    def page(shown: Literal["run", "task"], id: str) -> str:
+        return f" ([in Neo4j Browser](<{link(shown, id)}>))" if link else ""
+
+    yield from ("## Nodes", "", f"- Run: {code(summary.run)}{page('run', summary.run)}")
+    for task in summary.tasks:
+        parts = [f"- Task {code(task.node)}{page('task', task.node)}"]
+        if task.history:
+            parts.append(f"attempts {_named([a.node for a in task.history])}")
+        if task.taken_from:
+            parts.append(f"taken over from {code(task.taken_from)}")
+        if task.answer:
+            parts.append(f"answer {code(task.answer)}, SHA-256 {code(task.answer_hash[:SHORT])}")
+        yield "; ".join(parts)
+
+
+def next_steps(summary: Summary) -> str:
+    """Return how to go on."""
+    lines = ["## How to go on", ""]
+    lines += [f"- {step.why}: {code(step.command, 600)}" for step in summary.next_steps]
+    return "\n".join(lines)
+
+
+def _task(task: TaskLine) -> str:
+    counts = task.counts
+    status = f"{task.status} ({cell(task.cause)})" if task.cause else task.status
+    return (
+        f"| {cell(task.id)} | {cell(task.title)} | {status} | {points(task.score)} | "
+        f"{task.attempts} of {task.attempts_granted} | {task.tool_calls} of {task.limit} | {span(task.seconds)} | "
+        f"{counts.executed} | {counts.judged} | {counts.unverified} | {counts.failed} |"
+    )
+
+
+def _criteria(criteria: Sequence[CriterionLine]) -> Iterable[str]:
+    for one in criteria:
+        weight = ", critical" if one.critical else ""
+        yield f"{one.state} ({one.basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
+        if one.quote:
+            yield f"  found in {one_line(one.source, 200)}: “{one_line(one.quote)}”"
+        if one.reason:
+            yield f"  why: {one_line(one.reason, 500)}"
+
+
+def _check(one: CheckLine) -> Iterable[str]:
+    traits = [one.kind, "required" if one.required else "shown only"]
+    traits += ["flaky"] if one.flaky else []
+    traits += ["self-authored"] if one.self_authored else []
+    yield f"check {one_line(one.check)}: {one.state} ({', '.join(traits)})"
+    yield f"  $ {one_line(shlex.join(one.command))}"
+    yield from (f"  {_run(run)}" for run in one.runs)
+
+
+def _verdict(one: VerdictLine) -> str:
+    said = "passed" if one.passed else "did not pass"
+    return (
+        f"verdict on attempt {one.attempt}: {said}, tree {one.tree[:SHORT]}, record {one_line(one.record)}, "
+        f"seal {one.seal[:SHORT]}"
+    )
+
+
+def _run(run: RunLine) -> str:
+    again = ", again" if run.again else ""
+    return (
+        f"{run.phase}{again}: {run.ended} in {span(run.seconds)}, tree {run.tree[:SHORT]}, "
+        f"record {one_line(run.record)}, seal {run.seal[:SHORT]}"
+    )
+
+
+def _merged(summary: Summary) -> list[str]:
+    if not summary.proof.merged:
+        return []
+    shown = [
+        f"{one_line(line.task)} merged, check {one_line(line.check)} of {one_line(line.of)}: {_run(line.run)}"
+        for line in summary.proof.merged
+    ]
+    return ["", "### On merged trees", "", fenced("\n".join(shown), 200_000)]
+
+
+def _gate(summary: Summary) -> list[str]:
+    gate = summary.proof.gate
+    if gate is None:
+        return []
+    state = "red" if gate.red else "green"
+    lines = [
+        "",
+        "### Final gate",
+        "",
+        f"{amount(gate.runs, 'run')} of the checks of completed tasks on the final tree {code(gate.tree[:SHORT])}: "
+        f"**{state}**, record {code(gate.record)}, seal {code(gate.seal[:SHORT])}.",
+    ]
+    return [*lines, "", fenced("\n".join(_list(gate.red)))] if gate.red else lines
+
+
+def _kept(task: TaskLine) -> str:
+    commit = next((a.commit for a in reversed(task.history) if a.commit), "")
+    return f"; last deliverable: commit {code(commit[:SHORT])}" if commit else ""
+
+
+def _blocked(task: TaskLine) -> str:
+    return f"- {code(task.id)} is blocked by {code(task.blocked_by)}"
+
+
+def _decision(decision: Decision) -> Iterable[str]:
+    where = decision.task
+    if decision.attempt:
+        where += f", attempt {decision.attempt}"
+    yield f"{one_line(where) or 'the run'}: {decision.text}"
+    yield from (f"  - {one_line(part, 500)}" for part in decision.detail)
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return names in code; a dash where there are none."""
+    if not names:
+        return "—"
+    more = f" and {len(names) - MOST_FILES:,} more" if len(names) > MOST_FILES else ""
+    return ", ".join(code(name) for name in names[:MOST_FILES]) + more
+
+
+def _list(items: Iterable[str], indent: str = "") -> list[str]:
+    return [f"{indent}- {one_line(item, 1000)}" for item in items]

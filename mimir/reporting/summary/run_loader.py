@@ -1,0 +1,338 @@
+"""Reads all that a report needs of a run. What stands there is taken as it is: the audit is `verifying`."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from typing import TypeVar, cast
+
+from mimir.agents.context import receipt
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Stored, Work
+from mimir.domain.event import Event, EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import lane_id
+from mimir.domain.task_states import TERMINAL, RunStatus, Status
+from mimir.domain.verdict import Judgement
+from mimir.errors import StoreError
+from mimir.reporting.summary.event_totals import Telling
+from mimir.reporting.summary.metric_inputs import Measuring
+from mimir.reporting.summary.run_data import (
+    ArtifactData,
+    AttemptData,
+    Part,
+    RunData,
+    TaskData,
+    WorkData,
+)
+from mimir.store import row_fields
+from mimir.store.operations import runs
+from mimir.store.operations.evidence import record_of
+from mimir.store.protocol import Reads, Row, Where
+from mimir.store.schema import Label, unpack
+
+T = TypeVar("T")
+
+NOTED = (
+    EventKind.RUN_CREATED,
+    EventKind.RUN_PAUSED,
+    EventKind.RUN_RESUMED,
+    EventKind.PREAMBLE_MADE,
+    EventKind.TASK_BLOCKED,
+    EventKind.TASK_CANCELLED,
+    EventKind.ATTEMPT_STARTED,
+    EventKind.MODEL_CALLED,
+    EventKind.TOOL_DENIED,
+    EventKind.LANE_CUT,
+    EventKind.TASK_COMPLETED,
+    EventKind.TASK_RETRIED,
+    EventKind.TASK_FAILED,
+    EventKind.GATE_PASSED,
+    EventKind.GATE_FAILED,
+    EventKind.APPLIED,
+    EventKind.WARNING,
+)
+"""Events that a report tells of."""
+_AHEAD = 250
+"""Events that are looked at ahead, at most: everybody waits meanwhile."""
+_STOPPED = (Status.FAILED, Status.BLOCKED)
+"""What a task ends as that the plan is asked about: what follows for the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one look at a run added."""
+
+    events: Sequence[Event]
+    tasks: Sequence[Row]
+    attempts: Sequence[Row]
+    """Of those tasks."""
+    part: Part
+    """The same, as a report needs it."""
+
+
+class Gathering:
+    """Reads a run a part at a time: thousands of attempts are never in memory together.
+
+    A task that has ended changes no more, so it may be looked at while others are worked on.
+    """
+
+    def __init__(self, run: str) -> None:
+        """Begin with nothing.
+
+        Args:
+            run: Id.
+        """
+        self._run = run
+        self._telling = Telling()
+        self._heard = 0
+        """Number of the last event that was taken in."""
+        self._place = -1
+        """In the plan, of the last task that was taken in."""
+        self._measuring = Measuring()
+        self._is_plan_asked = False
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Those that a report tells of one by one; they grow with what is taken in."""
+        return self._telling.kept
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """As in `RunData`; they grow with what is taken in."""
+        return self._telling.seconds
+
+    def ahead(self, reads: Reads) -> Seen:
+        """Look at what happened since, and at the next tasks up to the first that has not ended; changes nothing."""
+        events = runs.events(reads, self._run, after=self._heard, kinds=NOTED, limit=_AHEAD)
+        rows: Sequence[Row] = ()
+        if len(events) < _AHEAD:  # else a task may have ended in what was not heard yet
+            left = runs.each_task(reads, self._run, after=self._place)
+            rows = list(takewhile(_has_ended, islice(left, runs.AT_ONCE)))
+        return self._seen(reads, events, rows)
+
+    def take(self, seen: Seen) -> Part:
+        """Take in what was seen, each look before the next one; its tasks."""
+        for event in seen.events:
+            self._hear(event)
+        self._measuring.take(seen.tasks, seen.attempts)
+        self._is_plan_asked |= any(task.status in _STOPPED for task in seen.part.tasks)
+        if seen.tasks:
+            self._place = row_fields.whole(seen.tasks[-1], "seq")
+        return seen.part
+
+    def rest(self, reads: Reads) -> Iterator[Part]:
+        """Yield all tasks that were not taken in yet, in the plan's order."""
+        for event in runs.each_event(reads, self._run, NOTED, after=self._heard):
+            self._hear(event)
+        for rows in runs.in_batches(runs.each_task(reads, self._run, after=self._place)):
+            yield self.take(self._seen(reads, (), rows))
+
+    def done(self, reads: Reads) -> RunData:
+        """Return the run without its tasks, when all of them were read.
+
+        Raises:
+            UsageError: There is no such run.
+            StoreError: What is stored cannot be read; `mimir verify` names the record.
+        """
+        row = (runs.get if self._is_plan_asked else runs.node)(reads, self._run)
+        head = _head(row, self._telling)
+        return replace(
+            head,
+            plan=runs.plan_of(row) if row.get("planJson") else None,
+            measured=self._measuring.done(reads, row),
+            evidence=_evidence(reads, [head.gate]),
+        )
+
+    def _hear(self, event: Event) -> None:
+        self._telling.take(event)
+        self._heard = event.seq
+
+    def _seen(self, reads: Reads, events: Sequence[Event], rows: Sequence[Row]) -> Seen:
+        tasks = [_task(one) for one in rows]
+        made = [(task.id, task.made) for task in tasks]
+        tried = list(runs.attempts_of(reads, self._run, made))
+        attempts = self._attempts(reads, tried)
+        chains = [one.id for of_task in attempts.values() for one in of_task]
+        part = Part(
+            tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
+            evidence=_evidence(reads, chains),
+            artifacts={one.id: one for one in _artifacts(reads, chains)},
+        )
+        return Seen(events=events, tasks=rows, attempts=tried, part=part)
+
+    def _attempts(self, reads: Reads, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
+        unanswered = [_lane(self._run, row) for row in rows if not row.get("workJson")]
+        # One that a pause has cut short will be made again: it has not been made yet.
+        where: Where = {"lane": ("in", unanswered), "kind": "tool", "done": True}
+        calls = reads.counts(Label.CALL, "lane", where) if unanswered else {}
+        found: dict[str, list[AttemptData]] = {}
+        for row in rows:
+            attempt = _attempt(row, calls.get(_lane(self._run, row), 0))
+            found.setdefault(row_fields.text(row, "taskId"), []).append(attempt)
+        return found
+
+
+def gather(reads: Reads, run: str) -> RunData:
+    """Return a run as it stands, all at once.
+
+    Raises:
+        UsageError: There is no such run.
+        StoreError: What is stored cannot be read; `mimir verify` names the record.
+    """
+    gathering = Gathering(run)
+    parts = list(gathering.rest(reads))
+    done = gathering.done(reads)
+    evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
+    return replace(
+        done,
+        tasks=tuple(task for part in parts for task in part.tasks),
+        evidence={chain: evidence[chain] for chain in sorted(evidence)},
+        artifacts={id: one for part in parts for id, one in part.artifacts.items()},
+    )
+
+
+def _head(row: Row, telling: Telling) -> RunData:
+    return RunData(
+        id=row_fields.text(row, "id"),
+        kind=row_fields.text(row, "kind"),
+        title=row_fields.text(row, "title") or row_fields.text(row, "name"),
+        request=row_fields.text(row, "request"),
+        goal=row_fields.text(row, "goal"),
+        plan_path=row_fields.text(row, "planPath"),
+        status=RunStatus(row_fields.text(row, "status")),
+        created_at=row_fields.text(row, "createdAt"),
+        engine_version=row_fields.text(row, "engineVersion"),
+        sandbox=row_fields.text(row, "sandbox"),
+        base_commit=row_fields.text(row, "baseCommit"),
+        head=row_fields.text(row, "head"),
+        final_commit=row_fields.text(row, "finalCommit"),
+        seal=row_fields.text(row, "seal"),
+        gate_red=tuple(_texts(row, "gateRedJson")),
+        pause_reason=row_fields.text(row, "pauseReason"),
+        pause_message=row_fields.text(row, "pauseMessage"),
+        plan=None,
+        events=tuple(telling.kept),
+        seconds=telling.seconds,
+        spent=telling.spent,
+        last=telling.last,
+    )
+
+
+def _has_ended(row: Row) -> bool:
+    return Status(row_fields.text(row, "status")) in TERMINAL
+
+
+def _task(row: Row) -> TaskData:
+    return TaskData(
+        id=row_fields.text(row, "taskId"),
+        node=row_fields.text(row, "id"),
+        title=row_fields.text(row, "title"),
+        status=Status(row_fields.text(row, "status")),
+        cause=row_fields.text(row, "cause"),
+        blocked_by=row_fields.text(row, "blockedBy"),
+        made=row_fields.whole(row, "attemptNumber"),
+        accepted=row_fields.whole(row, "acceptedAttempt"),
+        score=_maybe_number(row, "qcScore"),
+        feedback=row_fields.text(row, "qcFeedback"),
+        max_retries=row_fields.whole(row, "maxRetries"),
+        integration_retries=row_fields.whole(row, "integrationRetries"),
+        estimated_tool_calls=row_fields.maybe_whole(row, "estimatedToolCalls"),
+        files_changed=tuple(row_fields.texts(row, "filesChanged")),
+        commit=row_fields.text(row, "integratedCommit"),
+        taken_from=row_fields.text(row, "takenFrom"),
+    )
+
+
+def _lane(run: str, row: Row) -> str:
+    """Name the lane of an attempt's worker."""
+    return lane_id(run, row_fields.text(row, "taskId"), row_fields.whole(row, "seq"), "worker")
+
+
+def _attempt(row: Row, calls: int) -> AttemptData:
+    """Return an attempt; `calls`: of its worker's tools, where it has not answered."""
+    work = _read(WORK, row, "workJson")
+    judgement = _read(JUDGEMENT, row, "judgementJson")
+    return AttemptData(
+        id=row_fields.text(row, "id"),
+        number=row_fields.whole(row, "seq"),
+        cause=row_fields.text(row, "endCause"),
+        issues=tuple(row_fields.texts(row, "issues")),
+        score=_score(row, judgement),
+        tool_calls=work.tool_calls if work else calls,
+        seconds=_maybe_number(row, "workerDuration"),
+        work=_work(work) if work else None,
+        outcomes=_read(OUTCOMES, row, "checksJson") or (),
+        judgement=judgement,
+        trip=_read(TRIP, row, "tripJson"),
+        receipts=tuple(
+            receipt.sums(values)
+            for name in ("receiptJson", "qcReceiptJson")
+            if (values := row_fields.mapping(row, name))
+        ),
+    )
+
+
+def _work(work: Work) -> WorkData:
+    return WorkData(
+        answer=work.answer,
+        base_tree=work.base_tree,
+        tree=work.tree,
+        commit=work.commit,
+        changed=work.changed,
+        left_out=work.left_out,
+        protected=work.protected,
+        notes=work.notes,
+        unsupported=work.unsupported,
+        tool_calls=work.tool_calls,
+    )
+
+
+def _read(stored: Stored[T], row: Row, name: str) -> T | None:
+    text = row_fields.text(row, name)
+    if not text:
+        return None
+    try:
+        return stored.read(text)
+    except StoreError as error:
+        raise StoreError(
+            f"Property {name!r} of {row.get('id')!r} cannot be read: {error}",
+            next_step="See what was changed: mimir verify",
+        ) from None
+
+
+def _score(row: Row, judgement: Judgement | None) -> float | None:
+    return float(judgement.score) if judgement else _maybe_number(row, "score")
+
+
+def _maybe_number(row: Row, name: str) -> float | None:
+    return None if row.get(name) is None else row_fields.number(row, name)
+
+
+def _texts(row: Row, name: str) -> list[str]:
+    """Read a JSON list of texts; empty if it is not there."""
+    text = row_fields.text(row, name)
+    return [str(item) for item in cast("list[object]", unpack(text))] if text else []
+
+
+def _evidence(reads: Reads, chains: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:
+    found: dict[str, list[Record]] = {}
+    for batch in runs.in_batches(chains):
+        where: Where = {"chain": ("in", batch)}
+        for row in reads.find(Label.EVIDENCE, where, order=("chain", "seq")):
+            found.setdefault(row_fields.text(row, "chain"), []).append(record_of(row))
+    return {chain: tuple(found[chain]) for chain in sorted(found)}
+
+
+def _artifacts(reads: Reads, attempts: Iterable[str]) -> Iterator[ArtifactData]:
+    """Yield the answers of attempts."""
+    for batch in runs.in_batches(f"{attempt}/answer" for attempt in attempts):
+        yield from map(_artifact, reads.find(Label.ARTIFACT, {"id": ("in", batch)}))
+
+
+def _artifact(row: Row) -> ArtifactData:
+    text = row_fields.text(row, "text")
+    return ArtifactData(
+        id=row_fields.text(row, "id"),
+        sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        length=len(text),
+    )

@@ -1,0 +1,157 @@
+"""Moves a claimed task: status, phase values, sealed records, artifacts, the run's head and the event in one fenced transaction."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.attempts.services import Props
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import attempt_id
+from mimir.domain.task_states import TERMINAL, Mover, Status
+from mimir.domain.turn_hook import give_way
+from mimir.domain.verdict import Judgement
+from mimir.scheduling.completion import attempt_outcome
+from mimir.scheduling.run_services import Crew
+from mimir.store.deferring_store import JoiningStore
+from mimir.store.operations import attempt_traces, claims, evidence, runs
+from mimir.store.operations.claims import Claim
+from mimir.store.protocol import Ops
+from mimir.store.schema import PHASES
+
+
+class Move:
+    """The mover of one claim; the chain that it was made with grows as records are sealed."""
+
+    def __init__(
+        self, crew: Crew, store: JoiningStore, claim: Claim, records: list[Record]
+    ) -> None:
+        self._crew = crew
+        self._store = store
+        self._claim = claim
+        self._records = records
+
+    async def __call__(
+        self,
+        to: Status,
+        kind: EventKind,
+        *,
+        task: Props | None = None,
+        attempt: Props | None = None,
+        data: Mapping[str, object] | None = None,
+        records: Sequence[Record] = (),
+        artifacts: Mapping[str, str] | None = None,
+        judgement: Judgement | None = None,
+        mover: Mover | None = None,
+        publish: "Publish | None" = None,
+        waits: bool = False,
+    ) -> bool:
+        """Write it all, or nothing; with `waits` together with the attempt's next write.
+
+        Returns:
+            False only if `publish` refused: the run's head has moved meanwhile.
+
+        Raises:
+            LeaseLost: Another holder has the task.
+        """
+        run, claim = self._crew.facts.id, self._claim
+        name = attempt_id(run, claim.task, claim.attempt)
+        done = to is Status.COMPLETED
+
+        def work(ops: Ops) -> bool:
+            if publish and not runs.advance_head(
+                ops, run, publish.expect, publish.head, publish.tree
+            ):
+                return False
+            for suffix, text in (artifacts or {}).items():
+                evidence.put_artifact(ops, f"{name}/{suffix}", run, suffix, text, name)
+            if records:
+                evidence.append(ops, run, claim.task, claim.attempt, claim.fence, name, records)
+            if judgement:
+                number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
+                evidence.put_verdict(ops, run, claim.task, claim.attempt, number, judgement)
+                self._trace_reviewer(ops, name)
+            told: Props = {}
+            if judgement or done:
+                row = claims.check_fence(ops, run, claim.task, claim.fence)
+                attempt_traces.left_files(ops, run, name, _changed(task) if done else ())
+                told = attempt_outcome.history_values(
+                    row, claim.attempt, judgement, now=ops.now(), is_done=done
+                )
+            values = {**(task or {}), **told}
+            claims.move(
+                ops,
+                run,
+                claim.task,
+                claim.fence,
+                to,
+                mover or _mover(to),
+                props=values,
+                attempt_props={**_copied(values, to), **(attempt or {})},
+                kind=kind,
+                data=data,
+            )
+            return True
+
+        if waits and self._crew.answers_wait:
+            self._store.later(work)
+            self._records.extend(records)
+            return True
+        moved = await self._commit(work, durable=not done or self._must_stay(publish))
+        if moved:
+            self._records.extend(records)
+            if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
+                self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
+        return moved
+
+    def _must_stay(self, publish: "Publish | None") -> bool:
+        """Tell whether no power cut may take a completion: what changed no file may be judged once more.
+
+        Where models answer at once nobody waits for the disk alone: who does is committed together with all others of that moment.
+        """
+        return publish is not None or not self._crew.turns.pay
+
+    async def _commit(self, work: Callable[[Ops], bool], *, durable: bool) -> bool:
+        if durable:
+            give_way()  # the disk is waited for
+        return await self._store.write(work, durable=durable)
+
+    def _trace_reviewer(self, ops: Ops, attempt: str) -> None:
+        facts = self._crew.facts
+        role = facts.tasks[self._claim.task].reviewer
+        used = facts.preambles["qc", role]
+        attempt_traces.used_preamble(ops, attempt, facts.project, "qc", role, used.hash)
+
+
+def _changed(values: Props | None) -> list[str]:
+    """Return the files that a completed task brings onto the line."""
+    changed = (values or {}).get("filesChanged")
+    return changed if isinstance(changed, list) else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """A move of the run's head that must happen together with a status."""
+
+    expect: str
+    head: str
+    tree: str
+
+
+_BY_MACHINE = (Status.WORKER_COMPLETED, Status.QC_EXECUTING, Status.QC_PASSED, Status.QC_FAILED)
+
+
+_PHASES = frozenset(name for names in PHASES.values() for name in names)
+_VERDICT = frozenset(PHASES[6])
+
+
+def _copied(values: Props, to: Status) -> Props:
+    """Return what an attempt keeps of the values of a phase: on the task the next attempt's take their place.
+
+    What QC said of it stays as it was sealed, whatever became of the task afterwards.
+    """
+    own = _PHASES - _VERDICT if to in TERMINAL else _PHASES
+    return {name: value for name, value in values.items() if name in own}
+
+
+def _mover(to: Status) -> Mover:
+    return Mover.MACHINE if to in _BY_MACHINE else Mover.SCHEDULING

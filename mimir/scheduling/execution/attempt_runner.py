@@ -1,0 +1,327 @@
+"""Sees one claimed task through to its next resting status: attempt, then integration, retry or failure, all under the claim's fence."""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+
+from mimir.agents.circuit_breaker import Trip
+from mimir.attempts import machine
+from mimir.attempts.nodes.work import nodes
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Course, Work
+from mimir.attempts.services import Desk, Models, Props, RoleChoice, ToolMaker
+from mimir.domain.actor import SPEAKER, Speaker
+from mimir.domain.clock import stamp
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.ids import attempt_id
+from mimir.domain.message import CallContext
+from mimir.domain.plan import Task
+from mimir.domain.task_states import Cause, Status
+from mimir.domain.turn_hook import TURN
+from mimir.errors import MimirError
+from mimir.qc.checks.check_runner import Checks
+from mimir.scheduling import retry
+from mimir.scheduling.completion import attempt_outcome
+from mimir.scheduling.completion.task_completion import Merging
+from mimir.scheduling.completion.transition import Move
+from mimir.scheduling.cpu_turns import TakingTurns, Turn
+from mimir.scheduling.execution.preparation import Preparer, Surroundings
+from mimir.scheduling.run_services import Crew
+from mimir.scheduling.task_queries import tried
+from mimir.store import row_fields
+from mimir.store.deferring_store import JoiningStore
+from mimir.store.operations import claims, evidence, runs
+from mimir.store.operations.claims import Claim
+from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.schema import pack
+from mimir.store.transcripts.stored_transcript import Lane
+from mimir.workspace.aio import to_its_end
+from mimir.workspace.git.history import History
+from mimir.workspace.shared_checkouts import Lending
+
+_FEW = 20
+"""Dependencies that are looked at in a moment; each is read with its answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What attempts of this process work with."""
+
+    history: History
+    checks: Checks
+    models: Models
+    tools: ToolMaker
+    preparer: Preparer
+    qc_choice: RoleChoice
+    redact: Callable[[str], str]
+
+
+@dataclass(slots=True)
+class Held:
+    """One claimed task with what is known of it; `records` grows as the chain does."""
+
+    claim: Claim
+    task: Task
+    row: Row
+    attempt_row: Row
+    around: Surroundings
+    store: JoiningStore
+    models: Models
+    records: list[Record] = field(default_factory=list[Record])
+
+    @property
+    def is_new(self) -> bool:
+        """True: nobody has begun this attempt."""
+        return not row_fields.text(self.attempt_row, "startJson")
+
+
+class Pursuit:
+    """Callable that sees a claim through."""
+
+    def __init__(self, crew: Crew, tools: Tools) -> None:
+        self._crew = crew
+        self._tools = tools
+        self._room = crew.work_room / crew.facts.id
+        self._lending = Lending(tools.history, self._room / ".lent" / crew.owner)
+
+    async def __call__(self, claim: Claim) -> None:
+        """Bring the task to its next resting status, or leave it in its phase by an exception.
+
+        Raises:
+            Paused: The run must stop; the phase is kept.
+            LeaseLost: Another holder has the task.
+        """
+        SPEAKER.set(Speaker(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
+        turn, pace = Turn(self._crew.turns), self._crew.pace
+        TURN.set(turn.give)
+        try:
+            await pace.begin(claim.task, claim.attempt)
+            await turn.take()
+            await self._pursue(claim, turn)
+        finally:
+            turn.give()
+            pace.over(claim.task, claim.attempt)
+
+    async def _pursue(self, claim: Claim, turn: Turn) -> None:
+        held = await self._hold(claim, turn)
+        try:
+            await self._see_through(held)
+        except BaseException:
+            with contextlib.suppress(MimirError):  # what an answer has cost is kept, if it can be
+                await asyncio.shield(held.store.settle())
+            raise
+        await held.store.settle()
+
+    async def _see_through(self, held: Held) -> None:
+        claim = held.claim
+        if claim.died:
+            await self._died(held)
+            return
+        desk = await self._desk(held)
+        self._crew.pace.begun(claim.task, claim.attempt)
+        status, course = await machine.run(
+            Status(row_fields.text(claim.row, "status")), _course(held.attempt_row), nodes(desk)
+        )
+        await self._settle(held, desk, status, course)
+        if desk.where.exists():
+            await to_its_end(shutil.rmtree, desk.where, ignore_errors=True)
+
+    async def _settle(self, held: Held, desk: Desk, status: Status, course: Course) -> None:
+        match status:
+            case Status.QC_PASSED:
+                clash = await Merging(self._crew, desk, course, self._mover(held)).complete()
+                if clash is not None:
+                    await self._again(
+                        held, attempt_outcome.clashed(course, clash, desk.start.base_tree)
+                    )
+            case Status.WORKER_EXECUTING | Status.QC_FAILED:
+                await self._again(held, attempt_outcome.ended(course, desk.start.base_tree))
+            case _:
+                return  # the machine ended the task itself
+
+    async def _hold(self, claim: Claim, turn: Turn) -> Held:
+        facts = self._crew.facts
+        task, name = facts.tasks[claim.task], attempt_id(facts.id, claim.task, claim.attempt)
+
+        def look(reads: Reads) -> Held:
+            around = Surroundings.look(reads, facts, task)
+            held = Held(
+                claim=claim,
+                task=task,
+                row=claim.row,
+                attempt_row=next((row for row in around.attempts if row.get("id") == name), None)
+                or {},
+                around=around,
+                store=JoiningStore(self._crew.store),
+                models=TakingTurns(self._tools.models, turn),
+            )
+            if not held.is_new:
+                held.records += evidence.records(reads, name)
+            return held
+
+        return await self._crew.store.read(look, brief=len(task.dependencies) <= _FEW)
+
+    async def _desk(self, held: Held) -> Desk:
+        crew, claim = self._crew, held.claim
+        start = await self._tools.preparer.start(
+            held.task, claim, held.attempt_row, held.around, held.store.later
+        )
+        where = self._room / claim.task / f"{claim.attempt}.{claim.fence}"
+        return Desk(
+            facts=crew.facts,
+            task=held.task,
+            number=claim.attempt,
+            fence=claim.fence,
+            start=start,
+            where=where,
+            lending=self._lending,
+            context=CallContext(
+                project=crew.facts.project,
+                run=crew.facts.id,
+                task=claim.task,
+                attempt=claim.attempt,
+                role="worker",
+            ),
+            history=self._tools.history,
+            checks=self._tools.checks,
+            models=held.models,
+            tools=self._tools.tools,
+            clock=crew.clock,
+            open_lane=partial(self._lane, held),
+            move=self._mover(held),
+            note=partial(self._note, held),
+            last_words=partial(self._last_words, held),
+            records=held.records,
+            artifacts=held.around.artifacts,
+            redact=self._tools.redact,
+            qc_choice=self._tools.qc_choice,
+            related=held.around.related,
+            is_new=held.is_new,
+            recorded_trip=_trip(held.attempt_row),
+        )
+
+    async def _lane(self, held: Held, role: str) -> Lane:
+        claim = held.claim
+        return await Lane.open(
+            held.store,
+            run=self._crew.facts.id,
+            task=claim.task,
+            attempt=claim.attempt,
+            role=role,
+            fence=claim.fence,
+            is_new=held.is_new,
+            later=held.store.later if self._crew.answers_wait else None,
+        )
+
+    async def _note(
+        self,
+        held: Held,
+        kind: EventKind | None,
+        *,
+        attempt: Props,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        run, claim = self._crew.facts.id, held.claim
+
+        def work(ops: Ops) -> None:
+            claims.check_fence(ops, run, claim.task, claim.fence)
+            ops.patch("Attempt", attempt_id(run, claim.task, claim.attempt), attempt)
+            if kind:
+                runs.emit(ops, run, kind, task=claim.task, attempt=claim.attempt, data=data)
+
+        await held.store.write(work)
+
+    def _mover(self, held: Held) -> Move:
+        return Move(self._crew, held.store, held.claim, held.records)
+
+    async def _again(self, held: Held, end: attempt_outcome.Ended) -> None:
+        """Prepare a retry or fail the task, as `retry.decide` says."""
+        crew, claim = self._crew, held.claim
+        await held.store.settle()
+        attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
+        standing = attempt_outcome.standing(
+            held.task, held.row, attempt_outcome.judged_before(attempts, claim.attempt), end
+        )
+        follows = retry.decide(standing)
+        now = stamp(crew.clock.now())
+        move = self._mover(held)
+        work = attempt_outcome.work_values(end, now)
+        answer = {"answer": end.answer} if work and end.answer else None
+        if follows.retry:
+            await move(
+                Status.PREPARING_RETRY,
+                EventKind.TASK_RETRIED,
+                task=work | attempt_outcome.retry_values(claim.attempt, end, standing, now),
+                attempt=attempt_outcome.attempt_values(end),
+                artifacts=answer,
+                data={"reason": end.cause.value, "issues": list(end.issues)[:20]} | _onto(end),
+            )
+            return
+        task, attempt = _failed(held, attempts, end, standing, follows.cause)
+        await move(
+            Status.FAILED,
+            EventKind.TASK_FAILED,
+            task={**work, **task},
+            attempt=attempt,
+            artifacts=answer,
+            data={"cause": follows.cause.value, "issues": list(end.issues)[:20]} | _onto(end),
+        )
+
+    async def _last_words(
+        self, held: Held, work: Work, cause: Cause, why: str
+    ) -> tuple[Props, Props]:
+        crew, claim = self._crew, held.claim
+        await held.store.settle()
+        attempts = await crew.store.read(partial(tried, run=crew.facts.id, task=claim.task))
+        end = attempt_outcome.ended(Course(work=work, failure=cause), work.base_tree)
+        end = replace(end, issues=(why,))
+        return _failed(
+            held, attempts, end, attempt_outcome.standing(held.task, held.row, None, end), cause
+        )
+
+    async def _died(self, held: Held) -> None:
+        end = attempt_outcome.Ended(
+            cause=Cause.WORKER_DIED,
+            issues=(
+                "The process that worked on it died three times in a row without any progress.",
+            ),
+            judged=False,
+        )
+        await self._again(held, end)
+
+
+def _failed(
+    held: Held,
+    attempts: Sequence[Row],
+    end: attempt_outcome.Ended,
+    standing: retry.Standing,
+    cause: Cause,
+) -> tuple[Props, Props]:
+    """Return the values of phase 9: of the task with its failure report, and of the attempt that ended it."""
+    report = attempt_outcome.report(held.task, attempts, (held.claim.attempt, end), cause)
+    values = attempt_outcome.failure_values(pack(asdict(report)), end, standing, report.timeline)
+    return values | {"cause": cause.value}, attempt_outcome.attempt_values(end)
+
+
+def _onto(end: attempt_outcome.Ended) -> dict[str, object]:
+    """Name the head that an attempt clashed with, so that a replay tries the same merge."""
+    return {"onto": end.onto} if end.onto else {}
+
+
+def _course(row: Row) -> Course:
+    course = Course()
+    if work := row_fields.text(row, "workJson"):
+        course = replace(course, work=WORK.read(work))
+    if outcomes := row_fields.text(row, "checksJson"):
+        course = replace(course, outcomes=OUTCOMES.read(outcomes))
+    if judgement := row_fields.text(row, "judgementJson"):
+        course = replace(course, judgement=JUDGEMENT.read(judgement))
+    return course
+
+
+def _trip(row: Row) -> Trip | None:
+    text = row_fields.text(row, "tripJson")
+    return TRIP.read(text) if text else None

@@ -1,0 +1,40 @@
+"""Links into Neo4j Browser: a page that shows a run, or a task, when its query is run by a click."""
+
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import quote
+
+from mimir.store.neo4j.address import Address
+from mimir.store.neo4j.cypher_export import filled, literal
+from mimir.store.neo4j.query_library import query
+
+Shown = Literal["run", "task"]
+Link = Callable[[Shown, str], str]
+"""Makes the link to a node, by what it is and its id."""
+
+_PLAIN_PORT, _SAFE_PORT = 7474, 7473
+
+
+def links(address: Address, page: str = "") -> Link:
+    """Return what makes the links of a store.
+
+    Args:
+        address: Of the store; its password enters no link.
+        page: Where Neo4j Browser is. Empty: where a server has it that was left as it is.
+    """
+    scheme, _, place = address.uri.partition("?")[0].partition("://")
+    safe = scheme.endswith(("+s", "+ssc"))
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    port = _SAFE_PORT if safe else _PLAIN_PORT
+    own = f"{'https' if safe else 'http'}://{host}:{port}/browser/"
+    login = "" if address.user else "&preselectAuthMethod=NO_AUTH"
+    database = quote(address.database or "neo4j", safe="")
+    server = quote(f"{scheme}://{place}", safe=":/[]")
+    begin = f"{page or own}?dbms={server}{login}&db={database}&cmd=edit&arg="
+
+    def link(shown: Shown, id: str) -> str:
+        # Ids hold what a plan says: first a literal that nothing ends, then nothing that a page could read.
+        asked = filled(query(f"show-{shown}"), store=literal(address.store), id=literal(id))
+        return f"{begin}{quote(asked, safe='')}"
+
+    return link

@@ -1,0 +1,106 @@
+"""The queries of `queries.cypher` by name. What stands in their text is out of closed sets; a value is always a parameter."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from mimir.domain.task_states import RunStatus, Status
+from mimir.errors import StoreError
+from mimir.store.schema import PROMOTED, SEARCHED, Edge, Label
+
+_BEGINNING = re.compile(r"^// ([a-z-]+): .*$", re.MULTILINE)
+_COMMENT = re.compile(r"^//.*$\n?", re.MULTILINE)
+_HOLE = re.compile(r"<([a-z]+)>")
+_OWN = re.compile(r"\$(is_\w+|others)\b")
+_PLANNED_ONCE = "CYPHER replan=skip "
+_PLACE = re.compile(r"w\d{1,4}")
+
+
+class Cypher(str):
+    """Text that may stand in a query; this module alone makes it."""
+
+    __slots__ = ()
+
+
+def status_label(status: str) -> str:
+    """Return the label that shows a status: `qc_executing` is `QcExecuting`."""
+    return "".join(part.capitalize() for part in status.split("_"))
+
+
+STATUS_LABELS: Mapping[str, Mapping[str, str]] = {
+    Label.TASK: {status.value: status_label(status.value) for status in Status},
+    Label.RUN: {status.value: status_label(status.value) for status in RunStatus},
+}
+"""Label → status → the second label that shows it."""
+
+_NAMES = frozenset(
+    {
+        "id", *PROMOTED, *SEARCHED.values(), *(label.value for label in Label), *(edge.value for edge in Edge),
+        *(shown for by_status in STATUS_LABELS.values() for shown in by_status.values()), "MimirDoor",
+    }
+)  # fmt: skip
+
+
+def query(name: str, **pieces: str) -> Cypher:
+    """Return a query with its holes filled.
+
+    Args:
+        name: Its name in `queries.cypher`.
+        pieces: Hole → a name of a closed set, or text that this module made.
+
+    Raises:
+        StoreError: A piece is neither.
+    """
+    for piece in pieces.values():
+        if not isinstance(piece, Cypher) and piece not in _NAMES and not _PLACE.fullmatch(piece):
+            raise StoreError(f"{piece[:80]!r} cannot stand in a query.")
+    return _filled(name, tuple(pieces.items()))
+
+
+def joined(pieces: Iterable[Cypher], between: str) -> Cypher:
+    """Join texts with one of the separators of the language."""
+    if between not in ("", ", ", "|", ":", "\n"):
+        raise StoreError(f"{between!r} cannot stand in a query.")
+    return Cypher(between.join(pieces))
+
+
+def united(questions: Sequence[Cypher]) -> Cypher:
+    """Ask several questions in one statement that is never planned again; what the n-th compares with is in parameters `q<n>_…`."""
+    asked = (
+        _OWN.sub(rf"$q{n}_\1", one.removeprefix(_PLANNED_ONCE)) for n, one in enumerate(questions)
+    )
+    return Cypher(_PLANNED_ONCE + "\nUNION ALL ".join(asked))
+
+
+def names(of: Iterable[str], *, between: str = "|") -> Cypher:
+    """Join names of closed sets, as in `Task|Run`."""
+    return joined([_name(name) for name in of], between)
+
+
+def types(of: Iterable[str]) -> Cypher:
+    """Return `:A|B` for types of edges; empty: any."""
+    wanted = names(of)
+    return Cypher(f":{wanted}" if wanted else "")
+
+
+@lru_cache(maxsize=4096)
+def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> Cypher:
+    given = dict(pieces)
+    return Cypher(_HOLE.sub(lambda hole: given[hole[1]], _queries()[name]))
+
+
+def _name(name: str) -> Cypher:
+    if name not in _NAMES:
+        raise StoreError(f"{name[:80]!r} cannot stand in a query.")
+    return Cypher(str(name))
+
+
+@cache
+def _queries() -> Mapping[str, str]:
+    text = (files(__package__ or "") / "queries.cypher").read_text(encoding="utf-8")
+    parts = _BEGINNING.split(text)[1:]
+    return {
+        name: _COMMENT.sub("", body).strip("\n")
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }

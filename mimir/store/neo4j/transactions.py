@@ -1,0 +1,175 @@
+"""One transaction of the Neo4j store: how it takes the lock, how it is looked up when nobody answered its commit, how a view is checked.
+
+Both run on a thread; the driver may run them again.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from neo4j import ManagedTransaction, Record, Session, unit_of_work
+from neo4j.exceptions import DriverError, Neo4jError
+
+from mimir.domain.clock import Clock, stamp
+from mimir.errors import StoreError
+from mimir.store.neo4j.backoff import Turn
+from mimir.store.neo4j.query_library import Cypher, query
+from mimir.store.neo4j.read_ops import Neo4jReads
+from mimir.store.neo4j.write_ops import Neo4jOps
+from mimir.store.protocol import Ops, Reads
+from mimir.store.schema import SCHEMA_VERSION, Label
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+T = TypeVar("T")
+_LATELY_SECONDS = 2
+"""A process that has opened the store or written since then counts as one that writes."""
+OpenSession = Callable[[], Session]
+Now = Callable[[], str]
+
+
+class Writing(Generic[T]):
+    """A transaction that may write."""
+
+    value: T
+    """What the work returned; there once it was run."""
+    turn: Turn
+    """How it had the lock; there once it was run."""
+    run_asked: str
+    """The last run whose row it asked for, `ahead` if it asked for none; there once it was run."""
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        work: Callable[[Ops], T],
+        *,
+        store: str,
+        door: str,
+        token: str,
+        seconds: float,
+        clock: Clock,
+        now: Now | None = None,
+        ahead: str = "",
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            open_session: Makes a session.
+            work: What is done in it.
+            store: Which store of the database.
+            door: This process's name.
+            token: This transaction's name; no other one has it.
+            seconds: After this the server ends it.
+            clock: For durations.
+            now: Its time; None: the server's.
+            ahead: Id of the run whose row comes with the lock: nearly every transaction wants it, and it saves a way to the server.
+        """
+        self._open_session = open_session
+        self._work = work
+        self._store = store
+        self._ahead = ahead
+        self._door = door
+        self._token = token
+        self._seconds = seconds
+        self._clock = clock
+        self._now = now
+
+    def run(self) -> None:
+        """Do the work and commit it."""
+        bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
+        with self._open_session() as session:
+            session.execute_write(bounded)
+        self.turn.held = self._clock.monotonic() - self._locked_at
+
+    def landed(self) -> bool:
+        """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
+        with self._open_session() as session:
+            return session.execute_write(self._look_up)
+
+    def _under_lock(self, transaction: ManagedTransaction) -> None:
+        since = self._clock.monotonic()
+        bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
+        begun = _single(transaction, query("open"), **bound)
+        self._locked_at = self._clock.monotonic()
+        self.turn = Turn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
+        if cast("int", begun["schema"]) > SCHEMA_VERSION:
+            raise StoreError(
+                f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
+                next_step="Use that newer mimir.",
+            )
+        ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
+        ops.know(Label.RUN, self._ahead, begun)
+        try:
+            self.value = self._work(ops)
+            ops.finish(self._door, self._token)
+            self.run_asked = ops.run_asked or self._ahead
+        except StopIteration as error:
+            raise RuntimeError(error) from error  # no future can carry it
+        finally:
+            ops.end()
+
+    def _look_up(self, transaction: ManagedTransaction) -> bool:
+        text = query("landed")
+        found = _single(transaction, text, store=self._store, door=self._door, token=self._token)
+        return bool(found["landed"])
+
+
+class Viewing(Generic[T]):
+    """A transaction that reads."""
+
+    value: T
+    """What the work returned; there once a view was consistent."""
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        work: Callable[[Reads], T],
+        *,
+        store: str,
+        now: Now | None = None,
+    ) -> None:
+        """Prepare it; the arguments are those of `Writing`."""
+        self._open_session = open_session
+        self._work = work
+        self._store = store
+        self._now = now
+
+    def run(self) -> bool:
+        """Do the work; False: somebody wrote meanwhile, what was seen may be half of it."""
+        with self._open_session() as session:
+            return session.execute_read(self._between_counts)
+
+    def _between_counts(self, transaction: ManagedTransaction) -> bool:
+        before = _single(transaction, query("view"), store=self._store)
+        reads = Neo4jReads(transaction, self._store, _time(before, self._now))
+        try:
+            self.value = self._work(reads)
+        except (DriverError, Neo4jError):
+            raise
+        except StopIteration as error:
+            raise RuntimeError(error) from error
+        except Exception:
+            if self._is_one(transaction, before, reads.statements):
+                raise
+            return False
+        finally:
+            reads.end()
+        return self._is_one(transaction, before, reads.statements)
+
+    def _is_one(self, transaction: ManagedTransaction, before: Record, statements: int) -> bool:
+        if statements < 2:
+            return True
+        after = _single(transaction, query("view"), store=self._store)
+        return after["turn"] == before["turn"]
+
+
+def _time(begun: Record, now: Now | None) -> str:
+    """Return the transaction's time, fixed from here on."""
+    return now() if now else stamp(cast("datetime", begun["now"].to_native()))
+
+
+def _single(transaction: ManagedTransaction, text: Cypher, **bound: object) -> Record:
+    record = transaction.run(str(text), bound).single()  # pyright: ignore[reportArgumentType]
+    if record is None:
+        raise StoreError("The store was removed from its database while it was in use.")
+    return record

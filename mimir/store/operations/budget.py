@@ -1,0 +1,191 @@
+"""A run's budget of calls, tokens and money: counters on Run, changed in the transactions that write the calls, so a crash leaks nothing.
+
+What a run has spent is its outcomes and its open intents. A run pins the prices when it begins; what a model without one has
+cost is not known, and which ones were asked is kept.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
+
+from mimir.domain import money
+from mimir.domain.money import Price
+from mimir.domain.usage import Usage
+from mimir.errors import ConfigurationError, Paused, StoreError
+from mimir.store import row_fields
+from mimir.store.protocol import Ops, Row, Value
+from mimir.store.schema import Label
+
+_MOST_SUM = 2**62
+
+
+def prices_of(run: Row) -> Mapping[str, Price]:
+    """Return the prices that a run has pinned, by model."""
+    pinned = cast("Mapping[str, list[int]]", row_fields.mapping(run, "pricesJson"))
+    return {name: Price(input=one[0], output=one[1]) for name, one in pinned.items()}
+
+
+def cost_of(run: Row, model: str, usage: Usage) -> int | None:
+    """Return what tokens of a model cost in a run, in units; None: it has no price."""
+    price = prices_of(run).get(model) if run.get("pricesJson") else None
+    return None if price is None else price.of(usage)
+
+
+def must_be_priced(run: Row, models: Collection[str]) -> None:
+    """Refuse to bound the money of a run that is under way where its cost cannot be known.
+
+    Args:
+        run: Its row.
+        models: That it asks from now on.
+
+    Raises:
+        ConfigurationError: A model had no price when the run began.
+    """
+    known = prices_of(run)
+    late = [*row_fields.texts(run, "unpriced"), *(name for name in models if name not in known)]
+    if late:
+        again = f"mimir execute {row_fields.text(run, 'planPath') or 'PLAN'} --from {run['id']}"
+        raise ConfigurationError(
+            f"The money of run {run['id']} cannot be bounded: the model {late[0]!r} had no price when the run began.",
+            next_step=f"Set llm.prices, then begin a run that takes over what is done: {again} --max-cost AMOUNT",
+        )
+
+
+def must_have_prices(prices: Mapping[str, Price], models: Collection[str]) -> None:
+    """Refuse to begin a run whose money is bounded and cannot be counted.
+
+    Raises:
+        ConfigurationError: A model that it will ask has no price.
+    """
+    for model in models:
+        if model not in prices:
+            what, step = _missing(model)
+            raise ConfigurationError(what, next_step=step)
+
+
+def reserve(ops: Ops, run: str, model: str, bound: Usage, before: Row | None) -> int | None:
+    """Reserve one call, its tokens and its money; a call that was open already has its place and adds the difference alone.
+
+    Args:
+        ops: The transaction that writes the intent.
+        run: Id.
+        model: That is asked.
+        bound: Tokens that the call may use at most.
+        before: The call's row, if it was open.
+
+    Returns:
+        What was reserved of money, in units; None: the model has no price.
+
+    Raises:
+        Paused: The budget is used up.
+    """
+    row = ops.patch_if(Label.RUN, run, {}, {})
+    if row is None:
+        raise StoreError(f"There is no run {run!r}.")
+    calls = row_fields.whole(row, "callsUsed") + (0 if before else 1)
+    most_calls = row_fields.maybe_whole(row, "maxCalls")
+    if before is None and most_calls is not None and calls > most_calls:
+        raise _used_up(run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}")
+    tokens = _tokens(
+        row, run, bound.total - (row_fields.whole(before, "reserved") if before else 0)
+    )
+    changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
+    cost = cost_of(row, model, bound)
+    if cost is None:
+        changed.update(_unpriced(row, model))
+    else:
+        more = cost - (row_fields.whole(before, "cost") if before else 0)
+        changed["costReserved"] = _money(row, run, more)
+    ops.patch(Label.RUN, run, changed)
+    return cost
+
+
+def spend(ops: Ops, run: str, made: Sequence[tuple[str, Usage, Usage]]) -> Row:
+    """Turn reservations of calls (model, bound, used) into what was spent.
+
+    Returns:
+        The run's row as it was read, which others then need not read again.
+    """
+    tokens, used = sum(b.total for _, b, _ in made), sum(u.total for _, _, u in made)
+    if not tokens and not used:
+        return ops.get(Label.RUN, run) or {}
+    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
+    held = sum(cost_of(row, model, bound) or 0 for model, bound, _ in made)
+    cost = sum(cost_of(row, model, spent) or 0 for model, _, spent in made)
+    _settle(ops, row, released=(tokens, held), used=(used, cost))
+    return row
+
+
+def forfeit(ops: Ops, run: str, calls: Sequence[Row]) -> None:
+    """Charge calls that were open, and are removed, what they had reserved."""
+    tokens = sum(row_fields.whole(call, "reserved") for call in calls)
+    if tokens:
+        row = ops.patch_if(Label.RUN, run, {}, {}) or {}
+        held = tokens, sum(row_fields.whole(call, "cost") for call in calls)
+        _settle(ops, row, released=held, used=held)
+
+
+def _settle(ops: Ops, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
+    """Move (tokens, money) from what is reserved to what is used."""
+    changed: dict[str, Value] = {
+        "tokensReserved": row_fields.whole(row, "tokensReserved") - released[0],
+        "tokensUsed": row_fields.whole(row, "tokensUsed") + used[0],
+    }
+    if released[1] or used[1]:
+        changed["costReserved"] = row_fields.whole(row, "costReserved") - released[1]
+        changed["costUsed"] = min(_MOST_SUM, row_fields.whole(row, "costUsed") + used[1])
+    ops.patch(Label.RUN, str(row["id"]), changed)
+
+
+def _tokens(row: Row, run: str, more: int) -> int:
+    """Return the tokens that are reserved with `more`."""
+    used, reserved = (
+        row_fields.whole(row, "tokensUsed"),
+        row_fields.whole(row, "tokensReserved") + more,
+    )
+    most = row_fields.maybe_whole(row, "maxTokens")
+    if more > 0 and most is not None and used + reserved > most:
+        what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
+        raise _used_up(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
+    return reserved
+
+
+def _money(row: Row, run: str, more: int) -> int:
+    """Return the money that is reserved with `more`."""
+    used, reserved = row_fields.whole(row, "costUsed"), row_fields.whole(row, "costReserved") + more
+    most = row_fields.maybe_whole(row, "maxCost")
+    if more > 0 and most is not None and used + reserved > most:
+        spent, held, wanted = map(money.shown, (used, reserved - more, more))
+        what = f"a cost of {money.shown(most)} ({spent} used, {held} reserved, {wanted} wanted)"
+        raise _used_up(run, what, f"--max-cost {money.shown(_enough(most, used + reserved))}")
+    return reserved
+
+
+def _enough(most: int, wanted: int) -> int:
+    """Return a limit of money to go on with: twice as much, and enough for the call that was refused; as may be written."""
+    micro = money.UNITS // 10**6
+    return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
+
+
+def _unpriced(row: Row, model: str) -> Row:
+    """Note that a model is asked whose cost will not be known; where money is bounded it is not asked."""
+    if row.get("maxCost") is not None:
+        what, step = _missing(model)
+        raise Paused(what, reason="configuration", exit_code=78, next_step=step)
+    late = row_fields.texts(row, "unpriced")
+    return {} if model in late else {"unpriced": sorted({*late, model})}
+
+
+def _missing(model: str) -> tuple[str, str]:
+    """Say which price is missing, and where it belongs."""
+    return (
+        f"Money is bounded (--max-cost, run.max_cost), but the model {model!r} has no price.",
+        f'Set it in your own settings file, per million tokens: [llm.prices."{model}"] input = 0.15 output = 0.60',
+    )
+
+
+def _used_up(run: str, what: str, flag: str) -> Paused:
+    return Paused(
+        f"The run's budget is used up: {what}.",
+        reason="budget",
+        next_step=f"`mimir resume {run} {flag}` goes on.",
+    )

@@ -1,0 +1,275 @@
+"""What proves a deliverable: sealed records, artifacts, verdicts. Records are only ever added behind the ones that are there.
+
+An Evidence node holds the sealed body and, beside it, what a person wants to see of it. Both are made by `row_of` alone, so whoever
+verifies compares whole rows: an edit of the mirror is found like an edit of the body.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, cast
+
+from mimir.domain import ids
+from mimir.domain.criteria_counts import NO_CRITERIA, count
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import Record
+from mimir.domain.verdict import Judgement
+from mimir.errors import StoreError
+from mimir.store import codec, row_fields
+from mimir.store.operations import claims, runs
+from mimir.store.protocol import Ops, Reads, Row, Value
+from mimir.store.schema import PROMOTED, Edge, Label, accept, pack, unpack
+
+_WORDS = tuple(NO_CRITERIA.as_json())
+NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
+OPEN = "criteriaOpen"
+"""How many did not pass: any makes a run one with gaps."""
+
+
+def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Return the properties of a task whose criteria were judged, each given as (state, basis)."""
+    found = count(criteria)
+    return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
+
+
+def of(row: Row) -> dict[str, int]:
+    """Return what a task's row says of its criteria, as `Counts.as_json` gives it; zeros where none was judged yet."""
+    if NAMES[0] not in row:
+        return NO_CRITERIA.as_json()
+    return {word: row_fields.whole(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}
+
+
+_SHOWN = 300
+"""Characters up to which a text of a sealed body is shown beside it."""
+_OWN = frozenset({"id", "name", "body", "previous", "hash", *PROMOTED})
+_LARGEST = 2**63
+
+
+def append(
+    ops: Ops,
+    run: str,
+    task: str,
+    attempt: int,
+    fence: int | None,
+    chain: str,
+    records: Sequence[Record],
+) -> int:
+    """Add sealed records behind a chain, with a `CheckRun` event a check; how many were new.
+
+    Args:
+        ops: The transaction.
+        run: Whose.
+        task: Id in the plan; empty: the chain is the run's own (its final gate).
+        attempt: 1-based; 0 for the run's own chain.
+        fence: Of the task's lease. None: no task, nothing to check.
+        chain: Its name.
+        records: In order; those that are there already must be equal.
+
+    Raises:
+        LeaseLost: The fence is old.
+        StoreError: A record does not follow the one before, or another one has its place.
+    """
+    owner = _Owner(run, task, attempt)
+    row = ops.patch_if(owner.label, owner.id, {}, {})
+    if row is None:
+        raise StoreError(f"Chain {chain!r} has no {owner.label} {owner.id!r}.")
+    length, last = row_fields.whole(row, owner.length), row_fields.text(row, owner.hash)
+    fresh: list[Record] = []
+    for record in records:
+        if record.seq < length:
+            _must_stand(ops, chain, run, record)
+            continue
+        if record.seq != length or (length and record.previous != last):
+            raise StoreError(
+                f"Record {record.seq} does not follow the chain {chain!r} of {length}."
+            )
+        fresh.append(record)
+        length, last = length + 1, record.hash
+    if fence is not None:
+        claims.gain(ops, run, task, fence, len(fresh))
+    if fresh:
+        rows = [row_of(record, chain, run) for record in fresh]
+        ops.upsert(Label.EVIDENCE, rows)
+        ops.link(Edge.BACKED_BY, [(owner.id, cast("str", r["id"])) for r in rows])
+        ops.patch(owner.label, owner.id, {owner.length: length, owner.hash: last})
+        _tell(ops, run, task, attempt, fresh)
+    return len(fresh)
+
+
+def records(reads: Reads, chain: str) -> list[Record]:
+    """Return a chain's records as they stand, in order; what is damaged in them is for the seal to find."""
+    found = reads.find(Label.EVIDENCE, {"chain": chain}, order=("seq",))
+    return [record_of(row) for row in found]
+
+
+def rows(reads: Reads, chain: str) -> list[Row]:
+    """Return a chain's nodes as they stand, in order: to be compared with `row_of`."""
+    return reads.find(Label.EVIDENCE, {"chain": chain}, order=("seq",))
+
+
+def row_of(record: Record, chain: str, run: str) -> Row:
+    """Return the whole node of a record: what is sealed, and what is shown of it. Pure.
+
+    A member of the body keeps its name; one whose name the node has for itself gets the record's kind before it (`checkKind`).
+    """
+    row: dict[str, Value] = {
+        "id": f"{chain}#{record.seq:05d}",
+        "name": f"{record.kind} {record.seq}",
+        "runId": run,
+        "chain": chain,
+        "seq": record.seq,
+        "kind": record.kind,
+        "body": record.body,
+        "previous": record.previous,
+        "hash": record.hash,
+    }
+    for name, value in _members(record.body).items():
+        shown = _shown(value)
+        if shown is not None and name.isidentifier() and name.isascii() and name[0].islower():
+            row[f"{record.kind}{name[0].upper()}{name[1:]}" if name in _OWN else name] = shown
+    return accept(row)
+
+
+def put_artifact(
+    ops: Ops, id: str, run: str, kind: str, text: str, produced_by: str | Sequence[str] = ()
+) -> str:
+    """Keep a text whole, linked from the nodes that produced it; its SHA-256 (of the text as it is kept).
+
+    Raises:
+        StoreError: A node that produced it is not there.
+    """
+    kept = cast("str", accept({"id": id, "text": text})["text"])
+    sha256 = hashlib.sha256(kept.encode()).hexdigest()
+    row: Row = {
+        "id": id, "name": kind, "runId": run, "kind": kind, "text": kept, "sha256": sha256, "length": len(kept),
+    }  # fmt: skip
+    ops.upsert(Label.ARTIFACT, [row])
+    producers = [produced_by] if isinstance(produced_by, str) else produced_by
+    ops.link(Edge.PRODUCED, [(producer, id) for producer in producers if producer])
+    return sha256
+
+
+def artifact(reads: Reads, id: str) -> str | None:
+    """Return a kept text, or None."""
+    row = reads.get(Label.ARTIFACT, id)
+    return None if row is None else row_fields.text(row, "text")
+
+
+def put_verdict(
+    ops: Ops,
+    run: str,
+    task: str,
+    attempt: int,
+    number: int,
+    judgement: Judgement,
+    *,
+    props: Row | None = None,
+) -> str:
+    """Keep a ruling on an attempt, flat for a person and whole in `judgementJson`; the node's id.
+
+    Args:
+        ops: The transaction.
+        run: Whose.
+        task: Id in the plan.
+        attempt: 1-based.
+        number: Which ruling on it, 1-based: a merged tree is judged again.
+        judgement: The ruling.
+        props: Further properties of the node.
+    """
+    owner = ids.attempt_id(run, task, attempt)
+    id = f"{owner}/verdict/{number}"
+    verdict = judgement.verdict
+    row: Row = {
+        "name": f"{task} verdict {number}", "runId": run, "taskId": task, "attemptNumber": attempt, "seq": number,
+        "passed": judgement.passed, "score": float(judgement.score), "modelScore": float(judgement.model_score),
+        "verdict": verdict.verdict, "feedback": verdict.feedback, "issues": list(judgement.issues),
+        "requiredFixes": list(judgement.required_fixes), "reasons": list(judgement.reasons),
+        "unverifiable": judgement.unverifiable, "criteriaImpossible": judgement.criteria_impossible,
+        "judgementJson": pack(codec.encode(judgement)), "at": ops.now(), **(props or {}), "id": id,
+    }  # fmt: skip
+    ops.upsert(Label.VERDICT, [row])
+    ops.link(Edge.HAS_VERDICT, [(owner, id)])
+    return id
+
+
+def judgement_of(row: Row) -> Judgement:
+    """Return the ruling that `put_verdict` kept.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    return codec.decode(Judgement, unpack(row_fields.text(row, "judgementJson")))
+
+
+class _Owner:
+    """The node that counts a chain: an attempt, or the run for its gate."""
+
+    def __init__(self, run: str, task: str, attempt: int) -> None:
+        self.label = Label.ATTEMPT if task else Label.RUN
+        self.id = ids.attempt_id(run, task, attempt) if task else run
+        self.hash = "chainHash" if task else "gateHash"
+        self.length = "chainLength" if task else "gateLength"
+
+
+def _must_stand(reads: Reads, chain: str, run: str, record: Record) -> None:
+    wanted = row_of(record, chain, run)
+    if reads.get(Label.EVIDENCE, cast("str", wanted["id"])) != wanted:
+        raise StoreError(f"Another record stands at {record.seq} of the chain {chain!r}.")
+
+
+def _tell(ops: Ops, run: str, task: str, attempt: int, fresh: Sequence[Record]) -> None:
+    events = [
+        runs.NewEvent(
+            kind=EventKind.CHECK_RUN,
+            task=task or str(_members(record.body).get("task") or ""),
+            attempt=attempt,
+            data=_said(record),
+        )
+        for record in fresh
+        if record.kind == "check"
+    ]
+    if events:
+        runs.emit_all(ops, run, events)
+
+
+def _said(record: Record) -> dict[str, object]:
+    body = _members(record.body)
+    names = ("check", "phase", "state", "exitCode", "cutShort", "required", "again", "flaky")
+    return {"record": record.seq, "seal": record.hash, **{n: body[n] for n in names if n in body}}
+
+
+def _members(body: str) -> Mapping[str, object]:
+    """Return the members of a sealed body; none if a damaged one is no JSON object."""
+    try:
+        value = unpack(body)
+    except StoreError:
+        return {}
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _shown(value: object) -> Value:
+    """Return a member as it is shown; None: it stands in the body alone."""
+    match value:
+        case bool() | float():
+            return value
+        case int():
+            return value if -_LARGEST <= value < _LARGEST else None
+        case str():
+            return value if len(value) <= _SHOWN else None
+        case list():
+            parts = cast("list[object]", value)
+            texts = [part for part in parts if isinstance(part, str) and len(part) <= _SHOWN]
+            return texts if len(texts) == len(parts) else None
+        case _:
+            return None
+
+
+def record_of(row: Row) -> Record:
+    """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
+    seq = row.get("seq")
+    return Record(
+        seq=seq if isinstance(seq, int) else -1,
+        kind=cast('Literal["check", "deliverable", "verdict", "gate"]', str(row.get("kind") or "")),
+        body=str(row.get("body") or ""),
+        previous=str(row.get("previous") or ""),
+        hash=str(row.get("hash") or ""),
+    )

@@ -1,0 +1,365 @@
+"""The memory of a project: notes, lessons of past runs, and the runs themselves, as far as they may be seen.
+
+What is asked comes from models: labels, names and filters are looked up in closed tables, never put into a query. What an engine
+computed and what a person noted is accepted at once; a model's learnings are proposals, and nothing finds a proposal.
+"""
+
+import difflib
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeVar, cast
+
+from mimir.errors import StoreError, ToolError
+from mimir.store import row_fields
+from mimir.store.protocol import Compare, Direction, GraphStore, Ops, Reads, Row, Value
+from mimir.store.schema import SEARCHED, Edge, Label, is_id, value
+
+T = TypeVar("T")
+Node = Mapping[str, object]
+"""A node's shown properties, `id` and `label` among them."""
+State = Literal["proposed", "accepted", "rejected"]
+
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    Label.PROJECT: ("name",),
+    Label.RUN: ("name", "kind", "status", "title", "goal", "request", "createdAt", "finishedAt", "taskCount"),
+    Label.TASK: (
+        "name", "taskId", "runId", "title", "status", "cause", "workerRole", "dependencies", "attemptNumber",
+        "maxRetries", "verificationCriteria",
+    ),
+    Label.ATTEMPT: ("name", "runId", "taskId", "attemptNumber", "status", "isRetry", "retryReason"),
+    Label.VERDICT: (
+        "name", "runId", "taskId", "attemptNumber", "passed", "score", "feedback", "issues", "requiredFixes", "reasons",
+    ),
+    Label.MEMORY: ("name", "kind", "text", "state", "createdAt", "runId", "sourceAttempt"),
+}  # fmt: skip
+"""What memory shows, by label. No prompts, plans, settings, answers or conversations: a worker may ask here."""
+
+MAX_DEPTH = 3
+MAX_NODES = 200
+"""Nodes of one subgraph; a run may have ten thousand tasks around it."""
+_MOST_RUNS = 200
+"""Runs that one question looks through, newest first."""
+MAX_TEXT = 20_000
+"""Characters of a note."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Whose memory is seen, and what of it is not."""
+
+    project: str
+    hidden_run: str = ""
+    """A run whose tasks must not be seen: the asker's own, so that a worker sees no task but its own. Empty: none."""
+
+
+def search_nodes(
+    reads: Reads, view: View, text: str, labels: Collection[str] = (), limit: int = 10
+) -> list[Node]:
+    """Return nodes whose text matches, best first; empty `labels`: any.
+
+    Raises:
+        ToolError: There is no such label.
+    """
+    wanted = [_label(label) for label in labels] or list(SHOWN)
+    found: list[Node] = []
+    for label in wanted:
+        if label not in SEARCHED:
+            continue
+        found += _hits(reads, view, label, text, max(0, limit))
+    return found[: max(0, limit)]
+
+
+def query_nodes(
+    reads: Reads, view: View, label: str, filters: Mapping[str, object], limit: int = 10
+) -> list[Node]:
+    """Return nodes of a label whose properties equal all of `filters`, newest runs first.
+
+    Raises:
+        ToolError: There is no such label or property, or a filter compares with something that no property holds.
+    """
+    name = _label(label)
+    where: dict[str, Value | Compare] = {}
+    for key, wanted in filters.items():
+        _property(name, key)
+        try:
+            where[key] = value(wanted)
+        except StoreError as error:
+            raise ToolError(f"The filter {key!r} cannot be compared: {error}") from error
+    nodes: list[Node] = []
+    for scope in _scopes(reads, view, name):
+        if any(key in where and where[key] != kept for key, kept in scope.items()):
+            continue
+        rows = reads.find(name, {**where, **scope}, limit=limit - len(nodes))
+        nodes += [_node(name, row) for row in rows]
+        if len(nodes) >= limit:
+            break
+    return nodes
+
+
+def get_node(reads: Reads, view: View, id: str) -> Node | None:
+    """Return one node, or None if it is not there or may not be seen."""
+    return next(iter(_shown_nodes(reads, view, [id])), None)
+
+
+def get_neighbors(
+    reads: Reads, view: View, id: str, types: Sequence[str] = (), direction: Direction = "both"
+) -> list[Node]:
+    """Return nodes one edge away; empty `types`: any.
+
+    Raises:
+        ToolError: There is no such edge.
+    """
+    if get_node(reads, view, id) is None:
+        return []
+    near = reads.neighbours(id, [_edge(t) for t in types], direction)
+    return _shown_nodes(reads, view, near[: MAX_NODES * 5])[:MAX_NODES]
+
+
+def get_subgraph(reads: Reads, view: View, id: str, depth: int = 1) -> dict[str, list[object]]:
+    """Return {"nodes", "edges"} within `depth` (at most 3) edges of a node, nearest first, at most `MAX_NODES` of them."""
+    start = get_node(reads, view, id)
+    nodes: dict[str, Node] = {} if start is None else {id: start}
+    frontier = list(nodes)
+    for _ in range(min(depth, MAX_DEPTH)):
+        near = sorted({n for f in frontier for n in reads.neighbours(f, [], "both")} - nodes.keys())
+        room = MAX_NODES - len(nodes)
+        fresh = _shown_nodes(reads, view, near[: room * 5])[:room]
+        frontier = [cast("str", node["id"]) for node in fresh]
+        nodes |= {cast("str", node["id"]): node for node in fresh}
+    edges = [{"source": s, "type": t, "target": d} for s, t, d in reads.edges_among(list(nodes))]
+    return {"nodes": list(nodes.values()), "edges": list(edges)}
+
+
+def add(
+    ops: Ops, project: str, name: str, text: str, *, kind: str = "note", about: Sequence[str] = ()
+) -> str:
+    """Keep a person's note, accepted; its id. The same text again is the same note."""
+    return _put(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
+
+
+def propose(
+    ops: Ops, project: str, name: str, text: str, *, proposed_by: str, source_attempt: str = ""
+) -> str:
+    """Keep what a model has learned, for a person to accept; its id. What was ruled on before stays ruled on."""
+    id = _memory_id(project, text)
+    if ops.get(Label.MEMORY, id) is None:
+        props = {"proposedBy": proposed_by, "sourceAttempt": source_attempt}
+        _put(ops, project, name, text, "learning", "proposed", (), props)
+    return id
+
+
+def rule(ops: Ops, project: str, id: str, state: State) -> bool:
+    """Accept or reject a note; False if the project has none of this id."""
+    return ops.patch_if(Label.MEMORY, id, {"projectId": project}, {"state": state}) is not None
+
+
+def link(ops: Ops, project: str, note: str, about: str) -> None:
+    """Say what a note speaks of.
+
+    Raises:
+        ToolError: The project has no such note, or there is no such node.
+    """
+    row = ops.get(Label.MEMORY, note) if is_id(note) else None
+    if row is None or row.get("projectId") != project or about not in ops.labels_of([about]):
+        raise ToolError(
+            f"{note!r} and {about!r} cannot be linked: one of them is not in the memory."
+        )
+    ops.link(Edge.ABOUT, [(note, about)])
+
+
+def learn_from_run(ops: Ops, run: str) -> list[str]:
+    """Keep what a run teaches the next planner: one note of the run, one for each failed task; their ids.
+
+    Computed by the engine alone, so accepted; the same run again changes nothing.
+    """
+    row = ops.get(Label.RUN, run)
+    if row is None:
+        raise StoreError(f"There is no run {run!r}.")
+    failed = ops.find(Label.TASK, {"runId": run, "status": "failed"}, order=("seq",))
+    notes = [
+        (
+            f"{run}#lesson",
+            f"Run {row_fields.text(row, 'name')}",
+            _run_text(ops, row, failed),
+            "run",
+            run,
+        )
+    ]
+    for task in failed:
+        id = cast("str", task["id"])
+        name = f"Failed: {row_fields.text(task, 'title') or row_fields.text(task, 'taskId')}"
+        notes.append((f"{id}#lesson", name, _lesson(row, task), "lesson", id))
+    for id, name, text, kind, about in notes:
+        note = _memory(ops, id, row_fields.text(row, "projectId"), name, text, kind, "accepted")
+        ops.upsert(Label.MEMORY, [{**note, "runId": run, "proposedBy": "engine"}])
+        ops.link(Edge.ABOUT, [(id, about)])
+    return [id for id, *_ in notes]
+
+
+class ProjectMemory:
+    """The five searches over a store, as an agent's tools want them."""
+
+    def __init__(self, store: GraphStore, view: View) -> None:
+        self._store = store
+        self._view = view
+
+    async def search_nodes(self, text: str, *, labels: Sequence[str], limit: int) -> Sequence[Node]:
+        """Return nodes whose text matches, best first."""
+        return await self._read(partial(search_nodes, text=text, labels=labels, limit=limit))
+
+    async def query_nodes(
+        self, label: str, *, filters: Mapping[str, str | int | float | bool], limit: int
+    ) -> Sequence[Node]:
+        """Return nodes of a label whose properties equal all of `filters`."""
+        return await self._read(partial(query_nodes, label=label, filters=filters, limit=limit))
+
+    async def get_node(self, id: str) -> Node | None:
+        """Return one node."""
+        return await self._read(partial(get_node, id=id))
+
+    async def get_neighbors(
+        self, id: str, *, types: Sequence[str], direction: Direction
+    ) -> Sequence[Node]:
+        """Return nodes one edge away."""
+        return await self._read(partial(get_neighbors, id=id, types=types, direction=direction))
+
+    async def get_subgraph(self, id: str, *, depth: int) -> Mapping[str, Sequence[object]]:
+        """Return nodes and edges around a node."""
+        return await self._read(partial(get_subgraph, id=id, depth=depth))
+
+    async def _read(self, verb: Callable[..., T]) -> T:
+        return await self._store.read(lambda reads: verb(reads, self._view))
+
+
+def _label(label: str) -> str:
+    if label not in SHOWN:
+        raise _unknown("label", label, SHOWN)
+    return label
+
+
+def _edge(type: str) -> str:
+    kinds = [edge.value for edge in Edge]
+    if type not in kinds:
+        raise _unknown("type of edge", type, kinds)
+    return type
+
+
+def _property(label: str, name: str) -> None:
+    if name != "id" and name not in SHOWN[label]:
+        raise _unknown(f"property of {label}", name, ("id", *SHOWN[label]))
+
+
+def _unknown(what: str, given: str, known: Iterable[str]) -> ToolError:
+    options = [str(k) for k in known]
+    near = difflib.get_close_matches(given, options, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(options)}."
+    return ToolError(f"There is no {what} {given[:80]!r}.", next_step=hint)
+
+
+def _scopes(reads: Reads, view: View, label: str) -> list[dict[str, Value]]:
+    """Return the conditions under which a label's nodes may be seen; each is one search."""
+    mine: dict[str, Value] = {"projectId": view.project}
+    match label:
+        case Label.PROJECT:
+            return [{"id": view.project}]
+        case Label.MEMORY:
+            return [{**mine, "state": "accepted"}]
+        case _:
+            runs = reads.find(Label.RUN, mine, order=("-createdAt", "-seq"), limit=_MOST_RUNS)
+            seen = [cast("str", r["id"]) for r in runs if r["id"] != view.hidden_run]
+            own = "id" if label == Label.RUN else "runId"
+            return [{own: run} for run in seen]
+
+
+def _may_be_seen(reads: Reads, view: View, label: str, row: Row) -> bool:
+    match label:
+        case Label.PROJECT:
+            return row["id"] == view.project
+        case Label.MEMORY:
+            return row.get("projectId") == view.project and row.get("state") == "accepted"
+        case _:
+            run = row_fields.text(row, "runId")
+            owner = row if label == Label.RUN else reads.get(Label.RUN, run)
+            mine = owner is not None and owner.get("projectId") == view.project
+            return mine and run != view.hidden_run
+
+
+def _shown_nodes(reads: Reads, view: View, ids: Sequence[str]) -> list[Node]:
+    """Return those of these nodes that may be seen, in this order."""
+    labels = reads.labels_of(ids)
+    nodes: list[Node] = []
+    for id in ids:
+        label = labels.get(id, "")
+        row = reads.get(label, id) if label in SHOWN else None
+        if row is not None and _may_be_seen(reads, view, label, row):
+            nodes.append(_node(label, row))
+    return nodes
+
+
+def _node(label: str, row: Row) -> Node:
+    shown = {name: row[name] for name in SHOWN[label] if name in row}
+    return {"id": row["id"], "label": label, **shown}
+
+
+def _memory_id(project: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{project}#memory-{digest[:16]}"
+
+
+def _memory(
+    reads: Reads, id: str, project: str, name: str, text: str, kind: str, state: State
+) -> dict[str, Value]:
+    """Return a note's row; one that is there keeps the time of its making."""
+    before = reads.get(Label.MEMORY, id) or {}
+    made = row_fields.text(before, "createdAt") or reads.now()
+    return {
+        "id": id, "name": name[:200], "text": text[:MAX_TEXT], "kind": kind, "state": state, "projectId": project,
+        "createdAt": made,
+    }  # fmt: skip
+
+
+def _hits(reads: Reads, view: View, label: str, text: str, limit: int) -> list[Node]:
+    """Look deeper until enough may be seen: other projects and proposals stand in the same index."""
+    size = limit + 50
+    while True:
+        hits = [id for id, _ in reads.search(label, text, size)]
+        nodes = _shown_nodes(reads, view, hits)
+        if len(nodes) >= limit or len(hits) < size:
+            return nodes
+        size *= 4
+
+
+def _put(
+    ops: Ops, project: str, name: str, text: str, kind: str, state: State, about: Sequence[str], props: Row
+) -> str:  # fmt: skip
+    id = _memory_id(project, text)
+    ops.upsert(Label.MEMORY, [{**_memory(ops, id, project, name, text, kind, state), **props}])
+    ops.link(Edge.ABOUT, [(id, node) for node in about])
+    return id
+
+
+def _run_text(reads: Reads, run: Row, failed: Sequence[Row]) -> str:
+    counted = reads.counts(Label.TASK, "status", {"runId": run["id"]})
+    tasks = ", ".join(f"{number} {status}" for status, number in sorted(counted.items()))
+    names = "; ".join(row_fields.text(task, "title") for task in failed)
+    failures = f" Failed: {names}." if names else ""
+    return (
+        f"{row_fields.text(run, 'title') or row_fields.text(run, 'name')}. {row_fields.text(run, 'goal')}\n"
+        f"Request: {row_fields.text(run, 'request')}\nTasks: {tasks or 'none'}.{failures}"
+    )
+
+
+def _lesson(run: Row, task: Row) -> str:
+    report = row_fields.mapping(task, "qcFailureReportJson")
+    causes = report.get("root_causes") or report.get("rootCauses") or ()
+    advice = report.get("recommendations") or ()
+    lines = [
+        f"{row_fields.text(task, 'title')} ({row_fields.text(task, 'workerRole')}) failed after "
+        f"{row_fields.whole(task, 'attemptNumber')} attempts: {row_fields.text(task, 'cause') or 'unknown'}.",
+        f"It was part of: {row_fields.text(run, 'title') or row_fields.text(run, 'name')}.",
+        *(f"Cause: {cause}" for cause in cast("Sequence[object]", causes)),
+        *(f"Next time: {step}" for step in cast("Sequence[object]", advice)),
+    ]
+    return "\n".join(lines)

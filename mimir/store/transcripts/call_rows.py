@@ -1,0 +1,394 @@
+"""The rows of a lane: how a call is kept, what a write of the journal does in its transaction.
+
+Budgets have no other book than these rows: what a run has spent is its outcomes and its open intents (`budget`).
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, cast
+
+from mimir.domain import ids, money
+from mimir.domain.call_outcome import Outcome
+from mimir.domain.event import EventKind
+from mimir.domain.usage import Usage
+from mimir.errors import StoreError
+from mimir.store import row_fields
+from mimir.store.operations import budget, claims, runs
+from mimir.store.protocol import Ops, Reads, Row, Value
+from mimir.store.schema import Label, pack, unpack
+from mimir.store.transcripts import shared_texts
+
+CallKind = Literal["model", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Whose lane, under which fence."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    fence: int | None
+    """None: no task, nothing to check."""
+    lane: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One call as it was asked."""
+
+    seq: int
+    kind: CallKind
+    hash: str
+    """Of the whole request."""
+    delta: str
+    """JSON, whole."""
+    kept: str
+    """JSON, as it is kept; `texts.delta_of` makes the whole of it."""
+    tool: str
+    """Name of the tool; empty for a model."""
+    title: str
+    """For people; of a model call the model's name, by which its price is known."""
+    bound: Usage
+    """Tokens that a model call may use at most."""
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts that the delta names, by SHA-256."""
+
+    @classmethod
+    def of(
+        cls,
+        seq: int,
+        kind: CallKind,
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        *,
+        reserve: int,
+        of_answer: int,
+        title: str,
+    ) -> "Asked":
+        """Make one from what the caller hands in."""
+        tokens = max(0, reserve) if kind == "model" else 0
+        answer = min(max(0, of_answer), tokens)
+        name = request.get("tool") or request.get("name") or ""
+        folded = shared_texts.fold(delta)
+        return cls(
+            seq=seq,
+            kind=kind,
+            hash=_digest((folded.whole if request is delta else pack(request),)),
+            delta=folded.whole,
+            kept=folded.kept,
+            named=folded.named,
+            tool=str(name) if kind == "tool" else "",
+            title=title,
+            bound=Usage(input_tokens=tokens - answer, output_tokens=answer),
+        )
+
+    def is_recorded_in(self, row: Row) -> bool:
+        """Tell whether the row is of this very call."""
+        return row.get("kind") == self.kind and row.get("requestHash") == self.hash
+
+
+class Had(NamedTuple):
+    """One call, and what came of it."""
+
+    asked: Asked
+    outcome: Outcome
+    """As a replay will serve it, so that live and replayed calls cannot differ."""
+    value: str
+    """Of the outcome, as JSON."""
+
+    @classmethod
+    def of(cls, asked: Asked, outcome: Outcome) -> "Had":
+        """Make one of an outcome as it came."""
+        text = pack(outcome.value)
+        value = cast("Mapping[str, object]", unpack(text))
+        return cls(asked, Outcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """One call with its outcome."""
+
+    asked: Asked
+    outcome: Outcome
+    value: str
+    """Of the outcome, as JSON."""
+    hash: str
+    """The lane's hash with this call at its end. No time and no commit id is in it."""
+    number: int
+    """Tool calls of the lane up to this call."""
+
+    @classmethod
+    def after(cls, before: str, had: Had, number: int) -> "Done":
+        """Make one; `before`: the lane's hash without this call."""
+        asked, outcome, value = had
+        usage = _usage_text(outcome.usage)
+        hash = _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
+        return cls(asked=asked, outcome=outcome, value=value, hash=hash, number=number)
+
+    @property
+    def charge(self) -> Usage:
+        """Tokens that it costs: what was used, or what was reserved where nobody says."""
+        return self.outcome.usage or self.asked.bound
+
+
+def rows(reads: Reads, lane: str) -> list[Row]:
+    """Return a lane's calls in order."""
+    return reads.find(Label.CALL, {"lane": lane}, order=("seq",))
+
+
+def seq_of(row: Row) -> int:
+    """Return a call's number in its lane."""
+    return row_fields.whole(row, "seq")
+
+
+def first_open(recorded: Mapping[int, Row]) -> int:
+    """Return the number of the first call that has no recorded outcome."""
+    seq = 0
+    while seq in recorded and row_fields.flag(recorded[seq], "done"):
+        seq += 1
+    return seq
+
+
+def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
+    """Return the hash of the lane before this call: its name's, at the beginning."""
+    if seq == 0:
+        return _digest(("mimir.lane", lane))
+    return row_fields.text(recorded[seq - 1], "hash")
+
+
+def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
+    """Count the tool calls before this call."""
+    return sum(1 for earlier in range(seq) if recorded[earlier].get("kind") == "tool")
+
+
+def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
+    """Return the last tree recorded before this call; empty: none."""
+    for earlier in range(seq - 1, -1, -1):
+        if tree := row_fields.text(recorded[earlier], "tree"):
+            return tree
+    return ""
+
+
+def outcome_of(row: Row) -> Outcome:
+    """Return the recorded outcome of a call."""
+    usage = None
+    if row.get("inputTokens") is not None:
+        usage = Usage(
+            input_tokens=row_fields.whole(row, "inputTokens"),
+            output_tokens=row_fields.whole(row, "outputTokens"),
+        )
+    value = row_fields.mapping(row, "valueJson")
+    return Outcome(value=value, tree=row_fields.text(row, "tree"), usage=usage)
+
+
+def broken(reads: Reads, lane: str) -> list[str]:
+    """Return the calls of a lane whose hash is not that of their content and of the calls before; empty: none."""
+    wrong: list[str] = []
+    before = hash_before(lane, {}, 0)
+    for row in rows(reads, lane):
+        if not row_fields.flag(row, "done"):
+            continue
+        if row_fields.text(row, "hash") != _hash_of(reads, row, before):
+            wrong.append(str(row["id"]))
+        before = row_fields.text(row, "hash")
+    return wrong
+
+
+def _hash_of(reads: Reads, row: Row, before: str) -> str:
+    """Return the hash that a call must have; empty: a text that it names is not there, or was changed."""
+    try:
+        delta = shared_texts.packed(reads, row)
+    except StoreError:
+        return ""
+    kind, asked = row_fields.text(row, "kind"), row_fields.text(row, "requestHash")
+    value, tree = row_fields.text(row, "valueJson"), row_fields.text(row, "tree")
+    return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
+
+
+def write_intent(
+    ops: Ops, place: Place, asked: Asked, done: Sequence[Done], *, may_stand: bool = True
+) -> None:
+    """Commit what waited, then the intent; a model call reserves its budget or is refused.
+
+    Args:
+        ops: The transaction.
+        place: Of the call.
+        asked: The call.
+        done: What waited.
+        may_stand: False: its intent was never written, and is not looked for.
+
+    Raises:
+        LeaseLost: The fence is old.
+        Paused: The budget is used up; what waited is not committed either.
+    """
+    write_outcomes(ops, place, done)
+    shared_texts.keep(ops, place.run, asked.named)
+    name = ids.call_id(place.lane, asked.seq)
+    before = ops.get(Label.CALL, name) if may_stand else None
+    cost = None
+    if asked.kind == "model":
+        cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)
+    tries = row_fields.whole(before, "tries") if before else 0
+    begun = {"done": False, "tries": tries + 1, "startedAt": ops.now(), "cost": cost}
+    ops.upsert(Label.CALL, [{**_asked_row(place, asked), **begun}])
+
+
+def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
+    """Commit outcomes with their events; those that stand there already are left alone.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    there = [ops.get(Label.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
+    fresh = [(d, row) for d, row in zip(done, there, strict=True) if not _stands(row, d)]
+    if place.fence is not None:
+        _gain(ops, place, place.fence, [d for d, _ in fresh])
+    if not fresh:
+        return
+    made = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.kind == "model"]
+    run = budget.spend(ops, place.run, made)
+    _write(ops, place, fresh, run)
+    events = [_event(place, d, run) for d, _ in fresh]
+    runs.emit_all(ops, place.run, events, known=run or None)
+
+
+def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
+    worker = place.role == "worker"
+    claims.gain(
+        ops,
+        place.run,
+        place.task,
+        fence,
+        len(fresh),
+        tokens=sum(d.charge.total for d in fresh if d.asked.kind == "model"),
+        tool_calls=sum(worker and d.asked.kind == "tool" for d in fresh),
+    )
+
+
+def is_cut(recorded: Mapping[int, Row], asked: Asked) -> bool:
+    """Tell whether going live at this call leaves recorded rows behind that no longer hold."""
+    here = recorded.get(asked.seq)
+    other = here is not None and not asked.is_recorded_in(here)
+    return other or any(seq > asked.seq for seq in recorded)
+
+
+def cut(ops: Ops, place: Place, asked: Asked) -> None:
+    """Remove the calls from here on; what they cost stays spent, an open one at its reservation.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    if place.fence is not None:
+        claims.gain(ops, place.run, place.task, place.fence, 0)
+    here = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
+    stays = here is not None and asked.is_recorded_in(here) and not row_fields.flag(here, "done")
+    first = asked.seq + 1 if stays else asked.seq
+    gone = ops.find(Label.CALL, {"lane": place.lane, "seq": (">=", first)})
+    if not gone:
+        return
+    ops.delete(Label.CALL, [str(row["id"]) for row in gone])
+    budget.forfeit(ops, place.run, [row for row in gone if not row_fields.flag(row, "done")])
+    data = {
+        "lane": place.lane,
+        "role": place.role,
+        "seq": asked.seq,
+        "removed": len(gone),
+        "answered": sum(row_fields.flag(row, "done") for row in gone),
+        "recorded": _short(here),
+        "asked": f"{asked.kind} {asked.hash[:12]}",
+    }
+    runs.emit(
+        ops, place.run, EventKind.LANE_CUT, task=_task(place), attempt=place.attempt, data=data
+    )
+
+
+def _stands(row: Row | None, done: Done) -> bool:
+    return row is not None and row.get("hash") == done.hash and row_fields.flag(row, "done")
+
+
+def _write(ops: Ops, place: Place, fresh: Sequence[tuple[Done, Row | None]], run: Row) -> None:
+    """Write outcomes: to their intents, which say what was asked, or with that, where there were none."""
+    whole: list[Row] = []
+    for done, intent in fresh:
+        outcome = _outcome_row(ops, done, run)
+        if intent is not None and done.asked.is_recorded_in(intent):
+            ops.patch(Label.CALL, str(intent["id"]), {**outcome, "fence": place.fence})
+        else:
+            whole.append({**_asked_row(place, done.asked), **outcome})
+    if whole:
+        ops.upsert(Label.CALL, whole)
+
+
+def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
+    return {
+        "id": ids.call_id(place.lane, asked.seq), "name": asked.title or asked.tool or asked.kind,
+        "runId": place.run, "lane": place.lane, "seq": asked.seq, "kind": asked.kind, "task": place.task,
+        "attempt": place.attempt, "role": place.role, "fence": place.fence, "requestHash": asked.hash,
+        "deltaJson": asked.kept, "tool": asked.tool, "reserved": asked.bound.total,
+    }  # fmt: skip
+
+
+def _outcome_row(ops: Ops, done: Done, run: Row) -> Row:
+    usage = done.outcome.usage
+    return {
+        "done": True, "valueJson": done.value,
+        "tree": done.outcome.tree or None, "inputTokens": usage.input_tokens if usage else None,
+        "outputTokens": usage.output_tokens if usage else None, "hash": done.hash, "finishedAt": ops.now(),
+        "cost": _cost(done, run),
+    }  # fmt: skip
+
+
+def _cost(done: Done, run: Row) -> int | None:
+    """Return what a call cost, in units of money; None: it is no model's, or the model has no price."""
+    asked = done.asked
+    return budget.cost_of(run, asked.title, done.charge) if asked.kind == "model" else None
+
+
+def _event(place: Place, done: Done, run: Row) -> runs.NewEvent:
+    asked, cost = done.asked, _cost(done, run)
+    model = asked.kind == "model"
+    kind = EventKind.TOOL_DENIED if done.outcome.value.get("denied") else EventKind.TOOL_CALLED
+    data: dict[str, object] = {
+        "role": place.role,
+        "seq": asked.seq,
+        "tool": asked.tool,
+        "title": asked.title,
+        "tokens": done.charge.total if model else 0,
+        "calls": row_fields.whole(run, "callsUsed") if model else done.number,
+    }
+    if cost is not None:
+        data["cost"] = money.shown(cost)
+    return runs.NewEvent(
+        kind=EventKind.MODEL_CALLED if model else kind,
+        task=_task(place),
+        attempt=place.attempt,
+        data=data,
+    )
+
+
+def _task(place: Place) -> str:
+    """Name the task of an event; a run's own agents work on none."""
+    return "" if place.fence is None else place.task
+
+
+def _short(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{row_fields.text(row, 'kind')} {row_fields.text(row, 'requestHash')[:12]}"
+
+
+def _usage_text(usage: Usage | None) -> str:
+    return "" if usage is None else f"{usage.input_tokens} {usage.output_tokens}"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    """Hash texts with their lengths, so that a character moved from one to the next changes the hash."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return digest.hexdigest()

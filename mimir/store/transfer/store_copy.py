@@ -1,0 +1,212 @@
+"""A spooled view put into another store: whole or not at all, run by run, and what is there already is never changed.
+
+The rule: a run's own node and its edges come last, in one transaction. So a run is there or not; what a copy that died has left
+behind belongs to no run, and the next one takes it away and begins again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mimir.errors import StoreError
+from mimir.store import row_fields
+from mimir.store.protocol import GraphStore, Ops, Reads, Row
+from mimir.store.schema import Label, pack
+from mimir.store.transfer.spool import Spool
+
+_AT_ONCE = 200
+"""Nodes that are removed in one transaction."""
+_COUNTERS = ("runCount", "version")
+"""Of a project: the larger one stays, for both stores may have made runs since."""
+_STEP = "Name a store without it, or go on with the run that is there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What a copy came to; all of it was read back and compared."""
+
+    runs: tuple[str, ...]
+    """Those that are new in the target."""
+    known: tuple[str, ...]
+    """Those that were there already, equal in every property."""
+    nodes: int
+    edges: int
+
+
+async def copy(spool: Spool, target: GraphStore) -> Copied:
+    """Put a view into a store; it may be made again, however it ended.
+
+    Raises:
+        StoreError: The target holds something else under one of the ids (nothing was changed), or what was written does not come
+            back equal.
+    """
+    rows = [row for label, some in spool.nodes() if label == Label.RUN for row in some]
+    ids = [str(row["id"]) for row in rows]
+    known = frozenset(await target.read(partial(_known, ids=ids)))
+    await target.read(partial(_must_agree, label=Label.RUN, rows=rows, known=known))
+    for label, some in spool.nodes():
+        await target.read(partial(_must_agree, label=label, rows=some, known=known))
+    fresh = [row for row in rows if row["id"] not in known]
+    for row in fresh:
+        await _clear(target, str(row["id"]))
+    await _write(spool, target, fresh)
+    nodes, edges = await _compare(spool, target)
+    return Copied(
+        runs=tuple(str(row["id"]) for row in fresh),
+        known=tuple(id for id in ids if id in known),
+        nodes=nodes,
+        edges=edges,
+    )
+
+
+def _known(reads: Reads, ids: Sequence[str]) -> list[str]:
+    return [id for id in ids if reads.get(Label.RUN, id) is not None]
+
+
+def _must_agree(reads: Reads, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
+    """Refuse a target that holds something else under these ids.
+
+    Args:
+        reads: Of the target.
+        label: Of all rows.
+        rows: As they are in the source.
+        known: Runs that are there already, and must be equal.
+    """
+    for row, there, kind in _beside(reads, label, rows):
+        run = row_fields.text(row, "runId")
+        if kind not in ("", label):
+            problem = f"{row['id']!r} is a {kind} there, not a {label}"
+        elif there is None:
+            problem = f"its run {run} has no {label} {row['id']!r}" if run in known else ""
+        elif run and run not in known and label != Label.RUN:
+            problem = ""  # left behind by a copy that died
+        else:
+            problem = _difference(label, row, there)
+        if problem:
+            raise StoreError(
+                f"The target holds something else: {problem}; nothing was changed.",
+                next_step=_STEP,
+            )
+
+
+def _difference(label: str, row: Row, there: Row) -> str:
+    """Say what differs; empty: they are equal."""
+    ignored = _COUNTERS if label == Label.PROJECT else ()
+    names = sorted((row.keys() | there.keys()) - {*ignored})
+    different = [name for name in names if pack(row.get(name)) != pack(there.get(name))]
+    if not different:
+        return ""
+    more = f" and {len(different) - 1} more" if len(different) > 1 else ""
+    return f"{label} {row['id']!r} differs in {different[0]!r}{more}"
+
+
+def _beside(reads: Reads, label: str, rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None, str]]:
+    """Yield each row with the one of its id that is there, and that one's label."""
+    ids = [str(row["id"]) for row in rows]
+    labels = reads.labels_of(ids)
+    found = {str(row["id"]): row for row in reads.find(label, {"id": ("in", ids)})}
+    for row in rows:
+        id = str(row["id"])
+        yield row, found.get(id), labels.get(id, "")
+
+
+async def _clear(target: GraphStore, run: str) -> None:
+    """Remove what a copy of this run that died has left behind; the run itself is not there."""
+
+    def some(ops: Ops, label: str) -> int:
+        if ops.get(Label.RUN, run) is not None:
+            raise StoreError(f"Run {run} was put into the target by another process meanwhile.")
+        left = ops.find(label, {"runId": run}, limit=_AT_ONCE)
+        return ops.delete(label, [str(row["id"]) for row in left]) if left else 0
+
+    for label in Label:
+        while label is not Label.RUN and await target.write(partial(some, label=label)):
+            pass
+
+
+async def _write(spool: Spool, target: GraphStore, fresh: Sequence[Row]) -> None:
+    wanted = {str(row["id"]) for row in fresh}
+    for label, rows in spool.nodes():
+        if label == Label.PROJECT:
+            await target.write(partial(_put_projects, rows=rows))
+        elif label != Label.RUN:
+            new = [row for row in rows if row_fields.text(row, "runId") in {*wanted, ""}]
+            await target.write(partial(_put, label=label, rows=new))
+    of_run: dict[str, list[tuple[str, str, str]]] = {id: [] for id in wanted}
+    between: list[tuple[str, str, str]] = []
+    runs = {str(row["id"]) for label, some in spool.nodes() if label == Label.RUN for row in some}
+    for kind, pairs in spool.edges():
+        plain = [pair for pair in pairs if not runs.intersection(pair)]
+        for source, end in pairs:
+            mine = runs & {source, end}
+            if len(mine) == 1:
+                of_run.get(mine.pop(), []).append((source, kind, end))
+            elif mine:
+                between.append((source, kind, end))
+        await target.write(partial(_link, kind=kind, pairs=plain))
+    for row in fresh:
+        await target.write(partial(_put_run, row=row, edges=of_run[str(row["id"])]))
+    for source, kind, end in between:
+        await target.write(partial(_link, kind=kind, pairs=[(source, end)]))
+
+
+def _put(ops: Ops, label: str, rows: Sequence[Row]) -> None:
+    if rows:
+        ops.upsert(label, rows)
+
+
+def _put_projects(ops: Ops, rows: Sequence[Row]) -> None:
+    for row in rows:
+        before: Row = ops.get(Label.PROJECT, str(row["id"])) or {}
+        larger = {
+            name: max(row_fields.whole(row, name), row_fields.whole(before, name))
+            for name in _COUNTERS
+            if name in row or name in before
+        }
+        ops.upsert(Label.PROJECT, [{**row, **larger}])
+
+
+def _link(ops: Ops, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
+    if pairs:
+        ops.link(kind, pairs)
+
+
+def _put_run(ops: Ops, row: Row, edges: Sequence[tuple[str, str, str]]) -> None:
+    """Make the run itself: from here on it is there, whole."""
+    ops.upsert(Label.RUN, [row])
+    kinds: Mapping[str, list[tuple[str, str]]] = {kind: [] for _, kind, _ in edges}
+    for source, kind, end in edges:
+        kinds[kind].append((source, end))
+    for kind, pairs in kinds.items():
+        ops.link(kind, pairs)
+
+
+async def _compare(spool: Spool, target: GraphStore) -> tuple[int, int]:
+    """Read back what was written; how many nodes and edges there are.
+
+    Raises:
+        StoreError: Something is not as it was.
+    """
+    nodes = edges = 0
+    for label, rows in spool.nodes():
+        await target.read(partial(_must_be_equal, label=label, rows=rows))
+        nodes += len(rows)
+    for kind, pairs in spool.edges():
+        await target.read(partial(_must_be_linked, kind=kind, pairs=pairs))
+        edges += len(pairs)
+    return nodes, edges
+
+
+def _must_be_equal(reads: Reads, label: str, rows: Sequence[Row]) -> None:
+    for row, there, _ in _beside(reads, label, rows):
+        problem = "it is not there" if there is None else _difference(label, row, there)
+        if problem:
+            raise StoreError(f"{label} {row['id']!r} did not come through: {problem}.")
+
+
+def _must_be_linked(reads: Reads, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
+    ends = sorted({end for pair in pairs for end in pair})
+    there = {(source, end) for source, type, end in reads.edges_among(ends) if type == kind}
+    for source, end in pairs:
+        if (source, end) not in there:
+            raise StoreError(f"The edge {source!r} {kind} {end!r} did not come through.")

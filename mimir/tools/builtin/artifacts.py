@@ -1,0 +1,87 @@
+"""The `read_artifact` tool: answers of other tasks, only those that this attempt was told of."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from mimir.domain.message import CallContext, ToolResult
+from mimir.errors import ToolError
+from mimir.tools.calls.arguments import Arguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, described
+from mimir.tools.calls.messages import listed, quoted
+from mimir.tools.calls.text_pages import MAX_CHARS
+
+MAX_OFFSET = 1_000_000_000
+
+
+class Artifacts(Protocol):
+    """Where texts are kept by id."""
+
+    async def read(self, id: str, /) -> str | None:
+        """Return the whole text, or None if there is none of this id."""
+        ...
+
+
+class ArtifactTools(LocalTools):
+    """The toolset of the one tool `read_artifact`."""
+
+    def __init__(
+        self,
+        artifacts: Artifacts,
+        granted: Collection[str],
+        *,
+        redact: Callable[[str], str] = str,
+        max_chars: int = MAX_CHARS,
+    ) -> None:
+        """Bind the tool to the ids that this attempt may read.
+
+        Args:
+            artifacts: Where they are.
+            granted: Ids; any other is refused in the same words, whether it exists or not.
+            redact: Applied before the text is cut into pages.
+            max_chars: Most characters of one page.
+        """
+        self._artifacts = artifacts
+        self._granted = tuple(sorted(granted))
+        self._redact = redact
+        self._max_chars = max_chars
+        super().__init__((_SPEC,))
+
+    def _handlers(self) -> Sequence[Handler]:
+        return (self._read,)
+
+    async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        id, offset = given.text("id"), given.number("offset", 0)
+        text = await self._artifacts.read(id) if id in self._granted else None
+        if text is None:
+            raise ToolError(
+                f"There is no artifact {quoted(id)} that you may read.",
+                next_step=f"You may read: {listed(self._granted, 30)}.",
+            )
+        text = self._redact(text)
+        if offset and offset >= len(text):
+            raise ToolError(
+                f"The artifact has {len(text):,} characters; offset {offset:,} is past its end.",
+                next_step="Give a smaller offset.",
+            )
+        part = text[offset : offset + self._max_chars]
+        end = offset + len(part)
+        header = f"{quoted(id)[1:-1]}, characters {offset:,} to {end:,} of {len(text):,}"
+        more = f"\n[not the end: read on with offset={end}]" if end < len(text) else ""
+        return ToolResult(text=f"{header}\n{part}{more}")
+
+
+_SPEC = described(
+    "read_artifact",
+    "Read a text that your instructions refer to by its artifact id, in pages.",
+    {
+        "id": {"type": "string", "description": "As written in your instructions."},
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_OFFSET,
+            "description": "Character to start at. Default 0.",
+        },
+    },
+    required=("id",),
+)

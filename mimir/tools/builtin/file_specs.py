@@ -1,0 +1,76 @@
+"""What a model is told of the file tools. Short and exact: these words are in every prompt of a worker."""
+
+from mimir.tools.calls.local_tools import described
+
+MAX_LINE = 100_000_000
+
+_PATH = {"type": "string", "description": "Relative to the workspace, such as src/main.py."}
+_GLOB = {
+    "type": "string",
+    "description": "Such as src/**/*.py; * does not cross /, ** does. Default: all files.",
+}
+
+READ = described(
+    "read_file",
+    "Read a text file by lines. Long files come in parts; the end of each says how to read on.",
+    {
+        "path": _PATH,
+        "offset": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_LINE,
+            "description": "First line, from 1. Default 1.",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_LINE,
+            "description": "Most lines. Default: as many as fit.",
+        },
+    },
+    required=("path",),
+)
+
+LIST = described("list_files", "List the files of the workspace by name.", {"glob": _GLOB})
+
+GREP = described(
+    "grep",
+    "Find lines that match a regular expression (Python's syntax), as path:line: text.",
+    {
+        "pattern": {"type": "string", "description": "Compared with one line at a time."},
+        "glob": _GLOB,
+    },
+    required=("pattern",),
+)
+
+WRITE = described(
+    "write_file",
+    "Write a whole text file; missing folders are made. To change a part of one, use edit_file.",
+    {"path": _PATH, "content": {"type": "string", "description": "The whole new text."}},
+    required=("path", "content"),
+    read_only=False,
+)
+
+EDIT = described(
+    "edit_file",
+    "Replace text that occurs exactly once in a file.",
+    {
+        "path": _PATH,
+        "old": {
+            "type": "string",
+            "description": "Copied exactly, white space included, with enough lines to be found once.",
+        },
+        "new": {"type": "string", "description": "What comes in its place; may be empty."},
+    },
+    required=("path", "old", "new"),
+    read_only=False,
+)
+
+DELETE = described(
+    "delete_file",
+    "Delete one file.",
+    {"path": _PATH},
+    required=("path",),
+    read_only=False,
+    destructive=True,
+)

@@ -1,0 +1,273 @@
+"""The file tools: read, list, search, write, edit, delete, inside one directory and inside one agent's scope.
+
+`Tree` keeps the walls (no path leads out, regular files only); `scope` says what is there for this agent; here is what the model is
+told. Secrets are replaced in whole files before lines are picked, so that no half of one is left at an edge.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from mimir.domain.message import CallContext, ToolResult
+from mimir.errors import ToolError
+from mimir.tools.builtin import file_specs as specs
+from mimir.tools.builtin.text_edit import replaced
+from mimir.tools.calls.arguments import Arguments
+from mimir.tools.calls.local_tools import Handler, LocalTools
+from mimir.tools.calls.messages import counted, quoted, shown
+from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
+from mimir.tools.scope import Scope, normal
+from mimir.tools.search.line_search import matching_lines
+from mimir.tools.secrets import MARK
+
+MAX_SEARCHED_BYTES = 50_000_000
+MAX_HITS = 200
+MAX_HIT_CHARS = 300
+MAX_LISTED = 1_000
+
+
+class Tree(Protocol):
+    """A directory that no path leads out of (`workspace.paths.Tree`). Calls block no longer than the local disk."""
+
+    def read(self, path: str, /) -> bytes:
+        """Return a regular file's bytes.
+
+        Raises:
+            ToolError: Not there, no regular file, too large, or its path leads out.
+        """
+        ...
+
+    def exists(self, path: str, /) -> bool:
+        """Tell whether anything is there; raises as `read` for a path that leads out."""
+        ...
+
+    def write(self, path: str, data: bytes, /) -> None:
+        """Write a regular file whole, making missing directories.
+
+        Raises:
+            ToolError: Something else is there, or its path leads out.
+        """
+        ...
+
+    def delete(self, path: str, /) -> None:
+        """Delete a regular file or a link.
+
+        Raises:
+            ToolError: Not there, or a directory, or its path leads out.
+        """
+        ...
+
+    def walk(self, glob: str, /) -> Sequence[str]:
+        """Return the paths of all regular files that a glob names, sorted.
+
+        Raises:
+            ToolError: The glob points out of the directory, or there are far too many files.
+        """
+        ...
+
+
+class FileTools(LocalTools):
+    """The six file tools over one directory."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        files: Collection[str] = (),
+        forbidden: Collection[str] = (),
+        protected: Collection[str] = (),
+        hidden: Collection[str] = (),
+        allow_hidden: Collection[str] = (),
+        redact: Callable[[str], str] = str,
+        max_chars: int = MAX_CHARS,
+    ) -> None:
+        """Bind the tools to a directory and a scope.
+
+        Args:
+            tree: The directory.
+            files: Globs that may be written; empty: any.
+            forbidden: Globs that may never be written: they belong to the engine.
+            protected: Globs that this task may not write, because its checks stand on them.
+            hidden: Top-level names that are not there for this agent.
+            allow_hidden: Exact paths below hidden names that may be read all the same.
+            redact: Replaces secrets in what is read; must keep the number of lines.
+            max_chars: Most characters of a result.
+        """
+        self._tree = tree
+        self._scope = Scope.of(
+            files=files,
+            forbidden=forbidden,
+            protected=protected,
+            hidden=hidden,
+            allow_hidden=allow_hidden,
+        )
+        self._redact = redact
+        # A search may hold much text and a process; the reads of one message may come fifty at once.
+        self._one_search = asyncio.Semaphore(1)
+        self._max_chars = max_chars
+        super().__init__(
+            (specs.READ, specs.LIST, specs.GREP, specs.WRITE, specs.EDIT, specs.DELETE)
+        )
+
+    def _handlers(self) -> Sequence[Handler]:
+        return self._read, self._list, self._grep, self._write, self._edit, self._delete
+
+    async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        path = normal(given.text("path"))
+        self._scope.require_visible(path)
+        text = self._redact(self._text(path))
+        offset = given.number("offset", 1)
+        limit = given.number("limit", 0) or None
+        got = page(text, offset, limit, self._max_chars)
+        if not got.total:
+            return ToolResult(text=f"{shown(path)} is empty.")
+        if not got.first:
+            raise ToolError(
+                f"{quoted(path)} has {counted(got.total, 'line')}; offset {offset:,} is past its end.",
+                next_step="Give a smaller offset.",
+            )
+        header = f"{shown(path)}, lines {got.first:,} to {got.last:,} of {got.total:,}\n"
+        end = "" if got.text.endswith("\n") else "\n"
+        if got.cut:
+            end += f"[line {got.last:,} goes on for {got.cut:,} more characters that cannot be shown; use grep]\n"
+        if got.last < got.total:
+            end += f"[not the end: read on with offset={got.last + 1}]\n"
+        return ToolResult(text=(header + got.text + end).removesuffix("\n"))
+
+    async def _list(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        glob = given.text("glob", "**")
+        paths = await asyncio.to_thread(self._named, glob)
+        if not paths:
+            return ToolResult(text=_nothing_named(glob))
+        kept: list[str] = []
+        room = self._max_chars
+        for path in paths[:MAX_LISTED]:
+            room -= len(shown(path)) + 1
+            if room < 0:
+                break
+            kept.append(shown(path))
+        left = len(paths) - len(kept)
+        more = [f"[{counted(left, 'file')} not shown: give a narrower glob]"] if left else []
+        return ToolResult(text="\n".join([counted(len(paths), "file"), *kept, *more]))
+
+    async def _grep(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        pattern, glob = given.text("pattern"), given.text("glob", "**")
+        paths = await asyncio.to_thread(self._named, glob)
+        if not paths:
+            return ToolResult(text=_nothing_named(glob))
+        async with self._one_search:
+            sources, left_out = await asyncio.to_thread(self._sources, paths)
+            hits = await matching_lines(pattern, [text for _, text in sources], most=MAX_HITS)
+        lines: list[str] = []
+        room = self._max_chars
+        for index, number in hits.places:
+            path, text = sources[index]
+            line = text.split("\n")[number - 1].removesuffix("\r")
+            cut = "…" if len(line) > MAX_HIT_CHARS else ""
+            lines.append(f"{shown(path)}:{number}: {line[:MAX_HIT_CHARS]}{cut}")
+            room -= len(lines[-1]) + 1
+            if room < 0:
+                lines.pop()
+                break
+        said = [_hits_told(len(lines), more=hits.more or room < 0), *lines]
+        if left_out:
+            said.append(
+                f"[not searched: {counted(left_out, 'file')} (no UTF-8 text, or too large)]"
+            )
+        return ToolResult(text="\n".join(said))
+
+    async def _write(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        path, content = normal(given.text("path")), given.text("content")
+        self._scope.require_writable(path)
+        is_new = not self._tree.exists(path)
+        if MARK in content and not is_new:
+            self._keep_secrets(path, (self._tree.read(path)).decode(errors="replace"))
+        data = content.encode()
+        self._tree.write(path, data)
+        how = "new file" if is_new else "replaced the file"
+        lines = counted(len(lines_of(content)), "line")
+        return ToolResult(
+            text=f"Wrote {shown(path)}: {lines}, {counted(len(data), 'byte')} ({how})."
+        )
+
+    async def _edit(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        path, old, new = normal(given.text("path")), given.text("old"), given.text("new")
+        self._scope.require_writable(path)
+        text = self._text(path)
+        if MARK in new or MARK in old:
+            self._keep_secrets(path, text)
+        edit = replaced(text, old, new, path, seen=self._redact(text))
+        self._tree.write(path, edit.text.encode())
+        was, now = counted(len(lines_of(old)), "line"), counted(len(lines_of(new)), "line")
+        return ToolResult(text=f"Edited {shown(path)} at line {edit.line:,}: {was} became {now}.")
+
+    async def _delete(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        path = normal(given.text("path"))
+        self._scope.require_writable(path)
+        self._tree.delete(path)
+        return ToolResult(text=f"Deleted {shown(path)}.")
+
+    def _text(self, path: str) -> str:
+        """Return a file as text.
+
+        Raises:
+            ToolError: Not there, too large, or no UTF-8 text.
+        """
+        data = self._tree.read(path)
+        if b"\0" in data:
+            raise ToolError(
+                f"{quoted(path)} is a binary file of {counted(len(data), 'byte')}; it cannot be shown as text.",
+                next_step="Use a command to look into it.",
+            )
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise ToolError(
+                f"{quoted(path)} is not UTF-8 text: byte {data[error.start]:#04x} at offset {error.start:,}.",
+                next_step="Use a command that knows its encoding.",
+            ) from None
+
+    def _keep_secrets(self, path: str, text: str) -> None:
+        """Refuse to put the mark of a secret in the place of the secret."""
+        if self._redact(text) != text:
+            raise ToolError(
+                f"{quoted(path)} holds a secret that you see as '{MARK}…]'; writing that mark would destroy it. "
+                "Nothing was changed.",
+                next_step="Use edit_file on other lines and leave that one alone.",
+            )
+
+    def _named(self, glob: str) -> Sequence[str]:
+        return [path for path in self._tree.walk(glob) if self._scope.sees(path)]
+
+    def _sources(self, paths: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
+        """Return (path, text without secrets) of what can be searched, and how many files cannot."""
+        sources: list[tuple[str, str]] = []
+        room = MAX_SEARCHED_BYTES
+        for path in paths:
+            try:
+                data = self._tree.read(path)
+                text = data.decode()
+            except (ToolError, UnicodeDecodeError):
+                continue
+            if b"\0" not in data and len(data) <= room:
+                # A pattern that could match inside a secret would find it out letter by letter.
+                sources.append((path, self._redact(text)))
+                room -= len(data)
+        return sources, len(paths) - len(sources)
+
+
+def _nothing_named(glob: str) -> str:
+    hint = " '*' does not cross '/': use '**/' for any depth." if "**" not in glob else ""
+    return f"No file matches {quoted(glob)}.{hint}"
+
+
+def _hits_told(number: int, *, more: bool) -> str:
+    if more:
+        return f"the first {counted(number, 'matching line')}; there are more: narrow the pattern or the glob"
+    return counted(number, "matching line")

@@ -1,0 +1,213 @@
+"""The five tools that search the project's memory: notes, patterns, learnings, past runs. They only read; filters are data.
+
+Answers are JSON text that is valid at any length: what does not fit is left out whole and counted.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, cast
+
+from mimir.domain.message import CallContext, ToolResult
+from mimir.errors import ToolError
+from mimir.tools.calls.arguments import Arguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, described
+from mimir.tools.calls.messages import quoted
+from mimir.tools.calls.text_pages import MAX_CHARS
+
+MAX_LIMIT = 50
+DEFAULT_LIMIT = 10
+MAX_DEPTH = 3
+MAX_VALUE_CHARS = 2_000
+"""Longest text of one property in an answer."""
+
+Node = Mapping[str, object]
+"""A node's properties, `id` and `label` among them."""
+Scalar = str | int | float | bool
+
+
+class Memory(Protocol):
+    """What this room wants of the store. Labels, names and filters come from a model: they are data, never query text."""
+
+    async def search_nodes(self, text: str, *, labels: Sequence[str], limit: int) -> Sequence[Node]:
+        """Return nodes whose text matches, best first; empty `labels`: any."""
+        ...
+
+    async def query_nodes(
+        self, label: str, *, filters: Mapping[str, Scalar], limit: int
+    ) -> Sequence[Node]:
+        """Return nodes of a label whose properties equal all of `filters`."""
+        ...
+
+    async def get_node(self, id: str) -> Node | None:
+        """Return one node."""
+        ...
+
+    async def get_neighbors(
+        self, id: str, *, types: Sequence[str], direction: Literal["out", "in", "both"]
+    ) -> Sequence[Node]:
+        """Return nodes one edge away; empty `types`: any."""
+        ...
+
+    async def get_subgraph(self, id: str, *, depth: int) -> Mapping[str, Sequence[object]]:
+        """Return {"nodes": …, "edges": …} within `depth` edges of a node."""
+        ...
+
+
+class MemoryTools(LocalTools):
+    """The toolset of the five searches."""
+
+    def __init__(self, memory: Memory, *, max_chars: int = MAX_CHARS) -> None:
+        self._memory = memory
+        self._max_chars = max_chars
+        super().__init__(_SPECS)
+
+    def _handlers(self) -> Sequence[Handler]:
+        return self._search, self._query, self._node, self._neighbours, self._subgraph
+
+    async def _search(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        nodes = await self._memory.search_nodes(
+            given.text("text"), labels=given.texts("labels"), limit=_limit(given)
+        )
+        return self._told({"nodes": nodes})
+
+    async def _query(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        nodes = await self._memory.query_nodes(
+            given.text("label"), filters=_filters(given), limit=_limit(given)
+        )
+        return self._told({"nodes": nodes})
+
+    async def _node(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        return self._told({"nodes": [await self._known(given)]})
+
+    async def _neighbours(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        await self._known(given)
+        direction = cast("Literal['out', 'in', 'both']", given.text("direction", "both"))
+        nodes = await self._memory.get_neighbors(
+            given.text("id"), types=given.texts("types"), direction=direction
+        )
+        return self._told({"nodes": nodes})
+
+    async def _subgraph(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        await self._known(given)
+        found = await self._memory.get_subgraph(given.text("id"), depth=given.number("depth", 1))
+        return self._told(found)
+
+    async def _known(self, given: Arguments) -> Node:
+        id = given.text("id")
+        node = await self._memory.get_node(id)
+        if node is None:
+            raise ToolError(
+                f"There is no node {quoted(id)} in the memory.",
+                next_step="Find ids with memory_search_nodes or memory_query_nodes.",
+            )
+        return node
+
+    def _told(self, lists: Mapping[str, Sequence[object]]) -> ToolResult:
+        kept: dict[str, list[object]] = {name: [] for name in lists}
+        room = self._max_chars
+        left_out = 0
+        for name, values in lists.items():
+            for value in values:
+                text = _json(_shortened(value))
+                if len(text) > room:
+                    left_out += 1
+                else:
+                    room -= len(text)
+                    kept[name].append(json.loads(text))
+        more = {"left_out": left_out, "hint": "ask for fewer, or filter"} if left_out else {}
+        return ToolResult(text=_json({**kept, **more}))
+
+
+def _filters(given: Arguments) -> Mapping[str, Scalar]:
+    filters: dict[str, Scalar] = {}
+    for name, value in given.mapping("filters").items():
+        if not isinstance(value, str | int | float | bool):
+            raise ToolError(
+                f"The filter {quoted(name)} must be a string, a number, true or false.",
+                next_step="Filters compare one property with one value.",
+            )
+        filters[name] = value
+    return filters
+
+
+def _limit(given: Arguments) -> int:
+    return given.number("limit", DEFAULT_LIMIT)
+
+
+def _shortened(value: object) -> object:
+    match value:
+        case str() if len(value) > MAX_VALUE_CHARS:
+            return f"{value[:MAX_VALUE_CHARS]}… [{len(value) - MAX_VALUE_CHARS:,} more characters]"
+        case Mapping():
+            return {k: _shortened(v) for k, v in cast("Mapping[str, object]", value).items()}
+        case list() | tuple():
+            return [_shortened(v) for v in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
+_NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+_COUNT = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": MAX_LIMIT,
+    "description": f"Default {DEFAULT_LIMIT}.",
+}
+
+_SPECS = (
+    described(
+        "memory_search_nodes",
+        "Search the project's memory for words; best matches first.",
+        {"text": _TEXT, "labels": {**_NAMES, "description": "Only these labels."}, "limit": _COUNT},
+        required=("text",),
+    ),
+    described(
+        "memory_query_nodes",
+        "List nodes of one label whose properties equal the filters.",
+        {
+            "label": _TEXT,
+            "filters": {"type": "object", "description": "Property → value, all must be equal."},
+            "limit": _COUNT,
+        },
+        required=("label",),
+    ),
+    described("memory_get_node", "Get one node by its id.", {"id": _TEXT}, required=("id",)),
+    described(
+        "memory_get_neighbors",
+        "Get the nodes one edge away from a node.",
+        {
+            "id": _TEXT,
+            "types": {**_NAMES, "description": "Only edges of these types."},
+            "direction": {
+                "type": "string",
+                "enum": ["out", "in", "both"],
+                "description": "Default both.",
+            },
+        },
+        required=("id",),
+    ),
+    described(
+        "memory_get_subgraph",
+        "Get the nodes and edges around a node.",
+        {
+            "id": _TEXT,
+            "depth": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_DEPTH,
+                "description": "Default 1.",
+            },
+        },
+        required=("id",),
+    ),
+)

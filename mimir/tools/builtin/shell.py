@@ -1,0 +1,178 @@
+"""The `run` tool: one command in the sandbox, its exit code and its output."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from mimir.domain.message import CallContext, ToolResult, ToolSpec
+from mimir.errors import Paused, SandboxError, ToolError
+from mimir.tools.calls.arguments import Arguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, described
+from mimir.tools.calls.messages import counted, quoted
+from mimir.tools.calls.text_pages import MAX_CHARS, ends
+
+DEFAULT_SECONDS = 60
+MAX_SECONDS = 600
+MAX_ARGUMENT_BYTES = 100_000
+"""The kernel refuses single arguments over 128 kB."""
+
+
+class Ran(Protocol):
+    """What a command did (`workspace.sandbox.Ran`)."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """None: it was ended, or there is no such program."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """Standard output and error, mixed; bounded by the sandbox."""
+        ...
+
+    @property
+    def output_bytes(self) -> int:
+        """Of all that it said."""
+        ...
+
+    @property
+    def stopped(self) -> str:
+        """Why it was ended: `timeout`, `memory`, `processes`, `output`; empty: it ended by itself."""
+        ...
+
+
+class Sandbox(Protocol):
+    """Runs commands with nothing but a workspace."""
+
+    async def run(self, argv: Sequence[str], *, workspace: Path, seconds: float) -> Ran:
+        """Run once to the end.
+
+        Raises:
+            SandboxError: It is missing or broken; nothing was run.
+        """
+        ...
+
+
+class RunTool(LocalTools):
+    """The toolset of the one tool `run`."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        workspace: Path,
+        *,
+        redact: Callable[[str], str] = str,
+        max_seconds: int = MAX_SECONDS,
+        max_chars: int = MAX_CHARS,
+    ) -> None:
+        """Bind the tool to a workspace.
+
+        Args:
+            sandbox: Where commands run.
+            workspace: Directory that commands see as `/workspace`.
+            redact: Applied before the output is cut, so that no half of a secret is left at an edge.
+            max_seconds: The most that a model may ask for.
+            max_chars: Most characters of output in a result.
+        """
+        self._sandbox = sandbox
+        self._workspace = workspace
+        self._redact = redact
+        self._max_chars = max_chars
+        self._default_seconds = min(DEFAULT_SECONDS, max_seconds)
+        super().__init__((_spec(max_seconds, self._default_seconds),))
+
+    def _handlers(self) -> Sequence[Handler]:
+        return (self._run,)
+
+    async def _run(self, given: Arguments, context: CallContext) -> ToolResult:
+        del context
+        argv = _argv(given)
+        seconds = given.number("timeout_seconds", self._default_seconds)
+        try:
+            ran = await self._sandbox.run(argv, workspace=self._workspace, seconds=seconds)
+        except SandboxError as error:
+            raise Paused(
+                f"The sandbox stopped working, so no command can be run: {error}",
+                reason="sandbox",
+                next_step=error.next_step
+                or "See what is wrong with `mimir doctor`, then: mimir resume",
+            ) from error
+        return self._told(argv, ran, seconds)
+
+    def _told(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
+        lost = max(0, ran.output_bytes - len(ran.output.encode()))
+        output = ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
+        if ran.exit_code is None:
+            how = _STOPPED.get(ran.stopped, _NOT_THERE)
+            said = f"Error: {how.format(program=quoted(argv[0]), time=counted(seconds, 'second'))}"
+        else:
+            said = f"exit code {ran.exit_code}"
+        return ToolResult(
+            text=f"{said}\n{output or '(no output)'}",
+            is_error=ran.exit_code is None,
+            exit_code=ran.exit_code,
+        )
+
+
+_ALL_ENDED = "the command and all that it started were ended."
+_STOPPED: Mapping[str, str] = {
+    "timeout": f"timed out after {{time}}; {_ALL_ENDED} Run less at once, or give a larger timeout_seconds.",
+    "memory": f"used too much memory; {_ALL_ENDED} Work on less at once.",
+    "processes": f"started too many processes; {_ALL_ENDED} Start fewer at once.",
+    "output": f"said far too much; {_ALL_ENDED} Send the output to a file, or filter it.",
+}
+_NOT_THERE = "there is no program {program} here. Use one that is installed."
+
+
+@cache  # one object for all lanes: what is looked up by it is found
+def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
+    properties: Mapping[str, Mapping[str, object]] = {
+        "argv": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "description": "Program and arguments, no shell.",
+        },
+        "command": {
+            "type": "string",
+            "minLength": 1,
+            "description": "A bash command line (pipefail is on). Instead of argv.",
+        },
+        "timeout_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": max_seconds,
+            "description": f"Default {default_seconds}.",
+        },
+    }
+    return described(
+        "run",
+        "Run one command in the workspace (/workspace) and get its exit code and output. There is no network; "
+        "nothing goes on running after it ends. Give argv or command.",
+        properties,
+        read_only=False,
+        destructive=True,
+    )
+
+
+def _argv(given: Arguments) -> Sequence[str]:
+    if given.has("argv") == given.has("command"):
+        raise ToolError(
+            "run takes exactly one of argv and command.",
+            next_step='Send {"argv": ["program", "argument"]} or {"command": "program argument | other"}.',
+        )
+    argv = given.texts("argv") or ("bash", "-o", "pipefail", "-c", given.text("command"))
+    for word in argv:
+        if "\0" in word:
+            raise ToolError("A command cannot hold a NUL character.", next_step="Leave it out.")
+        if len(word.encode()) > MAX_ARGUMENT_BYTES:
+            raise ToolError(
+                f"One argument is longer than {MAX_ARGUMENT_BYTES:,} bytes; it cannot be started.",
+                next_step="Write the text to a file with write_file and name the file in the command.",
+            )
+    if not argv[0].strip():
+        raise ToolError(
+            "The first item of argv is empty.", next_step="Put the program's name first."
+        )
+    return argv

@@ -1,0 +1,114 @@
+"""One exact replacement in a text, or words that help a model to make it exact. Pure."""
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from mimir.errors import ToolError
+from mimir.tools.calls.messages import counted, listed, quoted
+
+MAX_PLACES = 100
+"""More occurrences than this are not counted."""
+MAX_LINES = 20_000
+MAX_LINE_CHARS = 200
+MAX_COMPARED = 50
+"""Bounds of the search for the nearest line: comparing two lines takes up to milliseconds, and a file may be all alike."""
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A text with one part replaced."""
+
+    text: str
+    line: int
+    """1-based number of the line where it begins."""
+
+
+def replaced(text: str, old: str, new: str, path: str, *, seen: str) -> Edit:
+    """Replace the only occurrence of `old`.
+
+    Args:
+        text: The whole file.
+        old: Not empty; compared exactly, white space included.
+        new: What comes in its place.
+        path: For messages.
+        seen: The text as the model sees it, without secrets, lines as in `text`; the only one that messages quote.
+
+    Raises:
+        ToolError: `old` occurs never or more than once, or nothing would change.
+    """
+    if not old:
+        raise ToolError(
+            "old is empty.", next_step="Give the text to replace, or use write_file for a new file."
+        )
+    if old == new:
+        raise ToolError(
+            "old and new are the same, so nothing would change.", next_step="Give the new text."
+        )
+    places = _places(text, old)
+    if not places:
+        raise _not_found(seen, old, path)
+    if len(places) > 1:
+        lines = dict.fromkeys(str(text.count("\n", 0, at) + 1) for at in places)
+        where = f"{'lines' if len(lines) > 1 else 'line'} {listed(lines)}"
+        least = "at least " if len(places) == MAX_PLACES else ""
+        raise ToolError(
+            f"old occurs {least}{counted(len(places), 'time')} in {quoted(path)} ({where}); "
+            "it must occur once. Nothing was changed.",
+            next_step="Add lines before or after it to old and new.",
+        )
+    at = places[0]
+    return Edit(text=text[:at] + new + text[at + len(old) :], line=text.count("\n", 0, at) + 1)
+
+
+def _places(text: str, old: str) -> list[int]:
+    """Return where `old` begins, overlapping ones too ("aa" in "aaa" is not one place), at most `MAX_PLACES`."""
+    places: list[int] = []
+    at = text.find(old)
+    while at >= 0 and len(places) < MAX_PLACES:
+        places.append(at)
+        at = text.find(old, at + 1)
+    return places
+
+
+def _not_found(text: str, old: str, path: str) -> ToolError:
+    said = f"old was not found in {quoted(path)}. Nothing was changed."
+    if "\r\n" in text and old.replace("\r\n", "\n").replace("\n", "\r\n") in text:
+        return ToolError(
+            said, next_step="The lines of this file end with \\r\\n: write them so in old and new."
+        )
+    number, line, exact = _nearest(text, old)
+    if not number:
+        return ToolError(said, next_step="Read the file and copy the lines exactly.")
+    if exact:
+        hint = f"Line {number} is equal to its first line, but what follows differs"
+    else:
+        hint = f"Nearest to its first line is line {number}: {quoted(line)}"
+    return ToolError(
+        said, next_step=f"{hint}. Copy the lines exactly as read_file shows them, white space too."
+    )
+
+
+def _nearest(text: str, old: str) -> tuple[int, str, bool]:
+    """Return (number, line, is equal) of the line most similar to the first written line of `old`; number 0: none is."""
+    wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_LINE_CHARS]
+    lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")[:MAX_LINES]]
+    if not wanted:
+        return 0, "", False
+    if wanted in lines:
+        return lines.index(wanted) + 1, wanted, True
+    for number, line in enumerate(lines, start=1):
+        if line.split() == wanted.split():
+            return number, line, False
+    near = difflib.get_close_matches(wanted, _candidates(wanted, lines), n=1, cutoff=0.6)
+    return (lines.index(near[0]) + 1, near[0], False) if near else (0, "", False)
+
+
+def _candidates(wanted: str, lines: list[str]) -> list[str]:
+    """Return the lines that share the most words with `wanted`, first ones first."""
+    words = set(_WORD.findall(wanted))
+    shared = ((len(words.intersection(_WORD.findall(line))), line) for line in lines)
+    ranked = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
+    return [line for _, line in ranked[:MAX_COMPARED]]

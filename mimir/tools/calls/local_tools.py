@@ -1,0 +1,65 @@
+"""Tools that run in this process: a description and a method each, behind the `Toolset` protocol."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.errors import ToolError
+from mimir.tools.calls.arguments import Arguments, read
+from mimir.tools.calls.failures import failure
+from mimir.tools.calls.messages import nearest, quoted
+
+Handler = Callable[[Arguments, CallContext], Awaitable[ToolResult]]
+"""Does the work; raises `ToolError` for what the model can mend."""
+
+
+class LocalTools(ABC):
+    """A `Toolset` of methods."""
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._specs = tuple(specs)
+
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        """What the model is told, in the order of construction."""
+        return self._specs
+
+    @abstractmethod
+    def _handlers(self) -> Sequence[Handler]:
+        """Return what does the work of each of the specs. Not kept: tools that hold their own methods are garbage that stays."""
+
+    async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        """Read the arguments and run the method; a `ToolError` becomes a result."""
+        try:
+            for spec, handler in zip(self._specs, self._handlers(), strict=True):
+                if spec.name == call.name:
+                    return await handler(read(call.arguments, spec), context)
+            known = [spec.name for spec in self._specs]
+            raise ToolError(f"There is no tool {quoted(call.name)}.{nearest(call.name, known)}")
+        except ToolError as error:
+            return failure(error)
+
+
+def described(
+    name: str,
+    description: str,
+    properties: Mapping[str, Mapping[str, object]],
+    *,
+    required: Sequence[str] = (),
+    read_only: bool = True,
+    destructive: bool = False,
+) -> ToolSpec:
+    """Describe a tool whose arguments are `properties` and nothing else."""
+    schema: Mapping[str, object] = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return ToolSpec(
+        name=name,
+        description=description,
+        input_schema=schema,
+        read_only=read_only,
+        destructive=destructive,
+    )

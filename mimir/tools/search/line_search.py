@@ -1,0 +1,122 @@
+"""Which lines of some texts match a pattern, without trusting the pattern.
+
+A pattern that holds no special character is a plain text and looked for here. Any other runs in a process of its own (`matcher`) that
+is ended when it takes too long: a regular expression from a model can be made to need longer than the universe lasts.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from mimir.domain.turn_hook import give_way
+from mimir.errors import ToolError
+from mimir.tools.calls.messages import counted, quoted
+
+SECONDS = 5
+MAX_BYTES = 1_000_000_000
+"""Address space of the process that matches."""
+MAX_PATTERN_CHARS = 1_000
+_SPECIAL = frozenset("\\.^$*+?{}[]|()")
+_MATCHER = Path(__file__).with_name("matcher.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """Lines that match, in the order of the texts."""
+
+    places: tuple[tuple[int, int], ...]
+    """(index of the text, 1-based line)."""
+    more: bool
+    """True: there are others beyond the bound."""
+
+
+async def matching_lines(
+    pattern: str, texts: Sequence[str], *, most: int, seconds: int = SECONDS
+) -> Hits:
+    """Find the first `most` lines that match.
+
+    Args:
+        pattern: A regular expression of Python, from a model.
+        texts: Lines end with a line feed; a carriage return before it is not part of the line.
+        most: Bound of lines; at least 1.
+        seconds: Processor time that the pattern may take.
+
+    Raises:
+        ToolError: No valid pattern, or one that takes too long.
+    """
+    if not pattern or len(pattern) > MAX_PATTERN_CHARS:
+        raise ToolError(f"A pattern must have 1 to {MAX_PATTERN_CHARS:,} characters.")
+    if "\n" in pattern:
+        raise ToolError(
+            "A pattern is compared with one line at a time, so it cannot hold a line end.",
+            next_step="Search for one of the lines.",
+        )
+    if not _SPECIAL & set(pattern):
+        return _plain(pattern, texts, most)
+    return await _in_a_process(pattern, texts, most, seconds)
+
+
+def _plain(text: str, texts: Sequence[str], most: int) -> Hits:
+    places: list[tuple[int, int]] = []
+    for index, body in enumerate(texts):
+        if text not in body:
+            continue
+        for number, line in enumerate(body.split("\n"), start=1):
+            if text in line:
+                if len(places) == most:
+                    return Hits(places=tuple(places), more=True)
+                places.append((index, number))
+    return Hits(places=tuple(places), more=False)
+
+
+async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: int) -> Hits:
+    asked = {
+        "pattern": pattern,
+        "texts": texts,
+        "most": most,
+        "seconds": seconds,
+        "bytes": MAX_BYTES,
+    }
+    said = await _answer(await asyncio.to_thread(lambda: json.dumps(asked).encode()), seconds)
+    if said is None:
+        raise ToolError(
+            f"The pattern {quoted(pattern)} took longer than {counted(seconds, 'second')} and was stopped.",
+            next_step="Use a simpler pattern, above all no repetition inside a repetition, or fewer files.",
+        )
+    answer = cast("dict[str, object]", json.loads(said))
+    if "error" in answer:
+        raise ToolError(
+            f"The pattern {quoted(pattern)} is no regular expression: {quoted(str(answer['error']))[1:-1]}.",
+            next_step="Put a backslash before special characters that you mean literally.",
+        )
+    places = cast("list[tuple[int, int]]", answer["hits"])
+    return Hits(places=tuple((a, b) for a, b in places), more=answer["more"] is True)
+
+
+async def _answer(asked: bytes, seconds: int) -> bytes | None:
+    """Ask a new matcher; None if it was ended before it answered."""
+    give_way()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-X", "utf8", str(_MATCHER)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+    )
+    try:
+        # The process ends itself by processor time; this is for a machine that gives it none.
+        async with asyncio.timeout(seconds * 4):
+            said, _ = await process.communicate(asked)
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return said if process.returncode == 0 else None

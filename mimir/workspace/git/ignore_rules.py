@@ -1,0 +1,102 @@
+"""The list of ignore rules that holds in a workspace: of a base tree, never of the workspace itself.
+
+It is a file that git is given by name, kept per tree; beside it stand the tree's submodules, which nobody may touch.
+"""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+from mimir.errors import WorkspaceError
+from mimir.workspace.atomic_write import put
+from mimir.workspace.git import user_ignores
+from mimir.workspace.git.commits import tree_of
+from mimir.workspace.git.discovery import global_rules
+from mimir.workspace.git.hidden_repository import Hidden, Ignoring
+from mimir.workspace.git.trees import LINK, SUBMODULE, blobs, entries
+
+_PERSONS = "person.exclude"
+_DEFAULTS = "defaults.exclude"
+
+
+async def persons_rules(hidden: Hidden) -> list[str]:
+    """Return the rules that stand outside the tree: the engine's, the person's global ones, the repository's own."""
+    outside = hidden.person.ignore_rules() if hidden.person else []
+    return [*user_ignores.DEFAULTS, *await global_rules(hidden.home, hidden.git.program), *outside]
+
+
+async def pin_persons_rules(hidden: Hidden) -> list[str]:
+    """Write down the rules outside the tree as they are when a run starts, and return them."""
+    found = await persons_rules(hidden)
+    await pin_rules(hidden, "\n".join(found) + "\n")
+    return found
+
+
+async def pin_rules(hidden: Hidden, text: str) -> None:
+    """Write down rules of outside the tree, a line each."""
+    await asyncio.to_thread(put, hidden.room / "rules" / _PERSONS, os.fsencode(text))
+    hidden.known_rules.clear()
+
+
+async def pinned_rules(hidden: Hidden) -> str:
+    """Return what was written down last; empty: nothing was."""
+    found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
+    return os.fsdecode(found or b"")
+
+
+async def ignoring(hidden: Hidden, base: str) -> Ignoring:
+    """Return what is ignored in a workspace that comes from `base`, a commit or tree."""
+    known = hidden.known_rules.get(base)
+    if known is None:
+        known = hidden.known_rules[base] = await _ignoring(hidden, base)
+    return known
+
+
+async def _ignoring(hidden: Hidden, base: str) -> Ignoring:
+    tree = await tree_of(hidden, base)
+    room = hidden.room / "rules"
+    pinned = await asyncio.to_thread(_read, room / _PERSONS)
+    if pinned is None:
+        await pin_persons_rules(hidden)
+        pinned = await asyncio.to_thread(_read, room / _PERSONS)
+    persons = pinned or b""
+    file = room / f"{tree}-{hashlib.sha256(persons).hexdigest()[:12]}.exclude"
+    submodules = file.with_suffix(".submodules")
+    known = await asyncio.to_thread(_read, submodules)
+    if known is None or await asyncio.to_thread(_read, file) is None:
+        own, known = await _of_tree(hidden, tree)
+        await asyncio.to_thread(put, file, persons + own)
+        await asyncio.to_thread(put, submodules, known)
+    defaults = room / _DEFAULTS
+    await asyncio.to_thread(put, defaults, ("\n".join(user_ignores.DEFAULTS) + "\n").encode())
+    return Ignoring(
+        file=file,
+        defaults=defaults,
+        submodules=frozenset(os.fsdecode(path) for path in known.split(b"\0") if path),
+    )
+
+
+async def _of_tree(hidden: Hidden, tree: str) -> tuple[bytes, bytes]:
+    """Return the rules in a tree's `.gitignore` files, and its submodules, NUL between them."""
+    found = await entries(hidden, tree)
+    files = [
+        one for one in found if one.path.rpartition("/")[2] == ".gitignore" and one.mode != LINK
+    ]
+    texts = await blobs(hidden, (one.blob for one in files))
+    flat = user_ignores.flattened(
+        (one.path.rpartition("/")[0], os.fsdecode(texts[one.blob]))
+        for one in files
+        if one.blob in texts
+    )
+    submodules = [one.path for one in found if one.mode == SUBMODULE]
+    return os.fsencode("\n".join(flat) + "\n"), os.fsencode("\0".join(submodules))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be read: {error.strerror}.") from error

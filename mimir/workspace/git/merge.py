@@ -1,0 +1,231 @@
+"""Two changes to one base brought together, in the object store alone.
+
+The rule: the merged tree depends on the three trees and nothing else. `git merge-tree` would guess renames (before
+git 2.50 no setting stops it) and write the sides' names into the result, so here git only sorts the three trees
+(`read-tree -m`), and each file that both sides changed is merged by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mimir.errors import WorkspaceError
+from mimir.workspace.aio import to_its_end
+from mimir.workspace.git.commits import tree_of
+from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.trees import LINK, SUBMODULE, Entry, blobs, put_entries
+from mimir.workspace.tree_removal import remove
+
+OURS = "head"
+THEIRS = "attempt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """What two sides make together."""
+
+    tree: str
+    """Holds conflict markers where there are conflicts."""
+    conflicts: tuple[str, ...]
+    """Paths on which the sides disagree, sorted; empty: a clean merge."""
+
+
+@dataclass(slots=True)
+class _Sides:
+    """What the three trees have at one path."""
+
+    base: Entry | None = None
+    ours: Entry | None = None
+    theirs: Entry | None = None
+
+
+@dataclass(slots=True)
+class _Result:
+    edits: dict[str, Entry | None] = field(default_factory=dict[str, Entry | None])
+    conflicts: set[str] = field(default_factory=set[str])
+
+
+async def merge(
+    hidden: Hidden,
+    ours: str,
+    theirs: str,
+    *,
+    base: str | None,
+    labels: tuple[str, str] = (OURS, THEIRS),
+) -> Merge:
+    """Merge two commits, or two trees over a base.
+
+    Args:
+        hidden: The repository.
+        ours: Commit; with `base` a tree does too.
+        theirs: Commit; with `base` a tree does too.
+        base: Commit or tree that both come from. None: found from the commits' history.
+        labels: What the sides are called in conflict markers and in the names of files that collide.
+
+    Raises:
+        WorkspaceError: One of them does not exist.
+    """
+    our_tree, their_tree = await tree_of(hidden, ours), await tree_of(hidden, theirs)
+    root = await tree_of(hidden, base) if base else await _common(hidden, ours, theirs)
+    if our_tree == their_tree or their_tree == root:
+        return Merge(tree=our_tree, conflicts=())
+    if our_tree == root:
+        return Merge(tree=their_tree, conflicts=())
+    with hidden.index() as index:
+        await hidden.git.run(
+            *("read-tree", "-i", "-m", "--aggressive", root, our_tree, their_tree), index=index
+        )
+        unmerged = await _unmerged(hidden, index)
+        result = _Result()
+        if unmerged:
+            result = await _settled(hidden, unmerged, labels)
+            await _part_files_from_directories(hidden, index, unmerged, result, labels)
+            await put_entries(hidden, index, result.edits)
+        tree = hidden.wrote(await hidden.git.word("write-tree", index=index))
+    return Merge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
+
+
+async def _common(hidden: Hidden, ours: str, theirs: str) -> str:
+    """Return the tree of the newest commit that two commits share; the empty one if they share none."""
+    known = _base_on_the_line(hidden, ours, theirs)
+    if known:
+        return await tree_of(hidden, known)
+    found = await hidden.git.run("merge-base", ours, theirs, ok=(0, 1))
+    if found.code == 0:
+        return await tree_of(hidden, found.word)
+    return (await hidden.git.run("mktree", stdin=b"")).word
+
+
+def _base_on_the_line(hidden: Hidden, ours: str, theirs: str) -> str:
+    """Return what an attempt and the line share, from the commits made here: the attempt's base, or itself if it is merged already.
+
+    Only along first parents, which is how a run's line grows; "": git has to look.
+    """
+    base = hidden.parents.get(theirs, ())
+    while len(base) == 1 and ours not in (theirs, base[0]):
+        parents = hidden.parents.get(ours, ())
+        if not parents:
+            return ""
+        ours = theirs if theirs in parents else parents[0]
+    return ours if len(base) == 1 else ""
+
+
+async def _unmerged(hidden: Hidden, index: Path) -> dict[str, _Sides]:
+    """List what git left to be settled."""
+    listed = await hidden.git.run("ls-files", "-z", "-u", index=index)
+    found: dict[str, _Sides] = {}
+    for line in listed.names:
+        facts, path = line.split("\t", 1)
+        mode, blob, stage = facts.split(" ")
+        sides = found.setdefault(path, _Sides())
+        entry = Entry(mode=mode, blob=blob, path=path)
+        match stage:
+            case "1":
+                sides.base = entry
+            case "2":
+                sides.ours = entry
+            case _:
+                sides.theirs = entry
+    return found
+
+
+async def _settled(
+    hidden: Hidden, unmerged: Mapping[str, _Sides], labels: tuple[str, str]
+) -> _Result:
+    """Settle each path by itself."""
+    result = _Result()
+    for path, sides in unmerged.items():
+        if sides.ours is None or sides.theirs is None:
+            # Changed here, removed there (or only added, in the way of a directory): what there is stays.
+            result.edits[path] = sides.ours or sides.theirs
+            if sides.base is not None and (sides.ours or sides.theirs) is not None:
+                result.conflicts.add(path)
+            continue
+        entry, is_clean = await _both(hidden, sides.base, sides.ours, sides.theirs, labels)
+        result.edits[path] = entry
+        if not is_clean:
+            result.conflicts.add(path)
+    return result
+
+
+async def _both(
+    hidden: Hidden, base: Entry | None, ours: Entry, theirs: Entry, labels: tuple[str, str]
+) -> tuple[Entry, bool]:
+    """Merge a file that both sides have; also say whether they agree."""
+    mode, is_same_mode = _mode(base, ours, theirs)
+    if {ours.mode, theirs.mode} & {LINK, SUBMODULE}:
+        return ours, False
+    if ours.blob == theirs.blob:
+        return Entry(mode=mode, blob=ours.blob, path=ours.path), is_same_mode
+    blob, is_clean = await _text(hidden, base, ours, theirs, labels)
+    return Entry(mode=mode, blob=blob, path=ours.path), is_clean and is_same_mode
+
+
+def _mode(base: Entry | None, ours: Entry, theirs: Entry) -> tuple[str, bool]:
+    """Choose a mode: the one that was changed; also say whether the sides agree."""
+    if ours.mode == theirs.mode or (base is not None and theirs.mode == base.mode):
+        return ours.mode, True
+    if base is not None and ours.mode == base.mode:
+        return theirs.mode, True
+    return ours.mode, False
+
+
+async def _text(
+    hidden: Hidden, base: Entry | None, ours: Entry, theirs: Entry, labels: tuple[str, str]
+) -> tuple[str, bool]:
+    """Merge three texts; what is no text stays ours, in conflict."""
+    contents = await blobs(hidden, (one.blob for one in (base, ours, theirs) if one is not None))
+    room = hidden.scratch("merge")
+    try:
+        await to_its_end(
+            _lay_out,
+            room,
+            ours=contents[ours.blob],
+            base=contents[base.blob] if base and base.mode != LINK else b"",
+            theirs=contents[theirs.blob],
+        )
+        ended = await hidden.git.run(
+            *("merge-file", "-p", "-q", "-L", labels[0], "-L", "base", "-L", labels[1]),
+            *(str(room / name) for name in ("ours", "base", "theirs")),
+            ok=None,
+        )
+    except KeyError as error:
+        raise WorkspaceError(f"The history lost the object {error.args[0]}.") from error
+    finally:
+        await to_its_end(remove, room)
+    if ended.code >= 128:
+        return ours.blob, False
+    written = await hidden.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=ended.out)
+    return written.word, ended.code == 0
+
+
+def _lay_out(room: Path, **contents: bytes) -> None:
+    room.mkdir(mode=0o700)
+    for name, content in contents.items():
+        (room / name).write_bytes(content)
+
+
+async def _part_files_from_directories(
+    hidden: Hidden,
+    index: Path,
+    unmerged: Mapping[str, _Sides],
+    result: _Result,
+    labels: tuple[str, str],
+) -> None:
+    """Give a file that stands where the other side has a directory another name, in conflict."""
+    listed = await hidden.git.run("ls-files", "-z", "-c", index=index)
+    present = {path for path in listed.names if result.edits.get(path, path) is not None}
+    above = {
+        "/".join(path.split("/")[:n]) for path in present for n in range(1, path.count("/") + 1)
+    }
+    for path in sorted(present & above):
+        sides = unmerged.get(path)
+        entry = result.edits.get(path)
+        if sides is None or entry is None:
+            raise WorkspaceError(f"The merge has both a file and a directory {path!r}.")
+        label = labels[0] if sides.ours is not None else labels[1]
+        aside = f"{path}~{label}"
+        result.edits[path] = None
+        result.edits[aside] = Entry(mode=entry.mode, blob=entry.blob, path=aside)
+        result.conflicts.discard(path)
+        result.conflicts.add(aside)

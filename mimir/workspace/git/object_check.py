@@ -1,0 +1,151 @@
+"""Do the objects of a result still say what their names say?
+
+The rule: every object that the hidden repository itself stores is read from its file here and hashed anew; git is
+only asked whether the others exist. A tree is followed only after its own bytes were found true.
+"""
+
+import asyncio
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mimir.workspace.git.hidden_repository import Hidden
+
+Kind = Literal["commit", "tree", "blob"]
+_SUBMODULE = b"160000"
+_TREE = b"40000"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """An object that has to exist, and where it is used."""
+
+    id: str
+    kind: Kind
+    place: str
+
+
+async def verify(hidden: Hidden, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
+    """Name every object reachable from these that is missing or not what it was; none: all is true.
+
+    Objects that only the person's repository stores are looked for, not hashed, and not followed.
+    """
+    problems, elsewhere = await asyncio.to_thread(_walk, hidden, commits, trees)
+    return sorted([*problems, *await _missing(hidden, elsewhere)])
+
+
+def _walk(
+    hidden: Hidden, commits: Sequence[str], trees: Sequence[str]
+) -> tuple[list[str], list[_Wanted]]:
+    problems: list[str] = []
+    elsewhere: list[_Wanted] = []
+    waiting = [_Wanted(id, "tree", "") for id in trees]
+    waiting += [_Wanted(id, "commit", f"commit {id[:12]}") for id in commits]
+    seen = {one.id for one in waiting}
+    algorithm = "sha256" if hidden.id_length == 64 else "sha1"
+    while waiting:
+        wanted = waiting.pop()
+        file = hidden.directory / "objects" / wanted.id[:2] / wanted.id[2:]
+        try:
+            stored = file.read_bytes()
+        except FileNotFoundError:
+            elsewhere.append(wanted)
+            continue
+        except OSError as error:
+            problems.append(f"{_named(wanted)} cannot be read: {error.strerror}")
+            continue
+        content = _true_content(stored, wanted, algorithm)
+        if content is None:
+            problems.append(f"{_named(wanted)} was changed: its content does not fit its name")
+            continue
+        for child in _children(wanted, content, hidden.id_length):
+            if child.id not in seen:
+                seen.add(child.id)
+                waiting.append(child)
+    return problems, elsewhere
+
+
+def _true_content(stored: bytes, wanted: _Wanted, algorithm: str) -> bytes | None:
+    """Return an object's content if its file is whole and hashes to its name."""
+    reader = zlib.decompressobj()
+    try:
+        data = reader.decompress(stored) + reader.flush()
+    except zlib.error:
+        return None
+    if not reader.eof or reader.unused_data:
+        return None
+    if hashlib.new(algorithm, data, usedforsecurity=False).hexdigest() != wanted.id:
+        return None
+    header, _, content = data.partition(b"\0")
+    return content if header == f"{wanted.kind} {len(content)}".encode() else None
+
+
+def _children(parent: _Wanted, content: bytes, id_length: int) -> Iterator[_Wanted]:
+    match parent.kind:
+        case "commit":
+            yield from _of_commit(content)
+        case "tree":
+            yield from _of_tree(parent, content, id_length // 2)
+        case "blob":
+            return
+
+
+def _of_commit(content: bytes) -> Iterator[_Wanted]:
+    for line in content.partition(b"\n\n")[0].split(b"\n"):
+        word, _, value = line.partition(b" ")
+        if word == b"tree":
+            yield _Wanted(value.decode(), "tree", "")
+        elif word == b"parent":
+            yield _Wanted(value.decode(), "commit", f"commit {value.decode()[:12]}")
+
+
+def _of_tree(parent: _Wanted, content: bytes, width: int) -> Iterator[_Wanted]:
+    at = 0
+    while at < len(content):
+        space = content.index(b" ", at)
+        end = content.index(b"\0", space)
+        mode, name = content[at:space], content[space + 1 : end].decode("utf-8", "backslashreplace")
+        id = content[end + 1 : end + 1 + width].hex()
+        at = end + 1 + width
+        if mode != _SUBMODULE:
+            yield _Wanted(
+                id, "tree" if mode == _TREE else "blob", f"{parent.place}/{name}".lstrip("/")
+            )
+
+
+async def _missing(hidden: Hidden, elsewhere: Sequence[_Wanted]) -> list[str]:
+    """Ask git for what lies in packs or in the person's repository."""
+    if not elsewhere:
+        return []
+    asked = "".join(f"{one.id}\n" for one in elsewhere).encode()
+    answers = (await hidden.git.run("cat-file", "--batch-check", stdin=asked)).word.split("\n")
+    problems = [
+        f"{_named(one)} is missing"
+        for one, answer in zip(elsewhere, answers, strict=True)
+        if answer.split(" ")[1:2] != [one.kind]
+    ]
+    return problems + await _packs(hidden)
+
+
+async def _packs(hidden: Hidden) -> list[str]:
+    """Let git hash the packs that came from elsewhere; mimir itself writes none here."""
+    packs = await asyncio.to_thread(_pack_files, hidden.directory)
+    problems: list[str] = []
+    for pack in packs:
+        ended = await hidden.git.run("verify-pack", str(pack), ok=None)
+        if ended.code != 0:
+            problems.append(f"pack {pack.name} was changed")
+    return problems
+
+
+def _pack_files(directory: Path) -> list[Path]:
+    return sorted((directory / "objects/pack").glob("*.pack"))
+
+
+def _named(one: _Wanted) -> str:
+    return f"{one.kind} {one.id[:12]}" + (
+        f" ({one.place})" if one.place and one.kind != "commit" else ""
+    )

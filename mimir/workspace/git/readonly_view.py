@@ -1,0 +1,119 @@
+"""What git shows inside the sandbox: one commit and what it comes from, in a directory nobody writes.
+
+The rule: a view holds a pack of the objects that its commit reaches, so other attempts cannot be read through it;
+history ends where a commit holds what the base left out (plans, reasoning), and after `DEPTH` commits.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mimir.workspace.aio import to_its_end
+from mimir.workspace.git.hidden_repository import ATTRIBUTES, Hidden
+from mimir.workspace.git.ignore_rules import persons_rules
+from mimir.workspace.git.user_refs import left_out_of
+from mimir.workspace.tree_removal import remove
+
+DEPTH = 100
+"""Most commits of history."""
+
+
+async def view(hidden: Hidden, id: str, where: Path | None = None) -> Path:
+    """Return a directory that git can read as the git directory of a work tree at commit `id`.
+
+    Args:
+        hidden: The repository.
+        id: A commit. Its view is made once and kept.
+        where: Where to make it. None: beside the history.
+    """
+    final = hidden.room / "views" / id if where is None else where
+    if await asyncio.to_thread((final / "HEAD").exists):
+        return final
+    made = hidden.scratch("view")
+    try:
+        await to_its_end(_furnish, made, hidden, id, await persons_rules(hidden))
+        commits, ends = await _history(hidden, id)
+        await _pack(hidden, commits, made)
+        await hidden.git.run("read-tree", id, index=made / "index")
+        await to_its_end(_finish, made, ends, final)
+    finally:
+        await to_its_end(remove, made)
+    return final
+
+
+async def _history(hidden: Hidden, id: str) -> tuple[list[str], list[str]]:
+    """Return the commits to show, and those of them whose parents are not shown."""
+    listed = await hidden.git.run("rev-list", "--parents", f"--max-count={DEPTH}", id)
+    lines = [line.split(" ") for line in listed.word.split("\n")]
+    parents = {words[0]: words[1:] for words in lines}
+    hiding = await _that_hold(hidden, list(parents), await left_out_of(hidden, id)) - {id}
+    shown: dict[str, None] = {}
+    ends: list[str] = []
+    waiting = [id]
+    while waiting:
+        one = waiting.pop()
+        if one in shown:
+            continue
+        shown[one] = None
+        before = parents[one]
+        if all(parent in parents and parent not in hiding for parent in before):
+            waiting += before
+        else:
+            ends.append(one)
+    return list(shown), ends
+
+
+async def _that_hold(hidden: Hidden, commits: Sequence[str], names: Sequence[str]) -> set[str]:
+    """Return those commits that hold one of these names at their top."""
+    if not names:
+        return set()
+    asked = [(one, f"{one}:{name}") for one in commits for name in names if "\n" not in name]
+    answers = await hidden.git.run(
+        "cat-file",
+        "--batch-check=%(objecttype)",
+        stdin="".join(f"{q}\n" for _, q in asked).encode(),
+    )
+    said = answers.out.decode("utf-8", "replace").splitlines()
+    return {one for (one, _), answer in zip(asked, said, strict=True) if answer in ("tree", "blob")}
+
+
+async def _pack(hidden: Hidden, commits: Sequence[str], made: Path) -> None:
+    """Put the objects of these commits into one pack, without looking for new deltas."""
+    objects = await hidden.git.run(
+        *("rev-list", "--objects", "--no-walk=unsorted", "--missing=allow-any", "--stdin"),
+        stdin="".join(f"{one}\n" for one in commits).encode(),
+    )
+    await hidden.git.run(
+        *("pack-objects", "-q", "--window=0", "--missing=allow-any"),
+        str(made / "objects/pack/pack"),
+        stdin=objects.out,
+    )
+
+
+def _furnish(made: Path, hidden: Hidden, id: str, rules: Sequence[str]) -> None:
+    for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
+        (made / name).mkdir(parents=True)
+    extension = "[extensions]\n\tobjectFormat = sha256\n" if hidden.id_length == 64 else ""
+    version = 1 if extension else 0
+    (made / "config").write_text(
+        f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n\tlogAllRefUpdates = false\n"
+        f"{extension}[gc]\n\tauto = 0\n"
+    )
+    (made / "info/attributes").write_text(ATTRIBUTES)
+    (made / "info/exclude").write_bytes(
+        ("\n".join(rules) + "\n").encode("utf-8", "surrogateescape")
+    )
+    (made / "HEAD").write_text(f"{id}\n")
+
+
+def _finish(made: Path, ends: Sequence[str], final: Path) -> None:
+    """Make it readable for whoever runs in the sandbox, and put it in place in one step."""
+    if ends:
+        (made / "shallow").write_text("".join(f"{one}\n" for one in ends))
+    for path in (made, *made.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o444)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    # Another process may have been faster; its view is the same.
+    with contextlib.suppress(OSError):
+        made.rename(final)

@@ -1,0 +1,271 @@
+"""The tree of a workspace as it is now, whatever a worker planted there.
+
+The rules: what is ignored is said by the base; a nested repository would vanish as a link to itself, so its `.git`
+goes first and is reported; submodules stay as they were; what is no file, link or directory is passed over. Blobs
+and trees are written whole, without the person's objects (see `Git.alone`).
+"""
+
+import asyncio
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mimir.domain.globs import has_wildcard, is_outside, matches
+from mimir.errors import WorkspaceError
+from mimir.workspace.git.checkout import refresh
+from mimir.workspace.git.hidden_repository import Hidden, Ignoring
+from mimir.workspace.git.ignore_rules import ignoring
+from mimir.workspace.git.trees import leads_out
+from mimir.workspace.tree_removal import remove
+
+_ROUNDS = 20
+"""Nested repositories inside nested repositories come to light one level a round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a workspace holds."""
+
+    tree: str
+    nested: tuple[str, ...] = ()
+    """Directories whose `.git` was removed; "." is the workspace itself."""
+    refused: tuple[str, ...] = ()
+    """Changed symbolic links that lead out of the workspace; they are in the tree, and must not be delivered."""
+    special: tuple[str, ...] = ()
+    """Changed pipes, sockets, devices and the like; they are not in the tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """What git sees in a work tree, compared with its index."""
+
+    tracked: frozenset[str]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    untracked: tuple[str, ...]
+    nested: tuple[str, ...]
+
+
+async def snapshot(
+    hidden: Hidden, where: Path, index: Path, *, files: Sequence[str], base: str
+) -> Snapshot:
+    """Record the workspace as a tree.
+
+    Args:
+        hidden: The repository.
+        where: The workspace; no process may work in it meanwhile.
+        index: Its index, as `fill` left it.
+        files: Globs of paths that are recorded even if they are ignored.
+        base: Commit or tree whose ignore rules hold.
+
+    Raises:
+        WorkspaceError: The workspace or its index is gone, or something in it cannot be read.
+    """
+    passed_over = await ignoring(hidden, base)
+    await asyncio.to_thread(_require, where, index)
+    await refresh(hidden, where, index)
+    listing, nested = await _listed(hidden, where, index, files, passed_over)
+    changed = [
+        path
+        for path in (*listing.changed, *listing.untracked)
+        if not passed_over.is_fixed(path) and path not in listing.removed
+    ]
+    behind = await asyncio.to_thread(_behind_links, where, listing.tracked)
+    sorted_out = await asyncio.to_thread(_sort_out, where, (p for p in changed if p not in behind))
+    no_files = [p for p in (*sorted_out.special, *sorted_out.replaced) if p in listing.tracked]
+    removed = [path for path in (*listing.removed, *behind) if not passed_over.is_fixed(path)]
+    await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
+    written = await hidden.git.alone().run("write-tree", "--missing-ok", index=index)
+    return Snapshot(
+        tree=hidden.wrote(written.word),
+        nested=nested,
+        refused=tuple(sorted_out.refused),
+        special=tuple(sorted_out.special),
+    )
+
+
+async def _listed(
+    hidden: Hidden, where: Path, index: Path, files: Sequence[str], passed_over: Ignoring
+) -> tuple[_Listing, tuple[str, ...]]:
+    """List the work tree; nested repositories are opened up until there are none."""
+    opened: list[str] = []
+    for _ in range(_ROUNDS):
+        listing, wanted = await asyncio.gather(
+            _list(hidden, where, index, passed_over),
+            _named_though_ignored(hidden, where, index, files, passed_over),
+        )
+        planted = await asyncio.to_thread(_planted, where, listing, wanted)
+        if not planted:
+            more = (p for p in wanted if p not in listing.tracked)
+            untracked = tuple(dict.fromkeys((*listing.untracked, *more)))
+            return replace(listing, untracked=untracked), tuple(opened)
+        for directory in planted:
+            await asyncio.to_thread(remove, where / directory / ".git")
+        opened += planted
+    raise WorkspaceError("The workspace holds repositories nested too deep to be recorded.")
+
+
+async def _list(hidden: Hidden, where: Path, index: Path, passed_over: Ignoring) -> _Listing:
+    ended = await hidden.git.run(
+        *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={passed_over.file}"),
+        tree=where,
+        index=index,
+    )
+    by_tag: dict[str, list[str]] = {"H": [], "C": [], "R": [], "?": []}
+    for line in ended.names:
+        by_tag.setdefault(line[0], []).append(line[2:])
+    return _Listing(
+        tracked=frozenset(by_tag["H"]),
+        changed=tuple(by_tag["C"]),
+        removed=tuple(by_tag["R"]),
+        untracked=tuple(path for path in by_tag["?"] if not path.endswith("/")),
+        nested=tuple(path.rstrip("/") for path in by_tag["?"] if path.endswith("/")),
+    )
+
+
+async def _named_though_ignored(
+    hidden: Hidden, where: Path, index: Path, files: Sequence[str], passed_over: Ignoring
+) -> list[str]:
+    """List untracked paths that `files` name; wildcards do not reach caches and environments."""
+    globs = [glob for glob in files if glob and not is_outside(glob)]
+    if not globs:
+        return []
+    wide = await hidden.git.run(
+        *("ls-files", "-z", "-o", f"--exclude-from={passed_over.defaults}", "--"),
+        *(f":(glob){glob}" for glob in globs),
+        *(f":(literal){glob}" for glob in globs),
+        tree=where,
+        index=index,
+    )
+    exact = [glob.removeprefix("./") for glob in globs if not has_wildcard(glob)]
+    found = [path for path in wide.names if matches(path, globs)]
+    return found + await asyncio.to_thread(_files_among, where, exact)
+
+
+def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
+    """Return tracked paths that are gone because a directory above them is a link now; git looks through it."""
+    links: dict[str, bool] = {"": False}
+
+    def is_behind(directory: str) -> bool:
+        known = links.get(directory)
+        if known is None:
+            above = directory.rpartition("/")[0]
+            known = links[directory] = is_behind(above) or (where / directory).is_symlink()
+        return known
+
+    return frozenset(path for path in tracked if is_behind(path.rpartition("/")[0]))
+
+
+def _planted(where: Path, listing: _Listing, wanted: Iterable[str]) -> list[str]:
+    """Name the directories in which something calls itself `.git`."""
+    found = [*listing.nested, *(path.rstrip("/") for path in wanted if path.endswith("/"))]
+    around = {
+        path.rpartition("/")[0] for paths in (listing.tracked, listing.untracked) for path in paths
+    }
+    found += [
+        directory
+        for directory in around
+        if directory and os.path.lexists(where / directory / ".git")
+    ]
+    if _is_planted_at_top(where / ".git"):
+        found.append(".")
+    return sorted(set(found))
+
+
+def _is_planted_at_top(path: Path) -> bool:
+    """Say whether `.git` at the top is a worker's: the engine's own is an empty file, a place to mount on."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(status.st_mode) or status.st_size > 0
+
+
+@dataclass(slots=True)
+class _SortedOut:
+    good: list[str]
+    refused: list[str]
+    special: list[str]
+    replaced: list[str]
+    """Where a directory stands now."""
+
+
+def _sort_out(where: Path, paths: Iterable[str]) -> _SortedOut:
+    """Look at what each changed path is; unreadable files are made readable."""
+    out = _SortedOut(good=[], refused=[], special=[], replaced=[])
+    for path in dict.fromkeys(paths):
+        full = where / path
+        try:
+            status = full.lstat()
+        except OSError:
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            if path.rpartition("/")[2].lower() == ".gitmodules":
+                # Git takes no link of this name into an index.
+                out.special.append(path)
+                continue
+            # As bytes: a Path would drop what makes `./x` differ from `x`.
+            if leads_out(path, os.readlink(os.fsencode(full))):  # noqa: PTH115
+                out.refused.append(path)
+            out.good.append(path)
+        elif stat.S_ISREG(status.st_mode):
+            if not status.st_mode & stat.S_IRUSR:
+                with contextlib.suppress(OSError):
+                    full.chmod(stat.S_IMODE(status.st_mode) | stat.S_IRUSR)
+            out.good.append(path)
+        elif stat.S_ISDIR(status.st_mode):
+            out.replaced.append(path)
+        else:
+            out.special.append(path)
+    return out
+
+
+async def _record(
+    hidden: Hidden, where: Path, index: Path, present: Sequence[str], removed: Sequence[str]
+) -> None:
+    """Bring the index up to date with the work tree."""
+    git = hidden.git.alone()
+    if removed:
+        # By force: a path whose directory is a link now could not be removed otherwise.
+        await git.run(
+            *("update-index", "--force-remove", "-z", "--stdin"),
+            tree=where,
+            index=index,
+            stdin=_joined(removed),
+        )
+    if present:
+        await git.run(
+            *("update-index", "--add", "--replace", "-z", "--stdin"),
+            tree=where,
+            index=index,
+            stdin=_joined(present),
+        )
+
+
+def _joined(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def _require(where: Path, index: Path) -> None:
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    if not where.is_dir() or not index.exists():
+        raise WorkspaceError(
+            f"The workspace {where} is gone.",
+            next_step="Resume the run: a new workspace is made from the recorded tree.",
+        )
+
+
+def _files_among(where: Path, paths: Iterable[str]) -> list[str]:
+    """Return those paths where a file or link stands, in real directories."""
+    found: list[str] = []
+    for path in paths:
+        full = where / path
+        around = list(Path(path).parents)[:-1]
+        if not any((where / parent).is_symlink() for parent in around) and (
+            full.is_symlink() or full.is_file()
+        ):
+            found.append(path)
+    return found

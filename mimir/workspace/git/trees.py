@@ -1,0 +1,277 @@
+"""Trees compared, read and put together, without any work tree."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from mimir.domain.globs import matches
+from mimir.errors import WorkspaceError
+from mimir.workspace.git.hidden_repository import Hidden
+
+LINK = "120000"
+SUBMODULE = "160000"
+EXECUTABLE = "100755"
+
+ChangeStatus = Literal["added", "modified", "deleted"]
+
+_STATUS: Mapping[str, ChangeStatus] = {"A": "added", "D": "deleted"}
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+MOST_LISTINGS = 64
+"""Answers of git that are kept: a run asks the same of the same few trees again and again."""
+_RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file of a tree."""
+
+    mode: str
+    """Six digits, as git writes them."""
+    blob: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file that differs between two trees."""
+
+    path: str
+    status: ChangeStatus
+    old_blob: str | None
+    """None: added."""
+    new_blob: str | None
+    """None: deleted."""
+    old_mode: str | None
+    mode: str | None
+    """The new mode, six digits; None: deleted."""
+
+    @property
+    def old(self) -> Entry | None:
+        """What stood there before."""
+        if self.old_blob is None or self.old_mode is None:
+            return None
+        return Entry(mode=self.old_mode, blob=self.old_blob, path=self.path)
+
+    @property
+    def new(self) -> Entry | None:
+        """What stands there after."""
+        if self.new_blob is None or self.mode is None:
+            return None
+        return Entry(mode=self.mode, blob=self.new_blob, path=self.path)
+
+
+async def entries(hidden: Hidden, tree: str) -> list[Entry]:
+    """List all files of a tree, in git's order."""
+    known = hidden.listings.get(tree)
+    if known is not None:
+        return list(cast("tuple[Entry, ...]", known))
+    ended = await hidden.git.run("ls-tree", "-r", "-z", "--full-tree", tree)
+    found: list[Entry] = []
+    for line in ended.names:
+        facts, path = line.split("\t", 1)
+        mode, _, blob = facts.split(" ")
+        found.append(Entry(mode=mode, blob=blob, path=path))
+    _remember(hidden, tree, tuple(found), tree)
+    return found
+
+
+async def paths(hidden: Hidden, tree: str, globs: Sequence[str] | None) -> tuple[str, ...]:
+    """List the paths of a tree that `globs` name; None: all."""
+    listed = [entry.path for entry in await entries(hidden, tree)]
+    return tuple(path for path in listed if globs is None or matches(path, globs))
+
+
+async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
+    """Say which files differ from `a` to `b`, in git's order; no renames are guessed."""
+    if a == b:
+        return ()
+    known = hidden.listings.get(f"{a}..{b}")
+    if known is not None:
+        return cast("tuple[Change, ...]", known)
+    ended = await hidden.git.run(
+        "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", a, b
+    )
+    found: list[Change] = []
+    words = iter(ended.names)
+    for fact in words:
+        match = _RAW.fullmatch(fact)
+        if match is None:
+            raise WorkspaceError(f"git diff-tree gave an unknown line: {fact[:80]!r}")
+        old_mode, new_mode, old_blob, new_blob, letter = match.groups()
+        found.append(
+            Change(
+                path=next(words),
+                status=_STATUS.get(letter, "modified"),
+                old_blob=None if letter == "A" else old_blob,
+                new_blob=None if letter == "D" else new_blob,
+                old_mode=None if letter == "A" else old_mode,
+                mode=None if letter == "D" else new_mode,
+            )
+        )
+    _remember(hidden, f"{a}..{b}", tuple(found), a, b)
+    return tuple(found)
+
+
+def _remember(hidden: Hidden, key: str, answer: tuple[object, ...], *ids: str) -> None:
+    """Keep an answer that is about whole object ids; names of branches may mean something else tomorrow."""
+    if not all(_ID.fullmatch(id) for id in ids):
+        return
+    while len(hidden.listings) >= MOST_LISTINGS:
+        del hidden.listings[next(iter(hidden.listings))]
+    hidden.listings[key] = answer
+
+
+async def diff(hidden: Hidden, a: str, b: str, *, paths: Sequence[str], max_bytes: int) -> str:
+    """Return the difference as a patch in text, cut with a mark at `max_bytes`."""
+    ended = await hidden.git.run(
+        *("diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv"),
+        *(a, b, "--", *paths),
+        literal=True,
+        max_bytes=max_bytes,
+    )
+    text = ended.out.decode("utf-8", errors="replace")
+    return (
+        f"{text}\n… cut here: the difference is longer than {max_bytes} bytes …\n"
+        if ended.cut
+        else text
+    )
+
+
+async def entry(hidden: Hidden, tree: str, path: str) -> Entry | None:
+    """Return what stands at `path`; None: nothing, or a directory."""
+    if path.startswith("/") or ".." in path.split("/") or not path:
+        return None
+    ended = await hidden.git.run("ls-tree", "-z", "--full-tree", tree, "--", path, literal=True)
+    for line in ended.names:
+        facts, name = line.split("\t", 1)
+        mode, kind, blob = facts.split(" ")
+        if name == path and kind != "tree":
+            return Entry(mode=mode, blob=blob, path=path)
+    return None
+
+
+async def file(hidden: Hidden, tree: str, path: str) -> bytes | None:
+    """Return the content of a file, or the target of a link; None: there is no such file."""
+    found = await entry(hidden, tree, path)
+    if found is None or found.mode == SUBMODULE:
+        return None
+    return await blob(hidden, found.blob)
+
+
+async def blob(hidden: Hidden, id: str) -> bytes:
+    """Return the content of a blob.
+
+    Raises:
+        WorkspaceError: There is none of that id.
+    """
+    return (await hidden.git.run("cat-file", "blob", id)).out
+
+
+async def blobs(hidden: Hidden, ids: Iterable[str]) -> dict[str, bytes]:
+    """Return the contents of several blobs; those that are missing are left out."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    ended = await hidden.git.run(
+        "cat-file", "--batch", stdin="".join(f"{id}\n" for id in wanted).encode()
+    )
+    found: dict[str, bytes] = {}
+    rest = memoryview(ended.out)
+    for id in wanted:
+        line_end = bytes(rest[:200]).index(b"\n")
+        words = bytes(rest[:line_end]).split(b" ")
+        rest = rest[line_end + 1 :]
+        if words[-1] != b"missing":
+            size = int(words[-1])
+            found[id] = bytes(rest[:size])
+            rest = rest[size + 1 :]
+    return found
+
+
+async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -> str:
+    """Return `tree` with each path of `edits` replaced; None: removed."""
+    if not edits:
+        return tree
+    with hidden.index() as index:
+        await hidden.git.run("read-tree", tree, index=index)
+        await put_entries(hidden, index, edits)
+        return hidden.wrote(await hidden.git.word("write-tree", index=index))
+
+
+async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | None]) -> None:
+    """Write entries into an index, which is made if it is not there; removals go first, so that a file may take a directory's place."""
+    await hidden.git.run(
+        *("update-index", "--add", "--replace", "-z", "--index-info"),
+        index=index,
+        stdin=index_lines(edits, hidden.id_length),
+    )
+
+
+def index_lines(edits: Mapping[str, Entry | None], id_length: int) -> bytes:
+    """Write edits as `update-index --index-info` reads them; removals go first."""
+    gone = "0" * id_length
+    ordered = sorted(edits.items(), key=lambda item: item[1] is not None)
+    records = [
+        f"0 {gone}\t{path}\0" if new is None else f"{new.mode} {new.blob}\t{path}\0"
+        for path, new in ordered
+    ]
+    return "".join(records).encode("utf-8", "surrogateescape")
+
+
+async def written(hidden: Hidden, files: Iterable[Entry]) -> str:
+    """Write a tree that holds exactly these files."""
+    with hidden.index() as index:
+        await put_entries(hidden, index, {one.path: one for one in files})
+        return hidden.wrote(await hidden.git.word("write-tree", index=index))
+
+
+async def with_files(
+    hidden: Hidden, tree: str, from_tree: str, chosen: Callable[[str], bool]
+) -> str:
+    """Return `tree` with the chosen paths as they are in `from_tree`, missing ones removed."""
+    edits = {
+        change.path: change.new
+        for change in await changed(hidden, tree, from_tree)
+        if chosen(change.path)
+    }
+    return await edited(hidden, tree, edits)
+
+
+async def links_out(hidden: Hidden, tree: str, among: Sequence[str] | None) -> tuple[str, ...]:
+    """Name the symbolic links of a tree that lead out of it.
+
+    Args:
+        hidden: The repository.
+        tree: Where to look.
+        among: Only these paths. None: all.
+    """
+    wanted = None if among is None else frozenset(among)
+    links = [
+        one
+        for one in await entries(hidden, tree)
+        if one.mode == LINK and (wanted is None or one.path in wanted)
+    ]
+    targets = await blobs(hidden, (link.blob for link in links))
+    return tuple(link.path for link in links if leads_out(link.path, targets[link.blob]))
+
+
+def leads_out(path: str, target: bytes) -> bool:
+    """Say whether a link at `path` may lead out of the tree.
+
+    Safe is only a target of the form `../…/name/…` with no `..` after a name (what stands before could be a link
+    itself) and no more `..` than the link has directories above it. Links of this form lead to others of this
+    form or to files, so no chain of them leaves the tree.
+    """
+    parts = [part for part in target.split(b"/") if part not in (b"", b".")]
+    climbs = 0
+    while climbs < len(parts) and parts[climbs] == b"..":
+        climbs += 1
+    return (
+        target.startswith(b"/")
+        or not target
+        or b".." in parts[climbs:]
+        or climbs > path.count("/")
+        or b".git" in (part.lower() for part in parts)
+    )

@@ -1,0 +1,85 @@
+"""One commit on the person's branch; their index is otherwise kept, and nothing of theirs runs."""
+
+import asyncio
+from collections.abc import Mapping
+
+from mimir.errors import WorkspaceError
+from mimir.workspace.git import user_refs
+from mimir.workspace.git.commits import commit, newest, tree_of
+from mimir.workspace.git.discovery import Repository
+from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.trees import Entry, index_lines, put_entries
+
+_UNDER_WAY = (
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+)
+
+
+async def commit_for_person(
+    hidden: Hidden, files: Mapping[str, Entry | None], message: str, *, when: int | None
+) -> str:
+    """Commit exactly these files on the branch that the person is on; return the commit.
+
+    Args:
+        hidden: The history, which has the files' contents.
+        files: By their paths in the project; None: removed.
+        message: The commit's text.
+        when: Seconds since 1970. None: the time of the commit before.
+
+    Raises:
+        WorkspaceError: The project is in no repository, a merge or rebase is going on, or git refused.
+    """
+    person = hidden.person
+    if person is None:
+        raise WorkspaceError(
+            "The project is in no git repository, so there is no branch to commit on.",
+            next_step="Use --apply auto.",
+        )
+    await asyncio.to_thread(_require_rest, person)
+    prefix = f"{person.prefix}/" if person.prefix else ""
+    edits = {
+        prefix + path: None
+        if one is None
+        else Entry(mode=one.mode, blob=one.blob, path=prefix + path)
+        for path, one in files.items()
+    }
+    head = await person.head()
+    tree = await _tree(hidden, head, edits)
+    if head is not None and await tree_of(hidden, head) == tree:
+        return head
+    time = await newest(hidden, [head] if head else []) if when is None else when
+    made = await commit(hidden, tree, [head] if head else [], message, when=time)
+    await user_refs.send(hidden, person, made)
+    # The index first: if another git holds its lock, the branch has not moved yet.
+    await person.git.run(
+        *("update-index", "--add", "--replace", "-z", "--index-info"),
+        tree=person.top,
+        stdin=index_lines(edits, hidden.id_length),
+    )
+    await person.git.run(
+        *("-c", "core.logAllRefUpdates=true", "update-ref", "-m", "mimir: apply"),
+        *("HEAD", made, head or "0" * hidden.id_length),
+    )
+    return made
+
+
+async def _tree(hidden: Hidden, head: str | None, edits: Mapping[str, Entry | None]) -> str:
+    with hidden.index() as index:
+        await hidden.git.run("read-tree", *([head] if head else ["--empty"]), index=index)
+        await put_entries(hidden, index, edits)
+        return await hidden.git.word("write-tree", index=index)
+
+
+def _require_rest(person: Repository) -> None:
+    directory = person.git.directory
+    assert directory is not None
+    for name in _UNDER_WAY:
+        if (directory / name).exists():
+            raise WorkspaceError(
+                f"A merge, rebase or the like is going on in {person.top} ({name}), so nothing is committed there.",
+                next_step="Finish it, then: mimir apply",
+            )

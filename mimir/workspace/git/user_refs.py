@@ -1,0 +1,188 @@
+"""What mimir writes into the person's repository: refs of its own, and the objects that they need.
+
+The rule: hooks are off, nothing of the person's is moved. In a plain directory the refs stay in the hidden repository.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mimir.errors import WorkspaceError
+from mimir.workspace.aio import both
+from mimir.workspace.git.commits import commit, tree_of
+from mimir.workspace.git.discovery import Repository
+from mimir.workspace.git.git_command import Git
+from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.trees import Entry, entries, written
+
+_BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """Which base a line of commits continues."""
+
+    head: str | None
+    left_out: tuple[str, ...]
+
+
+def ref_part(name: str) -> str:
+    """Make any text one part of a ref's name."""
+    part = _BAD.sub("-", name).strip("-.")
+    return f"{part.removesuffix('.lock')}" or "unnamed"
+
+
+async def pin(hidden: Hidden, ref: str, id: str, *, head: str | None = None) -> None:
+    """Make a ref lead to a commit, where the person's garbage collection sees it.
+
+    Args:
+        hidden: The repository.
+        ref: Whole name.
+        id: The commit.
+        head: The person's commit, if it was just asked for.
+    """
+    await both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
+    hidden.pins[ref] = id
+
+
+async def _pin_there(hidden: Hidden, ref: str, id: str, head: str | None) -> None:
+    if hidden.person is None:
+        return
+    if id != head:
+        await send(hidden, hidden.person, id)
+    await _set(hidden.person.git, ref, id)
+
+
+async def branch(hidden: Hidden, name: str, id: str) -> str:
+    """Make or move the branch `mimir/<name>` to a commit of a run's line; return its name.
+
+    What the base left out, and what lies beside the project in its repository, is put back on the way: the branch is
+    something to merge.
+
+    Raises:
+        WorkspaceError: The branch cannot be made; the commit is kept under `refs/mimir/result/<name>` all the same.
+    """
+    part = ref_part(name)
+    short = f"mimir/{part}"
+    await pin(hidden, f"refs/mimir/result/{part}", id)
+    person = hidden.person
+    if person is None:
+        await _set(hidden.git, f"refs/heads/{short}", id)
+        return short
+    lifted = await lift(hidden, person, id)
+    if lifted != id:  # which has just been sent
+        await send(hidden, person, lifted)
+    if await _is_checked_out(person, f"refs/heads/{short}", lifted):
+        raise WorkspaceError(
+            f"The branch {short} is checked out, so it is not moved.",
+            next_step=f"Check out another branch, then: git branch -f {short} {lifted[:12]}",
+        )
+    await _set(person.git, f"refs/heads/{short}", lifted)
+    return short
+
+
+async def keep(hidden: Hidden, name: str, id: str) -> str:
+    """Keep a commit where nobody's branches are touched; return the branch that it is to have where the run was begun."""
+    part = ref_part(name)
+    await _set(hidden.git, f"refs/mimir/result/{part}", id)
+    return f"mimir/{part}"
+
+
+async def lift(hidden: Hidden, person: Repository, id: str) -> str:
+    """Return a commit that fits into the person's repository.
+
+    The commit itself, if its tree is the repository's whole tree. Otherwise one commit on the person's commit, with
+    the project's files in their place and everything else as it is there.
+    """
+    origin = await _origin(hidden, id)
+    if origin is None or origin.head is None:
+        if not person.prefix:
+            return id
+        origin = origin or _Origin(head=None, left_out=())
+    prefix = f"{person.prefix}/" if person.prefix else ""
+    theirs = await entries(hidden, origin.head) if origin.head else []
+    kept = [
+        one
+        for one in theirs
+        if not one.path.startswith(prefix) or _is_left_out(one.path, prefix, origin.left_out)
+    ]
+    if not prefix and not kept:
+        return id
+    tree = await tree_of(hidden, id)
+    ours = [
+        Entry(mode=one.mode, blob=one.blob, path=prefix + one.path)
+        for one in await entries(hidden, tree)
+        if not _is_left_out(prefix + one.path, prefix, origin.left_out)
+    ]
+    message = await hidden.git.run("show", "-s", "--format=%B", id)
+    time = await hidden.git.word("show", "-s", "--format=%ct", id)
+    return await commit(
+        hidden,
+        await written(hidden, [*kept, *ours]),
+        [origin.head] if origin.head else [],
+        message.out.decode("utf-8", "replace").rstrip("\n") + "\n",
+        when=int(time),
+    )
+
+
+def _is_left_out(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
+    return path.startswith(prefix) and path[len(prefix) :].split("/", 1)[0] in left_out
+
+
+async def left_out_of(hidden: Hidden, id: str) -> tuple[str, ...]:
+    """Return the top-level names that the base of a commit left out."""
+    origin = await _origin(hidden, id)
+    return origin.left_out if origin else ()
+
+
+async def _origin(hidden: Hidden, id: str) -> _Origin | None:
+    """Find the newest base that a commit comes from."""
+    notes = await asyncio.to_thread(_notes, hidden)
+    if not notes:
+        return None
+    history = await hidden.git.run("rev-list", "--first-parent", "--max-count=20000", id)
+    for ancestor in history.word.split("\n"):
+        if ancestor in notes:
+            return notes[ancestor]
+    return None
+
+
+def _notes(hidden: Hidden) -> Mapping[str, _Origin]:
+    found: dict[str, _Origin] = {}
+    for file in (hidden.room / "bases").glob("*.json"):
+        note = json.loads(file.read_text())
+        found[file.stem] = _Origin(head=note["head"], left_out=tuple(note["left_out"]))
+    return found
+
+
+async def send(hidden: Hidden, person: Repository, id: str) -> None:
+    """Bring a commit and all it reaches into the person's repository."""
+    head = await person.head()
+    if id == head:
+        return
+    known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
+    not_again = {*known.word.split(), *([head] if head else [])}
+    if id in not_again:
+        return
+    wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(not_again))])
+    await hidden.git.pipe(
+        ("pack-objects", "--revs", "--stdout", "-q", "--missing=allow-any"),
+        wanted.encode(),
+        person.git,
+        ("unpack-objects", "-q"),
+    )
+
+
+async def _set(repository: Git, ref: str, id: str) -> None:
+    await repository.run("update-ref", ref, id)
+
+
+async def _is_checked_out(person: Repository, ref: str, id: str) -> bool:
+    """Say whether some work tree of the person's stands on a branch that would be moved under it."""
+    now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
+    if now.code != 0 or now.word == id:
+        return False
+    trees = await person.git.run("worktree", "list", "--porcelain", "-z", ok=None)
+    return f"branch {ref}" in trees.names

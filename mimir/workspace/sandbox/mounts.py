@@ -1,0 +1,316 @@
+"""The sandbox as bubblewrap is told to build it. Pure but for looks at the file system; starts nothing.
+
+The rules: shallow mounts come before deep ones; `/tmp` comes before everything that may lie in it; what lies in the
+project is put where the workspace is; the finished root is read-only.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from mimir.errors import ToolError
+from mimir.workspace.paths import make_directories
+from mimir.workspace.sandbox import toolchain
+from mimir.workspace.sandbox.toolchain import Bind
+from mimir.workspace.tree_removal import remove
+
+WORKSPACE = "/workspace"
+VIEW = "/git-view"
+USER = 65534
+"""User and group id inside, and outside too if root runs the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What one command is to find."""
+
+    workspace: Path
+    writable: bool
+    project: Path | None
+    """Its own path leads to the workspace, and its dependency folders are there. None: neither."""
+    view: Path | None
+    """Git directory to show. None: the workspace is in no repository."""
+    share: Sequence[str] = ()
+    """More folders of the project, relative."""
+    read_only: Sequence[Path] = ()
+    """More directories of this machine."""
+    extra: Mapping[str, Path] | None = None
+    """More read-only files and directories, by where they are inside."""
+    tmp_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What bubblewrap is told, and what follows for the command."""
+
+    options: tuple[str, ...]
+    """A `{n}` stands for the file descriptor of the n-th content."""
+    contents: tuple[bytes, ...]
+    path: str
+    has_project_python: bool
+    """True: the project's own interpreter comes first in the search path."""
+
+
+def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
+    """Compose the sandbox of one command; makes the places to mount on in the workspace.
+
+    Args:
+        wanted: What it is to find.
+        as_root: Without a user namespace, by root's own rights; the command gives them up before it starts.
+    """
+    files = _Files()
+    own = [place for place in _places_of(wanted.project) if not place.is_relative_to(WORKSPACE)]
+    dependencies = _dependencies(wanted, own)
+    binds = [*toolchain.engine_binds(), *_bases(dependencies)]
+    binds += [bind for path in wanted.read_only for bind in toolchain.whole(path)]
+    outer, inner = _parted(binds, own, wanted.workspace, dependencies)
+    into_workspace = [*dependencies, *inner]
+    options = [
+        *_namespaces(as_root),
+        *_system(wanted.tmp_bytes, files),
+        *("--bind" if wanted.writable else "--ro-bind", str(wanted.workspace), WORKSPACE),
+        *_git(wanted, files),
+        *_read_only(outer),
+        *_read_only(into_workspace),
+        *_alias(wanted, own, outer, into_workspace),
+        *_extra(wanted.extra or {}, files),
+        *_closed_proc(as_root),
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+    ]
+    first, has_python = _first_places(wanted.workspace, dependencies)
+    return Layout(
+        options=tuple(options),
+        contents=tuple(files.contents),
+        path=toolchain.search_path(first, wanted.read_only),
+        has_project_python=has_python,
+    )
+
+
+class _Files:
+    """Contents that bubblewrap reads from file descriptors."""
+
+    def __init__(self) -> None:
+        self.contents: list[bytes] = []
+
+    def add(self, content: bytes, target: str, mode: str = "0444") -> tuple[str, ...]:
+        self.contents.append(content)
+        number = f"{{{len(self.contents) - 1}}}"
+        return ("--perms", mode, "--ro-bind-data", number, target)
+
+
+def _namespaces(as_root: bool) -> tuple[str, ...]:
+    common = (
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        "--hostname",
+        "mimir",
+        "--cap-drop",
+        "ALL",
+    )
+    if as_root:
+        # No user namespace: root's processes are not counted in one. The launcher changes the user.
+        spaces = (
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        )
+        return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
+
+
+def _closed_proc(as_root: bool) -> tuple[str, ...]:
+    """Close /proc where the command is root outside: the kernel lets that user set /proc/sys, whatever rights it gave up."""
+    return () if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")
+
+
+def _system(tmp_bytes: int, files: _Files) -> list[str]:
+    options = [word for path in toolchain.SYSTEM for word in ("--ro-bind", path, path)]
+    for alias in map(Path, toolchain.SYSTEM_ALIASES):
+        if alias.is_symlink():
+            options += ["--symlink", str(alias.readlink()).removeprefix("/"), str(alias)]
+        elif alias.is_dir():
+            options += ["--ro-bind", str(alias), str(alias)]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        options += ["--perms", "1777", "--size", str(tmp_bytes), "--tmpfs", place]
+    options += [
+        "--perms",
+        "0755",
+        "--dir",
+        "/etc",
+        "--perms",
+        "0755",
+        "--dir",
+        "/var",
+        "--symlink",
+        "/tmp",
+        "/var/tmp",
+    ]
+    for part in toolchain.system_parts():
+        options += ["--ro-bind-try", part, part]
+    options += files.add(
+        f"root:x:0:0::/root:/bin/sh\nmimir:x:{USER}:{USER}::/tmp:/bin/sh\n".encode(), "/etc/passwd"
+    )
+    options += files.add(f"root:x:0:\nmimir:x:{USER}:\n".encode(), "/etc/group")
+    options += files.add(b"127.0.0.1 localhost mimir\n::1 localhost\n", "/etc/hosts")
+    # The workspace belongs to another user than the view; and a test that commits needs a name.
+    options += files.add(
+        b"[safe]\n\tdirectory = *\n[user]\n\tname = mimir\n\temail = mimir@localhost\n",
+        "/etc/gitconfig",
+    )
+    return options
+
+
+def _git(wanted: Wanted, files: _Files) -> list[str]:
+    """Let `/workspace/.git` be a read-only file that leads to the view."""
+    place = wanted.workspace / ".git"
+    if wanted.view is None:
+        return []
+    if place.is_symlink() or place.is_dir() or (place.exists() and place.stat().st_size > 0):
+        remove(place)
+    place.touch(mode=0o644)
+    return [
+        *("--ro-bind", str(wanted.view), VIEW),
+        *files.add(f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
+    ]
+
+
+def _places_of(project: Path | None) -> list[Path]:
+    """Return the paths that the project is known by."""
+    if project is None:
+        return []
+    places = dict.fromkeys((project, Path(os.path.realpath(project))))
+    return [place for place in places if str(place) not in ("/", "/tmp")]
+
+
+def _alias(
+    wanted: Wanted, own: Sequence[Path], outer: Sequence[Bind], inner: Sequence[Bind]
+) -> list[str]:
+    """Let the project's own path lead to the workspace: editable installs and scripts name it."""
+    options: list[str] = []
+    for place in own:
+        if toolchain.is_system(place) or any(place.is_relative_to(bind.target) for bind in outer):
+            # It is there already, read-only: nothing can be made there, but something can be put over it.
+            options += [
+                "--bind" if wanted.writable else "--ro-bind",
+                str(wanted.workspace),
+                str(place),
+            ]
+            options += _read_only(
+                Bind(source=bind.source, target=bind.target.replace(WORKSPACE, str(place), 1))
+                for bind in inner
+            )
+        else:
+            options += [*_parents(str(place)), "--symlink", WORKSPACE, str(place)]
+    return options
+
+
+def _dependencies(wanted: Wanted, own: Sequence[Path]) -> list[Bind]:
+    """Bind the project's dependency folders where the workspace has nothing of its own."""
+    if wanted.project is None:
+        return []
+    engine = Path(sys.prefix)
+    inside = [str(engine.relative_to(place)) for place in own if engine.is_relative_to(place)]
+    found = toolchain.dependencies(wanted.project, [*wanted.share, *inside])
+    return [
+        Bind(source=source, target=f"{WORKSPACE}/{name}")
+        for name, source in found
+        if _is_made(wanted.workspace, name)
+    ]
+
+
+def _parted(
+    binds: Iterable[Bind], own: Sequence[Path], workspace: Path, dependencies: Sequence[Bind]
+) -> tuple[list[Bind], list[Bind]]:
+    """Part what lies beside the project from what lies in it; the latter moves into the workspace."""
+    outer: list[Bind] = []
+    inner: list[Bind] = []
+    for bind in binds:
+        inside = [place for place in own if Path(bind.target).is_relative_to(place)]
+        if not inside:
+            outer.append(bind)
+            continue
+        name = str(Path(bind.target).relative_to(inside[0]))
+        target = f"{WORKSPACE}/{name}"
+        covered = any(PurePosixPath(target).is_relative_to(one.target) for one in dependencies)
+        if name != "." and not covered and bind.source.is_dir() and _is_made(workspace, name):
+            inner.append(Bind(source=bind.source, target=target))
+    return outer, inner
+
+
+def _is_made(workspace: Path, name: str) -> bool:
+    """Make a directory in the workspace to mount on; False: something of the workspace's own stands there."""
+    path = workspace / name
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        return False
+    if path.is_dir() and next(path.iterdir(), None) is not None:
+        return False
+    try:
+        make_directories(workspace, name)
+    except ToolError:
+        return False
+    return True
+
+
+def _bases(dependencies: Iterable[Bind]) -> list[Bind]:
+    """Bind what the project's Python environments rest on, and where they really are."""
+    return [
+        base
+        for bind in dependencies
+        if PurePosixPath(bind.target).name in toolchain.ENVIRONMENTS
+        for base in (*toolchain.environment_binds(bind.source), *toolchain.whole(bind.source))
+    ]
+
+
+def _read_only(binds: Iterable[Bind]) -> list[str]:
+    """Bind directories read-only, shallow ones first, each place once."""
+    options: list[str] = []
+    done: set[str] = set()
+    for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
+        if bind.target not in done:
+            done.add(bind.target)
+            options += [*_parents(bind.target), "--ro-bind", str(bind.source), bind.target]
+    return options
+
+
+def _parents(target: str) -> list[str]:
+    """Make the directories above a place, readable for every user of the sandbox."""
+    above = [str(path) for path in reversed(PurePosixPath(target).parents)][1:]
+    return [
+        word
+        for path in above
+        if not toolchain.is_system(Path(path)) and not path.startswith(WORKSPACE)
+        for word in ("--perms", "0755", "--dir", path)
+    ]
+
+
+def _extra(extra: Mapping[str, Path], files: _Files) -> list[str]:
+    """Show more files and directories; a file's bytes are copied, so that it may be closed to others."""
+    options: list[str] = []
+    for target, source in sorted(extra.items()):
+        options += _parents(target)
+        if source.is_dir():
+            options += ["--ro-bind", str(source), target]
+        else:
+            options += files.add(source.read_bytes(), target)
+    return options
+
+
+def _first_places(workspace: Path, dependencies: Sequence[Bind]) -> tuple[list[str], bool]:
+    """Return where programs are looked for before mimir's own, and whether a Python is among them."""
+    sources = {bind.target.removeprefix(f"{WORKSPACE}/"): bind.source for bind in dependencies}
+    places: list[str] = []
+    has_python = False
+    for name in toolchain.ENVIRONMENTS:
+        environment = sources.get(name, workspace / name)
+        if not has_python and (environment / "bin").is_dir():
+            places.append(f"{WORKSPACE}/{name}/bin")
+            has_python = os.path.lexists(environment / "bin/python")
+    if (sources.get("node_modules", workspace / "node_modules") / ".bin").is_dir():
+        places.append(f"{WORKSPACE}/node_modules/.bin")
+    return places, has_python

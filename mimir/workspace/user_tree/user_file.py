@@ -1,0 +1,286 @@
+"""One file of the person's directory: what stands there, and changing it in one step. Blocking.
+
+The rule: whatever is neither what the run started from nor what it made belongs to the person, and is left alone.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.errors import ToolError
+from mimir.workspace.git.trees import EXECUTABLE, LINK, SUBMODULE, leads_out
+from mimir.workspace.safe_walk import (
+    opened_directory,
+    opened_root,
+    parts_of,
+    replace_file,
+    said,
+    status_at,
+)
+
+_LEFTOVER = ".mimir-apply-"
+_DIRECTORY = "directory"
+_OTHER = "other"
+"""A pipe or the like, or what cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A file that stands in the way."""
+
+    path: str
+    why: str
+    """In words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What is to happen to a file: `<mode>:<blob id>` before and after; None: nothing there."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+def conflicts(moves: Sequence[Move], project: Path) -> tuple[Conflict, ...]:
+    """Say what stands in the way of these moves; what is done already does not."""
+    with opened_root(project) as top:
+        scene = _Scene(top, {move.path: move for move in moves})
+        found = [(move.path, scene.why_not(move)) for move in moves]
+    return tuple(Conflict(path=path, why=why) for path, why in found if why is not None)
+
+
+def make(move: Move, project: Path, content: bytes | None) -> Conflict | None:
+    """Make one move; nothing happens if it is made already.
+
+    Args:
+        move: What is to happen.
+        project: The person's directory.
+        content: What the file is to hold, or where the link is to lead. None: it is removed.
+
+    Returns:
+        Why it was not made. None: it is.
+
+    Raises:
+        ToolError: The system refused.
+        Paused: The disk is full.
+    """
+    parts = parts_of(move.path)
+    with opened_root(project) as top:
+        if content is None:
+            return _remove(top, parts, move)
+        with opened_directory(top, parts[:-1], make=True) as parent:
+            _forget_leftover(parent, move.path)
+            now = _standing(parent, parts[-1], move)
+            if now == move.new:
+                return None
+            if now == _DIRECTORY and _gives_way(parent, parts[-1]):
+                now = None
+            if now != move.old:
+                return Conflict(path=move.path, why=_since(move, now))
+            with said(move.path):
+                _write(top, parent, parts[-1], move, content)
+    return None
+
+
+def _remove(top: int, parts: tuple[str, ...], move: Move) -> Conflict | None:
+    try:
+        with opened_directory(top, parts[:-1]) as parent:
+            is_changed = _forget_leftover(parent, move.path)
+            now = _standing(parent, parts[-1], move)
+            if now not in (None, _DIRECTORY, move.old):
+                return Conflict(path=move.path, why=_since(move, now))
+            if now == move.old:
+                os.unlink(parts[-1], dir_fd=parent)
+                is_changed = True
+    except ToolError:
+        # No such directory any more, so no such file.
+        return None
+    if is_changed:
+        _prune(top, parts[:-1])
+    return None
+
+
+class _Scene:
+    """All moves together: a file of theirs may take a directory's place, before or after it is made."""
+
+    def __init__(self, top: int, moves: Mapping[str, Move]) -> None:
+        self._top = top
+        self._moves = moves
+
+    def why_not(self, move: Move) -> str | None:
+        """Say why a move cannot be made; None: it can, or it is made."""
+        modes = [stand.partition(":")[0] for stand in (move.old, move.new) if stand is not None]
+        if SUBMODULE in modes:
+            return "is a submodule, which only its own repository can change"
+        try:
+            parts = parts_of(move.path)
+            above = self._in_the_way_above(parts)
+            if above is not None:
+                return None if self._is_known(above) else f"{above} is a file or a link now"
+            now = self._look(move.path)
+            if now == _DIRECTORY and self._holds_only_known(parts):
+                now = None
+        except ToolError as error:
+            return str(error)
+        return None if now in (move.old, move.new) else _since(move, now)
+
+    def _is_known(self, path: str) -> bool:
+        """Say whether a path belongs to the moves, and is as it was before or will be after."""
+        move = self._moves.get(path)
+        return move is not None and self._look(path) in (move.old, move.new)
+
+    def _look(self, path: str) -> str | None:
+        move = self._moves[path]
+        parts = parts_of(path)
+        try:
+            with opened_directory(self._top, parts[:-1]) as parent:
+                return _standing(parent, parts[-1], move)
+        except ToolError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return None
+            raise
+
+    def _in_the_way_above(self, parts: tuple[str, ...]) -> str | None:
+        """Return the first part above a path that is no directory."""
+        for depth in range(1, len(parts)):
+            with opened_directory(self._top, parts[: depth - 1]) as parent:
+                status = status_at(parent, parts[depth - 1])
+            if status is None:
+                return None
+            if not stat.S_ISDIR(status.st_mode):
+                return "/".join(parts[:depth])
+        return None
+
+    def _holds_only_known(self, parts: tuple[str, ...]) -> bool:
+        waiting = [parts]
+        while waiting:
+            here = waiting.pop()
+            with opened_directory(self._top, here) as directory, os.scandir(directory) as entries:
+                found = [(one.name, one.is_dir(follow_symlinks=False)) for one in entries]
+            for name, is_directory in found:
+                if is_directory:
+                    waiting.append((*here, name))
+                elif not name.startswith(_LEFTOVER) and not self._is_known("/".join((*here, name))):
+                    return False
+        return True
+
+
+def _standing(parent: int, name: str, move: Move) -> str | None:
+    """Return what stands at a place, in the form of a move."""
+    status = status_at(parent, name)
+    if status is None:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        content = os.fsencode(os.readlink(name, dir_fd=parent))
+        return f"{LINK}:{_hash(content, move)}"
+    if stat.S_ISDIR(status.st_mode):
+        return _DIRECTORY
+    if not stat.S_ISREG(status.st_mode):
+        return _OTHER
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+    except OSError:
+        return _OTHER
+    with os.fdopen(file, "rb") as opened:
+        content = opened.read()
+    mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else "100644"
+    return f"{mode}:{_hash(content, move)}"
+
+
+def _hash(content: bytes, move: Move) -> str:
+    """Name a content as git does; the ids of the move say by which algorithm."""
+    known = (move.old or move.new or "").partition(":")[2]
+    algorithm = "sha256" if len(known) == 64 else "sha1"
+    header = f"blob {len(content)}\0".encode()
+    return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
+
+
+def _gives_way(parent: int, name: str) -> bool:
+    """Remove an empty directory that is in the way; say whether there was one."""
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+def _write(top: int, parent: int, name: str, move: Move, content: bytes) -> None:
+    mode = (move.new or "").partition(":")[0]
+    if mode == LINK:
+        if leads_out(move.path, content):
+            raise ToolError("the link leads out of the project")
+        _put_link(top, parent, name, move.path, content)
+        return
+    status = status_at(parent, name)
+    is_file = status is not None and stat.S_ISREG(status.st_mode)
+    owner = status if status is not None and is_file else os.fstat(top)
+    replace_file(
+        parent,
+        name,
+        content,
+        temporary=_temporary(move.path),
+        mode=_permissions(status.st_mode if status is not None and is_file else None, mode),
+        owner=(owner.st_uid, owner.st_gid) if os.geteuid() == 0 else None,
+        durable=True,
+    )
+
+
+def _permissions(before: int | None, mode: str) -> int:
+    """Keep the person's permissions; only whether a file can be run follows the result."""
+    known = stat.S_IMODE(before) if before is not None else 0o666 & ~_umask()
+    return known | (known & 0o444) >> 2 if mode == EXECUTABLE else known & ~0o111
+
+
+def _umask() -> int:
+    # There is no way to ask without setting it.
+    now = os.umask(0o077)
+    os.umask(now)
+    return now
+
+
+def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> None:
+    temporary = _temporary(path)
+    os.symlink(target, temporary, dir_fd=parent)
+    if os.geteuid() == 0:
+        owner = os.fstat(top)
+        os.chown(temporary, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
+    os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _temporary(path: str) -> str:
+    """Name the intermediate file of a path: the same each time, so that what a crash left is found."""
+    return f"{_LEFTOVER}{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
+
+
+def _forget_leftover(parent: int, path: str) -> bool:
+    """Remove what a crash left of a write; say whether there was any."""
+    try:
+        os.unlink(_temporary(path), dir_fd=parent)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _prune(top: int, parts: tuple[str, ...]) -> None:
+    """Remove directories that a removal left empty, as git does."""
+    while parts:
+        try:
+            with opened_directory(top, parts[:-1]) as parent:
+                os.rmdir(parts[-1], dir_fd=parent)
+        except (OSError, ToolError):
+            return
+        parts = parts[:-1]
+
+
+def _since(move: Move, now: str | None) -> str:
+    if now is None:
+        return "was deleted since the run started"
+    if now == _DIRECTORY:
+        return "is a directory with other files now"
+    if now == _OTHER:
+        return "is no regular file now"
+    return f"was {'created' if move.old is None else 'changed'} since the run started"

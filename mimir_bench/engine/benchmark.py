@@ -1,0 +1,287 @@
+"""Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
+
+import asyncio
+import contextlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from mimir_bench.engine import startup
+from mimir_bench.engine.control_protocol import model_server
+from mimir_bench.engine.measured_process import Order, Took, Who
+from mimir_bench.engine.workload import Load
+from mimir_bench.figures import Figures, Goal
+from mimir_bench.result import Result
+from mimir_bench.size import Size
+from mimir_bench.subprocesses import Ask, answering
+
+NAME = "engine"
+_SUBJECT = "mimir_bench.engine.measured_process"
+TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
+LATENCY = 0.05
+"""Seconds until the model server answers, where waiting is measured."""
+CPU = "CPU of a task over LangGraph's"
+CPU_WITH_CHECK = "CPU of a task with a check over LangGraph's, programs left out"
+CPU_OVER_FLOOR = "CPU of a task over bare httpx2"
+FLOORS: tuple[Who, ...] = ("openai", "httpx2")
+PEER_AND_WE: tuple[Who, ...] = ("langgraph", "mimir")
+WALL = "wall over bare httpx2, 10 workers, 50 ms a call"
+WALL_OF_PEER = "the same of LangGraph, which keeps nothing"
+GROWTH = "growth of CPU with tasks, exponent"
+RSS = "KB of memory for one task more"
+STORED = "bytes stored over bytes said"
+STORED_GROWTH = "growth of the store with tasks, exponent"
+FAN_IN = "largest call, ten times the fan-in"
+FIRST = "seconds to the first request over importing langchain_openai, langgraph"
+HELP = "ms of --help"
+MOST_GROWTH, MOST_KB = 1.05, 8.0
+GOALS = (
+    Goal(figure=CPU, most=1.0),
+    Goal(figure=WALL, most=1.10),
+    Goal(figure=GROWTH, most=MOST_GROWTH),
+    Goal(figure=RSS, most=MOST_KB),
+    Goal(figure=STORED, most=3.0),
+    Goal(figure=STORED_GROWTH, most=1.05),
+    Goal(figure=FAN_IN, most=2.0),
+    Goal(figure=FIRST, most=0.5),
+    Goal(figure=HELP, most=120.0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """How much is measured."""
+
+    tasks: int
+    files: int
+    """Of the workload whose tasks are looked at by a check; each costs several times what one of the others does."""
+    grown: int
+    """Of the workload that shows the growth."""
+    chain: int
+    fan_in: int
+    """The larger one; the other has a tenth of it."""
+    repeats: int
+    """Of what is measured in seconds; the least counts, since a machine can only add to it. Of the files, twice as often."""
+    walls: int
+    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower. The peer's, which has no goal, as
+    often as the rest."""
+
+
+SCOPES: Mapping[Size, Scope] = {
+    "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1, walls=1),
+    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=6),
+    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=6),
+}
+
+
+async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+    """Measure the engine.
+
+    Args:
+        size: How much.
+        say: Told what is measured now.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine, or a part of the benchmark failed.
+    """
+    figures = Figures(
+        name=NAME, seeds="none: every task follows from its number", tolerance=0.25, goals=GOALS
+    )
+    async with model_server() as url:
+        desk = _Desk(url=url, say=say, scope=SCOPES[size])
+        small = await _processor(desk, figures)
+        keep(figures.result())
+        await _growth(desk, figures, small)
+        files = await _files(desk)
+        for part in (_waiting, _start):
+            keep(figures.result())
+            await part(desk, figures)
+        _tell_files(desk, figures, (files, await _files(desk)))
+        keep(figures.result())
+        await _sizes(desk, figures)
+    return figures.result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    url: str
+    say: Callable[[str], None]
+    scope: Scope
+
+    @property
+    def both(self) -> dict[Who, int]:
+        """The peer and we, and how often."""
+        return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
+
+    async def take(self, who: Who, load: Load) -> Took:
+        """Have one of them do a workload, in a process of its own."""
+        async with answering(_SUBJECT) as ask:
+            return await self._asked(ask, who, load, 0.0)
+
+    async def repeated(
+        self, times: Mapping[Who, int], load: Load, *, latency: float = 0.0
+    ) -> Mapping[Who, Sequence[Took]]:
+        """Have several do a workload some times each, in turns, so that what comes over the machine comes over all of them.
+
+        Each has one process for all its times: to start and warm up a process takes longer than many a workload.
+        """
+        took: dict[Who, list[Took]] = {who: [] for who in times}
+        asks: dict[Who, Ask] = {}
+        async with contextlib.AsyncExitStack() as stack:
+            for nth in range(max(times.values())):
+                for who, most in times.items():
+                    if nth >= most:
+                        continue
+                    if who not in asks:  # not before: others are measured while it starts
+                        asks[who] = await stack.enter_async_context(answering(_SUBJECT))
+                    took[who].append(await self._asked(asks[who], who, load, latency))
+        return took
+
+    async def _asked(self, ask: Ask, who: Who, load: Load, latency: float) -> Took:
+        self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
+        order = Order(who=who, load=load, url=self.url, latency_seconds=latency)
+        return Took(**json.loads(await ask(json.dumps(asdict(order)))))
+
+
+def _least(took: Sequence[Took], of: Callable[[Took], float]) -> float:
+    return min(map(of, took))
+
+
+def _own(took: Took) -> float:
+    return took.cpu_seconds
+
+
+def _cpu(took: Took) -> float:
+    return took.cpu_seconds + took.child_seconds
+
+
+async def _processor(desk: _Desk, figures: Figures) -> Took:
+    """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
+    load = Load(tasks=desk.scope.tasks)
+    took: dict[Who, Sequence[Took]] = dict(await desk.repeated(desk.both, load))
+    for floor in FLOORS:
+        took[floor] = [await desk.take(floor, load)]
+    ours = _least(took["mimir"], _cpu)
+    figures.count("calls of models", int(took["mimir"][0].meter["calls"]), of=str(load))
+    figures.ratio(CPU, ours / _least(took["langgraph"], _cpu), of=load.work)
+    figures.ratio(CPU_OVER_FLOOR, ours / _least(took["httpx2"], _cpu), of=load.work)
+    _tell_cpu(figures, load, took)
+    # The first time of its process: what later ones held of memory comes on top of it.
+    return replace(min(took["mimir"], key=_cpu), peak_bytes=took["mimir"][0].peak_bytes)
+
+
+def _of_files(desk: _Desk) -> Load:
+    return Load(tasks=desk.scope.files, work="files")
+
+
+async def _files(desk: _Desk) -> Mapping[Who, Sequence[Took]]:
+    """The same for tasks that write a file, which a check looks at."""
+    return await desk.repeated(desk.both, _of_files(desk))
+
+
+def _tell_files(
+    desk: _Desk, figures: Figures, times: Sequence[Mapping[Who, Sequence[Took]]]
+) -> None:
+    """Tell of several times, minutes apart. What programs cost changes by half from minute to minute, whoever starts them: it is told, not compared."""
+    load = _of_files(desk)
+    took: dict[Who, list[Took]] = {
+        who: [one for time in times for one in time[who]] for who in PEER_AND_WE
+    }
+    ratio = _least(took["mimir"], _own) / _least(took["langgraph"], _own)
+    figures.ratio(CPU_WITH_CHECK, ratio, of=load.work)
+    _tell_cpu(figures, load, took)
+
+
+def _tell_cpu(figures: Figures, load: Load, took: Mapping[Who, Sequence[Took]]) -> None:
+    for who, rows in took.items():
+        best = min(rows, key=_cpu)
+        own, run = (s * 1000 / load.tasks for s in (best.cpu_seconds, best.child_seconds))
+        figures.note(f"CPU ms of a task, {load.work}, {who}", f"{own:.1f} + {run:.1f} of programs")
+
+
+async def _waiting(desk: _Desk, figures: Figures) -> None:
+    """Measure how long a run takes whose models take their time."""
+    load = Load(tasks=desk.scope.tasks)
+    walls = desk.scope.walls
+    times: dict[Who, int] = {"httpx2": walls, **desk.both, "mimir": walls}
+    took = await desk.repeated(times, load, latency=LATENCY)
+    wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
+    figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
+    figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))
+    for who, seconds in wall.items():
+        figures.note(f"wall s at 50 ms a call, {who}", seconds)
+
+
+async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
+    """Measure ten times the tasks: processor and memory. It takes long: again only where once shows too much, which the machine may have added.
+
+    Each time is compared with one of few tasks that was measured just before it: within minutes a machine may become slower by a third.
+    """
+    scope = desk.scope
+    told = f"{scope.tasks} to {scope.grown} tasks"
+    pairs: list[tuple[Took, Took]] = []
+    exponent = more = peak = math.inf
+    while len(pairs) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
+        few = await desk.take("mimir", Load(tasks=scope.tasks)) if pairs else small
+        pairs.append((few, await desk.take("mimir", Load(tasks=scope.grown))))
+        exponent = min(
+            _exponent(_cpu(few), _cpu(many), scope.tasks, scope.grown) for few, many in pairs
+        )
+        peak = min(many.peak_bytes for _, many in pairs)
+        more = (peak - small.peak_bytes) / (scope.grown - scope.tasks) / 1024
+    figures.ratio(GROWTH, exponent, of=told)
+    figures.ratio(RSS, more, of=told)
+    figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {peak / 1e6:.0f}")
+
+
+async def _sizes(desk: _Desk, figures: Figures) -> None:
+    """Measure what is counted and not timed: side by side, each with a model server of its own."""
+    chain = Load(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
+    wide = Load(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
+    async with model_server() as other:
+        chains, fans = await asyncio.gather(
+            _both(desk, chain, chain.tasks // 4),
+            _both(replace(desk, url=other), wide, wide.tasks // 10),
+        )
+    _tell_storage(figures, chain, *chains)
+    _tell_fan_in(figures, wide, *fans)
+
+
+async def _both(desk: _Desk, load: Load, fewer: int) -> tuple[Took, Took]:
+    """Have a workload done, and the same with fewer tasks."""
+    return await desk.take("mimir", load), await desk.take("mimir", replace(load, tasks=fewer))
+
+
+def _tell_storage(figures: Figures, chain: Load, long: Took, short: Took) -> None:
+    """Tell what is stored of what is said, on a chain with answers of 1 kB."""
+    figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
+    grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
+    figures.ratio(STORED_GROWTH, grown, of=f"{chain.tasks // 4} to {chain.tasks} tasks")
+    figures.count("bytes said", int(long.meter["message_bytes"]), of=str(chain))
+    figures.note("bytes stored", long.stored_bytes)
+    figures.note("bytes of answers", int(long.meter["answer_bytes"]))
+
+
+def _tell_fan_in(figures: Figures, wide: Load, large: Took, small: Took) -> None:
+    """Tell of the largest request of a task that many lead to."""
+    most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
+    figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
+    figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")
+
+
+async def _start(desk: _Desk, figures: Figures) -> None:
+    """Measure how long a person waits before anything happens."""
+    desk.say(f"{NAME}: starting")
+    took = await startup.measure(desk.url, desk.scope.repeats)
+    figures.ratio(FIRST, took.first_request - took.imports, of="execute PLAN")
+    figures.ratio(HELP, took.help * 1000, of="mimir --help")
+    figures.note("s to the first request", took.first_request)
+    figures.note("s of the imports alone", took.imports)
+    figures.note("ms of python -c pass", took.nothing * 1000)
+
+
+def _exponent(small: float, large: float, few: int, many: int) -> float:
+    """Return the power of the number of tasks that a cost grows with: 1 is in proportion."""
+    return math.log(large / small) / math.log(many / few)

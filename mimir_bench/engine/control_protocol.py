@@ -1,0 +1,53 @@
+"""What is said between the benchmark and its own processes: orders, meters, results."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import asdict
+from typing import cast
+
+import httpx2
+
+from mimir.errors import UnavailableError
+from mimir_bench.engine.workload import Load
+
+
+class Control:
+    """Tells the model server what it is to answer, and asks what passed."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def order(self, load: Load, latency_seconds: float) -> None:
+        """Begin anew with a workload."""
+        await self._post("orders", {"load": asdict(load), "latency_seconds": latency_seconds})
+
+    async def meter(self) -> Mapping[str, float]:
+        """Return what passed since the last order."""
+        return await self._post("meter", {})
+
+    async def _post(self, what: str, body: object) -> Mapping[str, float]:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            response = await client.post(f"{self._url}/{what}", json=body)
+            return cast("Mapping[str, float]", response.json())
+
+
+@contextlib.asynccontextmanager
+async def model_server() -> AsyncGenerator[str]:
+    """Start the model server; its URL. It ends with this process, however that ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mimir_bench.engine.model_server"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: we end it
+    )
+    try:
+        told = await process.stdout.readline() if process.stdout else b""
+        if not told.strip().isdigit():
+            raise UnavailableError("The benchmark's model server did not start.")
+        yield f"http://127.0.0.1:{int(told)}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,199 @@
+"""One of those that are measured, in a process of its own: `python -m mimir_bench.engine.measured_process`.
+
+Reads orders as JSON, a line each, does their workloads one after the other, and writes what each took as JSON. Before the first one it warms
+itself up with a few tasks.
+"""
+
+import asyncio
+import importlib
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from mimir import settings
+from mimir.bootstrap import app
+from mimir.domain.run import Limits
+from mimir.errors import UnavailableError
+from mimir.store.sqlite import malloc_tuning
+from mimir.workspace.git.git_command import Git
+from mimir.workspace.tree_removal import remove
+from mimir_bench.engine import workload
+from mimir_bench.engine.control_protocol import Control
+from mimir_bench.engine.peers import bare_loop
+from mimir_bench.engine.workload import Load
+from mimir_bench.subprocesses import questions
+
+Who = Literal["mimir", "httpx2", "openai", "langgraph"]
+WARM = Load(tasks=4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Who does what; the orders of one process differ in what, and how fast it is answered."""
+
+    who: Who
+    load: Load
+    url: str
+    """Of the model server, without `/v1`."""
+    latency_seconds: float = 0.0
+    slots: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What it took."""
+
+    cpu_seconds: float
+    """Of its own process."""
+    child_seconds: float
+    """Of the programs that it ran: git, the sandbox, checks."""
+    wall_seconds: float
+    peak_bytes: int
+    """Most memory that was ever resident."""
+    stored_bytes: int = 0
+    """By which its store has grown."""
+    meter: Mapping[str, float]
+    """What passed at the server."""
+
+
+Do = Callable[[Load], Awaitable[int]]
+"""Does a workload; returns how large its store is."""
+
+
+async def _mimir(order: Order, room: Path) -> Do:
+    malloc_tuning.share()  # as in a process of mimir's own, which opens its store before any thread is started
+    project = room / "project"
+    _write(project, workload.project())
+    git = Git(directory=None)
+    for words in (
+        ("init", "--quiet"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "Start"),
+    ):
+        await git.run("-C", str(project), *words)
+    flags = {
+        "llm.base_url": f"{order.url}/v1",
+        "llm.model": "bench",
+        "llm.lane_header": True,
+    }
+    loaded = settings.load(project, flags, {"HOME": str(room)})
+
+    async def do(load: Load) -> int:
+        async with app.open(project, loaded) as mimir:
+            run = await mimir.create_run(workload.plan(load), "", only=(), limits=Limits())
+            ending = await mimir.drive(
+                run, workers=order.slots, apply="never", limits=Limits(), resumed=False
+            )
+        if ending.exit_code:
+            raise UnavailableError(f"The workload ended {ending.outcome.value}: {ending.message}")
+        return (project / app.ROOM / "mimir.db").stat().st_size
+
+    return do
+
+
+async def _bare(order: Order, room: Path) -> Do:
+    _write(room, workload.project())
+    opened = bare_loop.over_httpx2 if order.who == "httpx2" else bare_loop.over_sdk
+
+    async def do(load: Load) -> int:
+        async with opened(f"{order.url}/v1") as post:
+            await bare_loop.work(post, load, room, order.slots)
+        return 0
+
+    return do
+
+
+async def _langgraph(order: Order, room: Path) -> Do:
+    _write(room, workload.project())
+    peer = importlib.import_module("mimir_bench.engine.peers.langgraph_agent")
+
+    async def do(load: Load) -> int:
+        await peer.work(f"{order.url}/v1", load, room, order.slots)
+        return 0
+
+    return do
+
+
+_MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _langgraph}
+
+
+class _Subject:
+    """One that is measured."""
+
+    def __init__(self, do: Do, control: Control) -> None:
+        self._do = do
+        self._control = control
+        self._stored = 0
+
+    @classmethod
+    async def warm(cls, order: Order, room: Path) -> "_Subject":
+        """Make one, and warm it up."""
+        subject = cls(await _MAKERS[order.who](order, room), Control(order.url))
+        await subject.measure(WARM, 0.0)
+        return subject
+
+    async def measure(self, load: Load, latency_seconds: float) -> Took:
+        """Do a workload, and see what it took."""
+        clock, before = app.SystemClock(), self._stored
+        await self._control.order(load, latency_seconds)
+        own, children, started = _cpu(False), _cpu(True), clock.monotonic()
+        self._stored = await self._do(load)
+        return Took(
+            cpu_seconds=_cpu(False) - own,
+            child_seconds=_cpu(True) - children,
+            wall_seconds=clock.monotonic() - started,
+            peak_bytes=_peak(),
+            stored_bytes=self._stored - before,
+            meter=await self._control.meter(),
+        )
+
+
+def _cpu(children: bool) -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _peak() -> int:
+    """Return the peak of this program alone: the one of getrusage begins with that of whoever started it."""
+    for row in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if row.startswith("VmHWM:"):
+            return int(row.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _write(room: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = room / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def read(text: str) -> Order:
+    """Read an order."""
+    given = cast("dict[str, object]", json.loads(text))
+    load = Load(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
+    return Order(load=load, **given)  # pyright: ignore[reportArgumentType]
+
+
+def main() -> None:
+    """Do what the input says; write what it took."""
+    room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+    try:
+        with asyncio.Runner() as runner:
+            subject: _Subject | None = None
+            for order in map(read, questions()):
+                subject = subject or runner.run(_Subject.warm(order, room))
+                took = runner.run(subject.measure(order.load, order.latency_seconds))
+                sys.stdout.write(f"{json.dumps(asdict(took))}\n")
+                sys.stdout.flush()
+    finally:
+        remove(room)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""A model server in a process of its own: `python -m mimir_bench.engine.model_server`, which reads its orders and tells its port.
+
+It speaks as much of OpenAI's chat protocol as the engine and its peers use. What it answers follows from the lane in `X-Mimir-Lane`
+and from how often the model spoke already. It counts what passes, so that both sides are measured by the same meter.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import cast
+from urllib.parse import unquote
+
+import orjson
+
+from mimir.bootstrap import app
+from mimir_bench.engine import workload
+from mimir_bench.engine.workload import PREAMBLE, Load
+
+Json = Mapping[str, object]
+
+
+@dataclass(slots=True, kw_only=True)
+class Meter:
+    """What passed since the orders were given."""
+
+    calls: int = 0
+    first_seconds: float = -1.0
+    """When the first request came, on the machine's monotonic clock; -1: none did."""
+    message_bytes: int = 0
+    """Of all messages, lists of tools and answers, each counted once a conversation."""
+    answer_bytes: int = 0
+    """Of the answers alone."""
+    largest_bytes: int = 0
+    """Of the largest request, as it came."""
+    _seen: dict[str, int] = field(default_factory=dict[str, int])
+
+    def came(self, now: float, whole: int) -> None:
+        """Take in that a request of so many bytes came."""
+        if self.first_seconds < 0:
+            self.first_seconds = now
+        self.calls += 1
+        self.largest_bytes = max(self.largest_bytes, whole)
+
+    def count(self, lane: str, asked: Json, message: Json) -> None:
+        """Take in what was said: what is new in a request, and its answer. It is done while others wait for theirs, so it is not done twice.
+
+        Args:
+            lane: Whose.
+            asked: The request; messages of the model itself were counted as answers.
+            message: The answer.
+        """
+        messages = cast("Sequence[Json]", asked["messages"])
+        seen = self._seen.get(lane)
+        # The list of tools is of the same length in every request of a conversation.
+        new = len(json.dumps(asked.get("tools") or "")) if seen is None else 0
+        answer = _bytes(message, own=True)
+        self.message_bytes += new + sum(map(_bytes, messages[seen or 0 :])) + answer
+        self.answer_bytes += answer
+        self._seen[lane] = len(messages)
+
+    def told(self) -> dict[str, object]:
+        """Return the figures."""
+        return {name: value for name, value in asdict(self).items() if name[0] != "_"}
+
+
+class Server:
+    """Answers one workload after the other."""
+
+    def __init__(self) -> None:
+        self._clock = app.SystemClock()
+        self._load = Load()
+        self._latency = 0.0
+        self._meter = Meter()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection until it ends."""
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                headers = _headers(head)
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                kind, data = await self._answer(head.split(" ", 2)[1], headers, body)
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
+                    % (kind, len(data), data)
+                )
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(
+        self, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[bytes, bytes]:
+        if path == "/orders":
+            self._order(json.loads(body))
+            return b"application/json", b"{}"
+        if path == "/meter":
+            return b"application/json", json.dumps(self._meter.told()).encode()
+        self._meter.came(self._clock.monotonic(), len(body))
+        asked = cast("dict[str, object]", orjson.loads(body))
+        messages = cast("list[dict[str, object]]", asked["messages"])
+        lane = unquote(headers.get("x-mimir-lane", "")) or _named(messages)
+        turn = sum(message["role"] == "assistant" for message in messages)
+        message = self._say(lane, turn)
+        self._meter.count(lane, asked, message)
+        if self._latency:
+            await asyncio.sleep(self._latency)
+        if asked.get("stream"):
+            return b"text/event-stream", _events(message)
+        return b"application/json", _whole(message)
+
+    def _order(self, orders: Json) -> None:
+        self._load = Load(**cast("dict[str, object]", orders["load"]))  # pyright: ignore[reportArgumentType]
+        self._latency = float(cast("float", orders["latency_seconds"]))
+        self._meter = Meter()
+
+    def _say(self, lane: str, turn: int) -> Json:
+        task, _, last = lane.split("/")[-3:] if lane.count("/") >= 2 else ("", "", lane)
+        role, at = last.partition("#")[0], workload.number(task)
+        if role.startswith("worker") and at >= 0:
+            if turn < workload.tool_turns(self._load, at):
+                tool, arguments = workload.arguments(self._load, at, turn)
+                return _call(tool, arguments, turn)
+            return {"role": "assistant", "content": workload.closing(self._load, at)}
+        if role == "qc" and at >= 0:
+            return {"role": "assistant", "content": workload.verdict(self._load, at)}
+        said = PREAMBLE if role == "agentinator" else "It went as planned."
+        return {"role": "assistant", "content": said}
+
+
+def _headers(head: str) -> dict[str, str]:
+    rows = (row.partition(":") for row in head.split("\r\n")[1:] if row)
+    return {name.strip().lower(): value.strip() for name, _, value in rows}
+
+
+def _named(messages: Sequence[Json]) -> str:
+    """Return the lane as a client names it that cannot send a header of its own for each conversation."""
+    asked = str(messages[1]["content"]) if len(messages) > 1 else ""
+    return asked.removeprefix("Lane: ").split("\n", 1)[0]
+
+
+def _call(tool: str, arguments: str, turn: int) -> Json:
+    function = {"name": tool, "arguments": arguments}
+    row = {"id": f"call-{turn}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [row]}
+
+
+def _bytes(message: Json, *, own: bool = False) -> int:
+    if message["role"] == "assistant" and not own:
+        return 0
+    content = message.get("content") or ""
+    text = content if isinstance(content, str) else json.dumps(content)
+    rows = cast("list[dict[str, dict[str, str]]]", message.get("tool_calls") or [])
+    calls = sum(len(row["function"]["arguments"].encode()) for row in rows)
+    return len(text.encode()) + calls
+
+
+_USAGE = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
+_FRAME = {"id": "bench", "created": 0, "model": "bench"}
+
+
+def _finish(message: Json) -> str:
+    return "tool_calls" if message.get("tool_calls") else "stop"
+
+
+def _whole(message: Json) -> bytes:
+    choice = {"index": 0, "message": message, "finish_reason": _finish(message)}
+    return orjson.dumps(
+        {**_FRAME, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+    )
+
+
+def _events(message: Json) -> bytes:
+    calls = cast("list[dict[str, object]]", message.get("tool_calls") or [])
+    delta = {**message, "tool_calls": [{"index": n, **c} for n, c in enumerate(calls)]}
+    if not calls:
+        del delta["tool_calls"]
+    frame = {**_FRAME, "object": "chat.completion.chunk"}
+    end: Json = {"index": 0, "delta": {}, "finish_reason": _finish(message)}
+    rows: list[Json] = [
+        {**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+        {**frame, "choices": [end]},
+        {**frame, "choices": [], "usage": _USAGE},
+    ]
+    return b"".join(b"data: %s\n\n" % orjson.dumps(row) for row in rows) + b"data: [DONE]\n\n"
+
+
+async def main() -> None:
+    """Serve until the input ends: the one that asked for it is gone then."""
+    server = await asyncio.start_server(Server().serve, "127.0.0.1", 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

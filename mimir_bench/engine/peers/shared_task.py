@@ -1,0 +1,78 @@
+"""What every peer does: the same task graph, the same tools on the same files, prompts of the same length; nothing is stored or proved."""
+
+import asyncio
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from mimir_bench.engine import workload
+from mimir_bench.engine.workload import Load
+
+SYSTEM = f"{workload.PREAMBLE}\n\n{workload.PREAMBLE}"
+"""About as long as what the engine's agents are told."""
+TOOLS = (
+    ("read_file", "Read a file of the project.", ("path",)),
+    ("write_file", "Write a file of the project.", ("path", "content")),
+)
+
+
+def read_file(room: Path, path: str) -> str:
+    """Read a file of the project."""
+    return (room / path).read_text(encoding="utf-8")
+
+
+def write_file(room: Path, path: str, content: str) -> str:
+    """Write a file of the project."""
+    place = room / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content, encoding="utf-8")
+    return f"{path} is written."
+
+
+def check(room: Path, load: Load, at: int) -> str:
+    """Run what the plan has as a check, without a sandbox."""
+    if load.work == "answers":
+        return ""
+    done = subprocess.run(["grep", "-q", "it holds", str(room / workload.path(at))], check=False)
+    return f"exit code {done.returncode}"
+
+
+def brief(load: Load, at: int) -> str:
+    """Return what a worker is asked."""
+    return f"Task: {workload.name(at)}\n\n{workload.prompt(load, at)}"
+
+
+def judging(load: Load, at: int, answer: str, checked: str) -> str:
+    """Return what QC is asked."""
+    shown = workload.content(at) if load.work == "files" else ""
+    return f"{brief(load, at)}\n\nThe answer:\n{answer}\n\n{shown}\n{checked}\nJudge it."
+
+
+def lane(at: int, role: str) -> str:
+    """Name a conversation, as the engine does."""
+    return f"peer/{workload.name(at)}/1/{role}"
+
+
+def tool_schema(name: str, description: str, fields: tuple[str, ...]) -> dict[str, object]:
+    """Write a tool in OpenAI's form."""
+    properties = {field: {"type": "string"} for field in fields}
+    parameters = {"type": "object", "properties": properties, "required": list(fields)}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+async def run(load: Load, slots: int, one: Callable[[int], Awaitable[object]]) -> None:
+    """Do every task as soon as its dependencies are done and one of the slots is free."""
+    free = asyncio.Semaphore(slots)
+    done = [asyncio.Event() for _ in range(workload.count(load))]
+
+    async def do(at: int) -> None:
+        for needed in workload.needs(load, at):
+            await done[needed].wait()
+        async with free:
+            await one(at)
+        done[at].set()
+
+    async with asyncio.TaskGroup() as group:
+        for at in range(len(done)):
+            group.create_task(do(at))

@@ -1,0 +1,113 @@
+"""How long a command takes before it does something: to the first request, and to its help."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.bootstrap import app
+from mimir.errors import UnavailableError
+from mimir.planning.renderer import render
+from mimir.workspace.tree_removal import remove
+from mimir_bench.engine import workload
+from mimir_bench.engine.control_protocol import Control
+from mimir_bench.engine.workload import Load
+
+IMPORTS = "import langchain_openai, langgraph"
+_LOAD = Load(tasks=1, tools=False)
+_SHORT_REPEATS = 5
+"""Of programs that end in a tenth of a second: a machine that is elsewhere for a moment doubles that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """Seconds, the least of some times: a machine can only add to it."""
+
+    first_request: float
+    """From the start of `mimir execute` to its first request at the model server."""
+    imports: float
+    """Of a program that only imports what an agent over LangChain needs."""
+    help: float
+    nothing: float
+    """Of an interpreter that does nothing."""
+
+
+async def measure(url: str, repeats: int) -> Starts:
+    """Start each program some times, in turns; short ones more often than `repeats`.
+
+    Raises:
+        UnavailableError: One of them failed.
+    """
+    room = await asyncio.to_thread(_room)
+    try:
+        plan = room / "plan.md"
+        plan.write_text(render(workload.plan(_LOAD)), encoding="utf-8")
+        long = [await _long(url, room, plan) for _ in range(repeats)]
+        short = [await _short(room) for _ in range(max(repeats, _SHORT_REPEATS))]
+    finally:
+        await asyncio.to_thread(remove, room)
+    first, imports = map(min, zip(*long, strict=True))
+    help, nothing = map(min, zip(*short, strict=True))
+    return Starts(first_request=first, imports=imports, help=help, nothing=nothing)
+
+
+def _room() -> Path:
+    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+
+
+async def _long(url: str, room: Path, plan: Path) -> tuple[float, float]:
+    """Return the seconds to the first request, and of the imports."""
+    environment = _environment(room)
+    control = Control(url)
+    await control.order(_LOAD, 0.0)
+    given = {
+        **environment,
+        "MIMIR_LLM_BASE_URL": f"{url}/v1",
+        "MIMIR_LLM_MODEL": "bench",
+        "MIMIR_LLM_LANE_HEADER": "true",
+    }
+    began, _ = await _timed(
+        room, given, "-m", "mimir", "execute", str(plan), "--yes", "--apply", "never"
+    )
+    first = (await control.meter())["first_seconds"] - began
+    return first, (await _timed(room, environment, "-c", IMPORTS))[1]
+
+
+async def _short(room: Path) -> tuple[float, float]:
+    """Return the seconds of the help, and of nothing."""
+    environment = _environment(room)
+    return (
+        (await _timed(room, environment, "-m", "mimir", "--help"))[1],
+        (await _timed(room, environment, "-c", "pass"))[1],
+    )
+
+
+async def _timed(room: Path, environment: dict[str, str], *words: str) -> tuple[float, float]:
+    """Run a program of this interpreter; when it began, and for how long it ran."""
+    clock = app.SystemClock()
+    began = clock.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *words),
+        cwd=room,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        text = " ".join(said.decode(errors="replace").split())[:300]
+        raise UnavailableError(f"A program of the benchmark failed: {' '.join(words[:3])}: {text}")
+    return began, clock.monotonic() - began
+
+
+def _environment(room: Path) -> dict[str, str]:
+    return {"HOME": str(room), "PATH": os.pathsep.join(os.get_exec_path()), "LANG": "C.UTF-8"}

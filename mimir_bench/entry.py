@@ -1,0 +1,199 @@
+"""The door of the benchmarks: which there are, how they are printed, written and compared."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from mimir.errors import UsageError
+from mimir_bench import figures, machine
+from mimir_bench.engine import benchmark as engine
+from mimir_bench.faults import benchmark as faults
+from mimir_bench.faults import tables as faults_tables
+from mimir_bench.multi import benchmark as multi
+from mimir_bench.result import Older, Result, differences, document, older
+from mimir_bench.scale import benchmark as scale
+from mimir_bench.schedule import benchmark as schedule
+from mimir_bench.size import Size
+
+LINES = ".jsonl"
+"""Ending of a file that keeps every result: each is a line behind the others."""
+
+
+class Screen(Protocol):
+    """Where the person looks; to make text harmless is its business."""
+
+    def say(self, text: str = "") -> None:
+        """Print a line of the result."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Print a line beside the result."""
+        ...
+
+    def json(self, value: Mapping[str, object]) -> None:
+        """Print one JSON object."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a person wants measured."""
+
+    names: tuple[str, ...] = ()
+    """Benchmarks; empty: all, planted faults by a few runs."""
+    size: Size = "usual"
+    store: str = ""
+    """URI of a second store to measure; empty: there is none."""
+    json: bool = False
+    output: Path | None = None
+    """File for the document. None: none is written."""
+    compare: Path | None = None
+    """An older document; None: nothing is compared."""
+
+
+Say = Callable[[str], None]
+Keep = Callable[[Result], None]
+"""Given a result as far as it goes, whenever there is more of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """One of them."""
+
+    run: Callable[[Order, Say, Keep], Awaitable[Result]]
+    lines: Callable[[Result], Iterator[str]]
+    """How it is printed."""
+
+
+async def _faults(order: Order, say: Say, keep: Keep) -> Result:
+    is_all = order.size != "smoke" and faults.NAME in order.names
+    return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
+
+
+async def _engine(order: Order, say: Say, keep: Keep) -> Result:
+    return await engine.run(order.size, say=say, keep=keep)
+
+
+async def _multi(order: Order, say: Say, keep: Keep) -> Result:
+    return await multi.run(order.size, say=say, keep=keep)
+
+
+async def _scale(order: Order, say: Say, keep: Keep) -> Result:
+    return await scale.run(order.size, store=order.store, say=say, keep=keep)
+
+
+async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
+    return await schedule.run(order.size, say=say, keep=keep)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    multi.NAME: Benchmark(run=_multi, lines=multi.lines),
+    scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
+    schedule.NAME: Benchmark(run=_schedule, lines=partial(figures.lines, title=schedule.TITLE)),
+    engine.NAME: Benchmark(run=_engine, lines=partial(figures.lines, title=engine.TITLE)),
+    faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
+}
+
+
+async def bench(
+    screen: Screen, order: Order, look: Callable[[], machine.Machine] = machine.look
+) -> int:
+    """Measure, print, write, compare. Whoever interrupts it keeps what is finished; `look` looks at the machine.
+
+    Returns:
+        The exit code: 1 if something differs from the older file.
+
+    Raises:
+        UsageError: There is no such benchmark, or a file cannot be read or written.
+        UnavailableError: There is no sandbox on this machine.
+    """
+    unknown = [name for name in order.names if name not in BENCHMARKS]
+    if unknown:
+        raise UsageError(
+            f"There is no benchmark {unknown[0]!r}.",
+            next_step=f"There are: {', '.join(BENCHMARKS)}",
+        )
+    old = _older(order.compare)
+    _must_be_writable(order.output)
+    here = look()
+    for warning in here.warnings():
+        screen.note(f"note: {warning}")
+    results: list[Result] = []
+    for name in order.names or tuple(BENCHMARKS):
+        await _measure(screen, order, name, here, results)
+    _finish(screen, order, results)
+    return 0 if old is None else _compare(screen, old, results)
+
+
+async def _measure(
+    screen: Screen, order: Order, name: str, here: machine.Machine, results: list[Result]
+) -> None:
+    """Run one benchmark and print it; interrupted, print and write what there is of it and of all before."""
+    kept: list[Result] = []
+
+    def done(result: Result) -> None:
+        aside = {**result.aside, **asdict(here)}
+        results.append(replace(result, aside=aside))
+        if not order.json:
+            for line in (*BENCHMARKS[name].lines(results[-1]), ""):
+                screen.say(line)
+
+    try:
+        done(await BENCHMARKS[name].run(order, screen.note, kept.append))
+    except asyncio.CancelledError:
+        for result in kept[-1:]:
+            done(replace(result, aside={**result.aside, "interrupted": "it is not complete"}))
+        _finish(screen, order, results)
+        raise
+
+
+def _finish(screen: Screen, order: Order, results: Sequence[Result]) -> None:
+    told = document(results)
+    if order.json:
+        screen.json(told)
+    if order.output is not None and results:
+        with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
+            file.write(json.dumps(told, indent=None if _is_history(order.output) else 1) + "\n")
+        screen.note(f"written: {order.output}")
+
+
+def _is_history(path: Path) -> bool:
+    return path.suffix == LINES
+
+
+def _must_be_writable(path: Path | None) -> None:
+    """Refuse a file that could not be written before minutes of work are put into it."""
+    if path is None:
+        return
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise UsageError(f"The file {path} cannot be written: {error.strerror}.") from error
+
+
+def _older(path: Path | None) -> Older | None:
+    """Read an older document, before minutes of work are put into what it is compared with: of a file that keeps several, the last one."""
+    if path is None:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"The older file {path} cannot be read: {error}.",
+            next_step="Write one with: mimir bench --output OLD.json",
+        ) from error
+    rows = text.strip().splitlines()
+    return older(rows[-1] if _is_history(path) and rows else text)
+
+
+def _compare(screen: Screen, old: Older, results: Sequence[Result]) -> int:
+    found = differences(old, results)
+    for line in found:
+        screen.note(line)
+    differ = f"{len(found)} difference{'s' if len(found) > 1 else ''}"
+    screen.note(differ if found else "nothing differs")
+    return 1 if found else 0

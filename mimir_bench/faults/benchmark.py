@@ -1,0 +1,152 @@
+"""The benchmark of planted faults: which runs are played, over as many processes as there are cores."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir_bench.faults.families import bugfix, command, library, migration, notes, pipeline
+from mimir_bench.faults.fault_case import Case
+from mimir_bench.faults.fault_outcome import Outcome
+from mimir_bench.faults.fault_runs import Play, play_all
+from mimir_bench.faults.judges import Judge
+from mimir_bench.faults.operators import CLEAN, usable
+from mimir_bench.faults.outcome_counts import rows
+from mimir_bench.result import Result
+
+NAME = "faults"
+FAMILIES: Mapping[str, Callable[[int], Case]] = {
+    "library": library.make,
+    "pipeline": pipeline.make,
+    "migration": migration.make,
+    "bugfix": bugfix.make,
+    "command": command.make,
+    "notes": notes.make,
+}
+UNCHECKED = ("notes",)
+"""Families that have no checks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many seeds each judge is heard on: 1 … n; 0: the judge is left out."""
+
+    seeds: Mapping[Judge, int]
+
+    @property
+    def told(self) -> str:
+        """As printed."""
+        return ", ".join(f"1-{n} ({judge})" for judge, n in self.seeds.items() if n)
+
+
+SMOKE = Size(seeds={"always": 1, "random": 0, "half": 0})
+FULL = Size(seeds={"always": 20, "random": 2, "half": 2})
+"""The first judge measures the engine; the others are there to compare it with, and get what is left of ten minutes on two cores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """All runs of one family and seed: they share a project."""
+
+    family: str
+    seed: int
+    judges: tuple[Judge, ...]
+    operators: tuple[str, ...] = ()
+    """Empty: all that the family has work for."""
+
+
+async def run(
+    size: Size,
+    *,
+    say: Callable[[str], None],
+    keep: Callable[[Result], None] = lambda _: None,
+    families: Sequence[str] = tuple(FAMILIES),
+    operators: Sequence[str] = (),
+    processes: int = 0,
+) -> Result:
+    """Play all runs.
+
+    Args:
+        size: How many.
+        say: Told how far it is.
+        keep: Given what is finished, whenever there is more of it.
+        families: Which.
+        operators: Which. Empty: all.
+        processes: How many at once. 0: one a core. What is found does not depend on it.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine.
+    """
+    jobs = _jobs(size, families, operators)
+    count = processes or len(os.sched_getaffinity(0))
+    played: dict[Job, Sequence[Outcome]] = {}
+
+    def result() -> Result:
+        outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
+        return Result(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
+
+    with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
+        # Not forked: this process has threads, of the event loop and of whoever calls.
+        pool = ProcessPoolExecutor(
+            min(count, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin
+        )
+        try:
+            loop = asyncio.get_running_loop()
+
+            async def one(job: Job) -> None:
+                played[job] = await loop.run_in_executor(pool, perform, job, room)
+                say(f"{NAME}: {len(played)} of {len(jobs)} projects")
+                keep(result())
+
+            await asyncio.gather(*(one(job) for job in jobs))
+        finally:
+            # What is left of a pool when its process ends may keep that waiting for ever: its sentinels are lost then.
+            for child in multiprocessing.active_children() if len(played) < len(jobs) else ():
+                child.kill()
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+    return result()
+
+
+def perform(job: Job, room: str) -> list[Outcome]:
+    """Play one job in a process of the pool, below the directory `room`."""
+    case = FAMILIES[job.family](job.seed)
+    plays = [
+        Play(judge=judge, operator=operator)
+        for judge in job.judges
+        for operator in (CLEAN, *usable(case))
+        if operator in (CLEAN, *(job.operators or usable(case)))
+    ]
+    return asyncio.run(play_all(case, plays, Path(room)))
+
+
+def _jobs(size: Size, families: Sequence[str], operators: Sequence[str]) -> list[Job]:
+    last = max(size.seeds.values())
+    return [
+        Job(
+            family=family,
+            seed=seed,
+            judges=tuple(judge for judge, n in size.seeds.items() if seed <= n),
+            operators=tuple(operators),
+        )
+        for seed in range(1, last + 1)
+        for family in families
+    ]
+
+
+def _begin() -> None:
+    """Begin a process of the pool: Ctrl-C reaches the whole group, and the parent alone says what follows from it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

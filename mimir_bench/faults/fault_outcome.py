@@ -1,0 +1,84 @@
+"""What came of one run, and what stopped it. Pure."""
+
+from dataclasses import dataclass
+
+from mimir.domain.event import EventKind
+from mimir.domain.task_states import Cause, RunStatus, Status
+from mimir.reporting.summary.run_data import AttemptData, RunData
+from mimir_bench.faults.judges import Judge
+
+CATCHERS = (
+    "check",
+    "run before",
+    "quote",
+    "score rule",
+    "gateway",
+    "no change",
+    "refusal",
+    "merge",
+    "final gate",
+    "seal",
+    "judge",
+    "other",
+)
+"""What can stop a run, in the order of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One run of one case."""
+
+    judge: Judge
+    family: str
+    seed: int
+    operator: str
+    """`clean`: no fault was planted."""
+    version: str
+    wrong: bool
+    """What the oracle says of the deliverable."""
+    completed: bool
+    """What the engine says; of rewritten records, whether they verify."""
+    caught: str
+    """What stopped it; empty: nothing did."""
+
+
+def caught(run: RunData) -> str:
+    """Name what kept a run from being `completed`; empty: nothing did."""
+    if run.status is RunStatus.COMPLETED:
+        return ""
+    if run.gate_red:
+        return "final gate"
+    for task in run.tasks:
+        if task.status is not Status.COMPLETED and task.attempts:
+            denied = any(e.kind is EventKind.TOOL_DENIED and e.task == task.id for e in run.events)
+            return _by_cause(task.cause, task.attempts[-1], denied=denied)
+    gaps = [task.attempts[-1] for task in run.tasks if task.attempts]
+    return _unverified(*gaps)
+
+
+def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
+    match cause:
+        case Cause.CHECK_FAILED:
+            return "check"
+        case Cause.SILENT_NO_OP:
+            return "gateway" if denied else "no change"
+        case Cause.REFUSED_DELIVERABLE:
+            return "refusal"
+        case Cause.UNVERIFIABLE:
+            return _unverified(last)
+        case Cause.INTEGRATION:
+            return "merge"
+        case Cause.QC_REJECTED:
+            verdict = last.judgement.verdict.verdict if last.judgement else ""
+            return "score rule" if verdict == "PASS" else "judge"
+        case _:
+            return "other"
+
+
+def _unverified(*attempts: AttemptData) -> str:
+    """Tell a check that proves nothing from a quote that is not there."""
+    results = [r for a in attempts if a.judgement for r in a.judgement.criteria]
+    open_ones = [result for result in results if result.state == "unverified"]
+    if any(result.basis == "executed" for result in open_ones):
+        return "run before"
+    return "quote" if open_ones else "other"

@@ -1,0 +1,184 @@
+"""One project on which many runs are played: the clean one and every fault, under each judge, a few at once. The engine is the real one."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mimir import settings
+from mimir.bootstrap import app
+from mimir.domain.plan import Plan, Task
+from mimir.domain.run import Limits
+from mimir.domain.task_states import RUN_ENDED, RunStatus
+from mimir.errors import UnavailableError
+from mimir.orchestrator.api import Mimir
+from mimir.reporting.summary.run_data import RunData
+from mimir.workspace.git.git_command import Git
+from mimir.workspace.process_locks import Owners
+from mimir.workspace.tree_removal import remove
+from mimir_bench.faults.fault_case import Case, Files
+from mimir_bench.faults.fault_outcome import Outcome, caught
+from mimir_bench.faults.judges import Judge, turn
+from mimir_bench.faults.lying_tools import LyingTools
+from mimir_bench.faults.operators import CLEAN, OPERATORS, clean
+from mimir_bench.faults.oracle import Oracle
+from mimir_bench.faults.record_rewriting import rewrite
+from mimir_bench.faults.worker_script import Script, Turn, writes
+from mimir_bench.seeded_random import Draw
+
+AT_ONCE = 4
+"""Runs under way at the same time: one waits for a command while another computes."""
+_PREAMBLE = "\n".join(
+    f"## {name}\n{'Work with care, look before you write, and say what you saw. ' * 3}"
+    for name in ("Expertise", "How to work", "Use of tools", "Output")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """One run to be played on a stage."""
+
+    judge: Judge
+    operator: str
+    """`clean`: no fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A play in the words of the engine; its tasks have names of their own, so that one file holds all plays."""
+
+    play: Play
+    script: Script
+    key: str
+    tasks: tuple[Task, ...]
+
+
+async def play_all(case: Case, plays: Sequence[Play], below: Path) -> list[Outcome]:
+    """Play runs on one case, in a new directory `below`; their outcomes, in the order given.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine, or it was lost.
+    """
+    room = await asyncio.to_thread(_room, below)
+    try:
+        return await _in_room(room, case, plays)
+    except ExceptionGroup as group:
+        # They are one trouble seen by several runs; the first one says it.
+        raise group.exceptions[0] from None
+    finally:
+        await asyncio.to_thread(remove, room)
+
+
+def _room(below: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=below)).resolve()
+
+
+async def _in_room(room: Path, case: Case, plays: Sequence[Play]) -> list[Outcome]:
+    project = await _build(room / "project", case.files)
+    made = [_cast(case, play, number) for number, play in enumerate(plays)]
+    words = room / "play.yaml"
+    # JSON is YAML; it is written and read many times faster.
+    words.write_text(json.dumps({"parts": _parts(case, made)}), encoding="utf-8")
+    flags: dict[str, object] = {"llm.model": f"play:{words}"}
+    loaded = settings.load(project, flags, {"HOME": str(room)})
+    altered = {run.tasks[-1].id: run.script.altered for run in made}
+    async with app.open(
+        project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
+    ) as mimir:
+        # A run that begins clears away what dead processes left, unless somebody else is at work: here the other runs are.
+        Owners(project / app.ROOM / "work" / "owners").live("bench")
+        oracle = await Oracle.open(case.oracle, project, room / "oracle", app.SystemClock())
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(run: _Run) -> Outcome:
+            async with slots:
+                return await _play(mimir, project, oracle, case, run)
+
+        async with asyncio.TaskGroup() as group:
+            playing = [group.create_task(one(run)) for run in made]
+        return [task.result() for task in playing]
+
+
+async def _build(project: Path, files: Files) -> Path:
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git = Git(directory=None)
+    await git.run("-C", str(project), "init", "--quiet")
+    await git.run("-C", str(project), "add", "--all")
+    await git.run("-C", str(project), "commit", "--quiet", "--message", "Start")
+    return project
+
+
+def _cast(case: Case, play: Play, number: int) -> _Run:
+    """Name the tasks of a run and write its worker's part."""
+    draw = Draw(case.family, case.seed, play.operator)
+    operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
+    key = f"r{number}"
+    names = {task.id: f"{task.id}-{key}" for task in case.tasks}
+    tasks = tuple(
+        replace(task, id=names[task.id], dependencies=tuple(names[d] for d in task.dependencies))
+        for task in case.tasks
+    )
+    return _Run(play=play, script=operator(case, draw), key=key, tasks=tasks)
+
+
+def _parts(case: Case, made: Sequence[_Run]) -> list[Mapping[str, object]]:
+    parts: list[Mapping[str, object]] = []
+    for run in made:
+        for task, name in zip(case.tasks, run.tasks, strict=True):
+            is_target = task is case.target
+            parts.append(_worker(name.id, run.script.turns if is_target else _earlier(case, task)))
+            chance = Draw(case.family, case.seed, run.play.operator, run.play.judge)
+            is_clean = not is_target or run.play.operator == CLEAN
+            says = turn(run.play.judge, chance, is_clean=is_clean)
+            parts.append({"role": "qc", "task": name.id, "turns": [says]})
+    parts.append({"role": "agentinator", "turns": [{"text": _PREAMBLE, "repeat": "forever"}]})
+    parts.append({"role": "*_reporter", "turns": [{"text": "As reported.", "repeat": "forever"}]})
+    return parts
+
+
+def _worker(task: str, turns: Sequence[Turn]) -> Mapping[str, object]:
+    return {"role": "worker", "task": task, "turns": list(turns)}
+
+
+def _earlier(case: Case, task: Task) -> Sequence[Turn]:
+    return [*writes(case.earlier[task.id]), "It is done as asked."]
+
+
+async def _play(mimir: Mimir, project: Path, oracle: Oracle, case: Case, run: _Run) -> Outcome:
+    plan = Plan(title=f"{case.family} {run.key}", tasks=run.tasks, request="Do it.", goal="Done.")
+    path = f"chains/{run.key}/chain-output.md"
+    none = Limits()
+    id = await mimir.create_run(plan, path, only=(), limits=none)
+    await mimir.drive(id, workers=2, apply="never", limits=none, resumed=False)
+    data = await mimir.material(id)
+    if data.status not in RUN_ENDED:
+        raise UnavailableError(f"A run of the benchmark was cut short: {data.pause_message}")
+    completed, stopped = data.status is RunStatus.COMPLETED, caught(data)
+    if run.script.rewriting and not completed:
+        store = project / ".mimir" / "mimir.db"
+        await rewrite(store, app.SystemClock(), data, run.script.rewriting)
+        verified = await mimir.verify(id, "")
+        completed, stopped = verified.ok, "" if verified.ok else "seal"
+    return Outcome(
+        judge=run.play.judge,
+        family=case.family,
+        seed=case.seed,
+        operator=run.play.operator,
+        version=run.script.version,
+        wrong=not await oracle.is_right(_delivered(data)),
+        completed=completed,
+        caught=stopped,
+    )
+
+
+def _delivered(data: RunData) -> str:
+    """Return what the oracle looks at: the line, or the last deliverable where it was not let onto the line."""
+    for task in data.tasks:
+        if task.cause and task.attempts and (work := task.attempts[-1].work):
+            return work.tree
+    return data.head or data.base_commit

@@ -1,0 +1,26 @@
+"""The judges of the benchmark: none of them looks at the work, so that what is measured is the engine."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from mimir_bench.seeded_random import Draw
+
+Judge = Literal["always", "random", "half"]
+JUDGES: Mapping[Judge, str] = {
+    "always": "a QC that always answers PASS 100 with quotes that stand in its sources",
+    "random": "a QC that answers PASS or FAIL at random, whatever it is shown",
+    "half": "a QC that finds every second fault, and never blames right work",
+}
+_PASS: Mapping[str, object] = {"verdict": {"auto": "pass", "score": 100}, "repeat": "forever"}
+_FAIL: Mapping[str, object] = {"verdict": {"auto": "fail"}, "repeat": "forever"}
+
+
+def turn(judge: Judge, draw: Draw, *, is_clean: bool) -> Mapping[str, object]:
+    """Return what the judge says of one deliverable."""
+    match judge:
+        case "always":
+            return _PASS
+        case "random":
+            return _PASS if draw.chance(50) else _FAIL
+        case "half":
+            return _PASS if is_clean or draw.chance(50) else _FAIL

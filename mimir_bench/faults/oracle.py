@@ -1,0 +1,59 @@
+"""Asks the oracle: the hidden tests run on a tree in the engine's sandbox, after the run, where the engine never sees them."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from mimir.domain.clock import Clock
+from mimir.workspace.git.history import History
+from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.tree_removal import remove
+from mimir_bench.faults.hidden_tests import COMMAND, PLACE, RIGHT
+
+SECONDS = 60.0
+
+
+class Oracle:
+    """The hidden tests of one project."""
+
+    def __init__(self, program: str, history: History, sandbox: Sandbox, room: Path) -> None:
+        self._program = program
+        self._history = history
+        self._sandbox = sandbox
+        self._room = room
+        self._known: dict[str, bool] = {}
+
+    @classmethod
+    async def open(cls, program: str, project: Path, room: Path, clock: Clock) -> "Oracle":
+        """Open it beside a project whose history is there already.
+
+        Args:
+            program: The hidden tests.
+            project: Whose trees they look at.
+            room: An own directory; nothing of the engine's.
+            clock: For durations.
+        """
+        await asyncio.to_thread(room.mkdir)
+        sandbox = Sandbox(SandboxConfig(), scratch=room, clock=clock)
+        place = project / ".mimir" / "work" / "history.git"
+        history = await History.open(project, place, owner=sandbox.owner)
+        return cls(program, history, sandbox, room)
+
+    async def is_right(self, source: str) -> bool:
+        """Tell whether a commit or tree is right; each tree is looked at once."""
+        tree = await self._history.tree(source)
+        if tree not in self._known:
+            self._known[tree] = await self._look(tree)
+        return self._known[tree]
+
+    async def _look(self, tree: str) -> bool:
+        where = Path(tempfile.mkdtemp(dir=self._room))
+        place = where / "tree"
+        try:
+            await self._history.checkout(tree, place)
+            await asyncio.to_thread((place / PLACE).write_text, self._program, encoding="utf-8")
+            ran = await self._sandbox.run(COMMAND, workspace=place, seconds=SECONDS)
+        finally:
+            remove(where)
+        last = ran.output.rstrip("\n").rsplit("\n", 1)[-1]
+        return ran.exit_code == 0 and last == RIGHT

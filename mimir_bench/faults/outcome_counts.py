@@ -1,0 +1,96 @@
+"""Counts outcomes: how much of what the oracle calls wrong was not completed, by what it was caught, and what right work was refused. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from mimir_bench.faults.fault_outcome import CATCHERS, Outcome
+from mimir_bench.faults.judges import JUDGES
+from mimir_bench.faults.operators import CLEAN, OPERATORS
+from mimir_bench.intervals import wilson
+from mimir_bench.result import Cell, Row
+
+ALL = "all"
+CHECKED, JUDGED = "with checks", "without checks"
+
+
+def rows(outcomes: Sequence[Outcome], unchecked: Sequence[str]) -> tuple[Row, ...]:
+    """Return the rows of every table.
+
+    Args:
+        outcomes: Of all runs.
+        unchecked: Families that have no checks; they are counted apart.
+    """
+    found: list[Row] = []
+    for judge in JUDGES:
+        for kind in (CHECKED, JUDGED):
+            heard = [
+                o
+                for o in outcomes
+                if o.judge == judge and (o.family in unchecked) == (kind == JUDGED)
+            ]
+            found += _tables(heard, judge, kind)
+    return tuple(found)
+
+
+def _tables(outcomes: Sequence[Outcome], judge: str, kind: str) -> Iterator[Row]:
+    faults = [o for o in outcomes if o.operator != CLEAN]
+    clean = [o for o in outcomes if o.operator == CLEAN]
+    named: dict[str, Cell] = {"judge": judge, "families": kind}
+    if faults:
+        for operator in OPERATORS:
+            if mine := [o for o in faults if o.operator == operator]:
+                yield {**named, "table": "operators", "operator": operator, **_detection(mine)}
+        yield {**named, "table": "operators", "operator": ALL, **_detection(faults)}
+        for family in dict.fromkeys(o.family for o in faults):
+            mine = [o for o in faults if o.family == family]
+            yield {**named, "table": "families", "family": family, **_detection(mine)}
+        yield {**named, "table": "missed", "missed": _counted(faults, _is_missed, _what)}
+    if clean:
+        yield {**named, "table": "clean", **_alarms(clean)}
+
+
+def _detection(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
+    wrong = [o for o in outcomes if o.wrong]
+    detected = [o for o in wrong if not o.completed]
+    low, high = wilson(len(detected), len(wrong))
+    return {
+        "runs": len(outcomes),
+        "wrong": len(wrong),
+        "detected": len(detected),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "caught": _by(detected),
+    }
+
+
+def _alarms(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
+    right = [o for o in outcomes if not o.wrong]
+    alarms = [o for o in right if not o.completed]
+    low, high = wilson(len(alarms), len(right))
+    return {
+        "runs": len(outcomes),
+        "right": len(right),
+        "false_alarms": len(alarms),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "caught": _by(alarms),
+    }
+
+
+def _by(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    counts = Counter(o.caught for o in outcomes)
+    return {name: counts[name] for name in CATCHERS if counts[name]}
+
+
+def _counted(
+    outcomes: Sequence[Outcome], which: Callable[[Outcome], bool], name: Callable[[Outcome], str]
+) -> dict[str, int]:
+    return dict(sorted(Counter(name(o) for o in outcomes if which(o)).items()))
+
+
+def _is_missed(outcome: Outcome) -> bool:
+    return outcome.wrong and outcome.completed
+
+
+def _what(outcome: Outcome) -> str:
+    return f"{outcome.operator} / {outcome.family} / {outcome.version}"

@@ -1,0 +1,99 @@
+"""Prints the tables of planted faults. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from mimir_bench.faults.judges import JUDGES
+from mimir_bench.faults.outcome_counts import ALL, CHECKED, JUDGED
+from mimir_bench.result import Result, Row
+from mimir_bench.text_table import grid, share
+
+LOW = 0.6
+"""An operator below this share is marked, and what was missed of it is listed."""
+
+
+def lines(result: Result) -> Iterator[str]:
+    """Print a result."""
+    yield "faults: wrong work that the engine did not call completed"
+    yield (
+        "wrong: by hidden tests that the engine never sees; detected: wrong, and the run is not completed; interval: Wilson, 95 %"
+    )
+    for judge, words in JUDGES.items():
+        for kind in (CHECKED, JUDGED):
+            rows = [r for r in result.rows if (r["judge"], r["families"]) == (judge, kind)]
+            if rows:
+                yield ""
+                yield f"Families {kind}, judged by {words}:"
+                yield from _tables(rows)
+    yield ""
+    yield f"seeds {result.seeds}   hash {result.hash[:16]}"
+
+
+def _tables(rows: Sequence[Row]) -> Iterator[str]:
+    operators = [r for r in rows if r["table"] == "operators"]
+    yield from _detections("operator", operators)
+    for row in rows:
+        if row["table"] == "clean":
+            yield _clean(row)
+    families = [r for r in rows if r["table"] == "families"]
+    if len(families) > 1:
+        yield from _detections("family", families)
+    for row in rows:
+        if row["table"] == "missed":
+            yield from _missed(row)
+
+
+def _detections(first: str, rows: Sequence[Row]) -> Iterator[str]:
+    catchers = list(dict.fromkeys(name for row in rows for name in _counts(row, "caught")))
+    cells = [
+        [
+            row[first],
+            row["wrong"],
+            row["detected"],
+            share(_number(row, "detected"), _number(row, "wrong")),
+            _interval(row),
+            *(_counts(row, "caught").get(name, "") for name in catchers),
+            "below 60 %" if _is_low(row) else "",
+        ]
+        for row in rows
+    ]
+    yield ""
+    yield from grid([first, "wrong", "detected", "share", "interval", *catchers, ""], cells)
+
+
+def _clean(row: Row) -> str:
+    right, alarms = _number(row, "right"), _number(row, "false_alarms")
+    return (
+        f"right work refused: {alarms} of {right} ({share(alarms, right)}, interval {_interval(row)}"
+        f"{_because(_counts(row, 'caught'))})"
+    )
+
+
+def _because(counts: Mapping[str, int]) -> str:
+    return f"; by {', '.join(counts)}" if counts else ""
+
+
+def _missed(row: Row) -> Iterator[str]:
+    missed = _counts(row, "missed")
+    if missed:
+        yield ""
+        yield "not detected (operator / family / what was wrong):"
+        yield from (f"  {count:>4}  {what}" for what, count in missed.items())
+
+
+def _is_low(row: Row) -> bool:
+    wrong = _number(row, "wrong")
+    is_all = row.get("operator") == ALL
+    return bool(wrong) and not is_all and _number(row, "detected") < LOW * wrong
+
+
+def _interval(row: Row) -> str:
+    return f"{100 * _number(row, 'low'):.0f}-{100 * _number(row, 'high'):.0f} %"
+
+
+def _number(row: Row, name: str) -> int:
+    return cast("int", row[name])
+
+
+def _counts(row: Row, name: str) -> Mapping[str, int]:
+    return cast("Mapping[str, int]", row[name])

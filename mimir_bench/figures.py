@@ -1,0 +1,84 @@
+"""Figures with a goal: how they stand in a result, and how they are printed. Pure.
+
+A figure is a count, which two runs have in common, or a ratio, which differs a little. What a ratio is made of stands beside it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from mimir_bench.result import Cell, Result, Row, named
+from mimir_bench.text_table import grid
+
+COUNT, RATIO = "count", "ratio"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a figure is to be at most."""
+
+    figure: str
+    most: float
+    of: str = ""
+    """Beginning of whose figure it is; empty: anybody's."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Figures:
+    """Collects the figures of one benchmark while it runs."""
+
+    name: str
+    seeds: str
+    tolerance: float
+    """Share by which a ratio may differ between two runs."""
+    goals: Sequence[Goal] = ()
+    rows: list[Row] = field(default_factory=list[Row])
+    aside: dict[str, Cell] = field(default_factory=dict[str, Cell])
+
+    def count(self, figure: str, value: int, *, of: str = "") -> None:
+        """Add a figure that is the same in every run."""
+        self.rows.append({"figure": figure, "of": of, COUNT: value})
+
+    def ratio(self, figure: str, value: float, *, of: str = "") -> None:
+        """Add a figure that depends on the machine, and says how."""
+        self.rows.append({"figure": figure, "of": of, RATIO: round(value, 3)})
+
+    def note(self, what: str, value: float | str) -> None:
+        """Add what a ratio was made of; it is not compared."""
+        self.aside[what] = round(value, 3) if isinstance(value, float) else value
+
+    def result(self) -> Result:
+        """Return what there is by now."""
+        return Result(
+            name=self.name,
+            seeds=self.seeds,
+            rows=tuple(self.rows),
+            tolerances={RATIO: self.tolerance},
+            limits=dict(self._limits()),
+            aside=dict(self.aside),
+        )
+
+    def _limits(self) -> Iterator[tuple[str, float]]:
+        for row in self.rows:
+            for goal in self.goals:
+                if goal.figure == row["figure"] and str(row["of"]).startswith(goal.of):
+                    yield named(row), goal.most
+
+
+def lines(result: Result, title: str) -> Iterator[str]:
+    """Print figures beside their goals, and what they were made of."""
+    yield f"{result.name}: {title}"
+    yield ""
+    rows = [_cells(row, result.limits.get(named(row))) for row in result.rows]
+    yield from grid(("figure", "of", "value", "goal", ""), rows)
+    yield ""
+    for what, value in result.aside.items():
+        yield f"  {what}: {value}"
+    yield f"seeds {result.seeds}   hash {result.hash[:16]}"
+
+
+def _cells(row: Row, most: float | None) -> Sequence[object]:
+    value = cast("float", row.get(COUNT, row.get(RATIO)))
+    shown = f"{value}" if COUNT in row else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    beside = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
+    return row["figure"], row["of"], shown, *beside

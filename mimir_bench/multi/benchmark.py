@@ -1,0 +1,139 @@
+"""The validation plan: small, medium and large projects, by one agent and by many; the hypothesis of 95 % less context as it turns out."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from mimir_bench.multi.multi_case import Case
+from mimir_bench.multi.multi_run import Counted
+from mimir_bench.result import Result, Row
+from mimir_bench.size import Size
+from mimir_bench.subprocesses import ask
+from mimir_bench.text_table import grid
+
+NAME = "multi"
+SMALL, MEDIUM, LARGE = (
+    Case(tasks=5, files=10, workers=3),
+    Case(tasks=20, files=50, workers=10),
+    Case(tasks=100, files=200, workers=10),
+)
+CASES: Mapping[Size, tuple[Case, ...]] = {
+    "smoke": (SMALL,),
+    "usual": (SMALL, MEDIUM, LARGE),
+    "large": (SMALL, MEDIUM, LARGE),
+}
+ALONE, MANY, LESS = "one agent", "PM, workers, QC", "less, in percent"
+SCRIPTED = "n/a (scripted)"
+
+
+async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+    """Have every case done by both; all at once: what is counted does not depend on it.
+
+    Args:
+        size: Which cases.
+        say: Told how far it is.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+    """
+    cases, done = CASES[size], dict[Case, list[Row]]()
+
+    def result() -> Result:
+        return _result([row for case in cases for row in done.get(case, ())])
+
+    async def both(case: Case) -> None:
+        say(f"{NAME}: {case}")
+        told = json.loads(await ask("mimir_bench.multi.multi_run", json.dumps(asdict(case))))
+        one, many = (Counted(**side) for side in told)
+        done[case] = [_row(case, ALONE, one), _row(case, MANY, many), _less(case, one, many)]
+        keep(result())
+
+    await asyncio.gather(*map(both, cases))
+    return result()
+
+
+def _result(rows: Sequence[Row]) -> Result:
+    # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
+    tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
+    less = {"less_tokens": 0.05, "less_largest": 0.05}
+    return Result(
+        name=NAME, seeds="of each task, its number", rows=tuple(rows), tolerances=tolerances | less
+    )
+
+
+def _row(case: Case, who: str, counted: Counted) -> Row:
+    return {
+        "case": str(case),
+        "who": who,
+        "accuracy": SCRIPTED,
+        "calls": counted.calls,
+        "conversations": counted.agents,
+        "tokens": counted.tokens,
+        "largest": counted.largest,
+        "planner_largest": counted.planner_largest,
+        "seconds": counted.seconds,
+        **(
+            {}
+            if counted.deduplication is None
+            else {"deduplication": round(counted.deduplication, 3)}
+        ),
+    }
+
+
+def _less(case: Case, one: Counted, many: Counted) -> Row:
+    return {
+        "case": str(case),
+        "who": LESS,
+        "less_tokens": _percent(many.tokens, one.tokens),
+        "less_largest": _percent(many.largest, one.largest),
+    }
+
+
+def _percent(part: int, whole: int) -> float:
+    return round(100 * (1 - part / whole), 1)
+
+
+def lines(result: Result) -> Iterator[str]:
+    """Print both sides of each case, and what the many needed less."""
+    yield "multi: context of one agent that does everything, and of many that each do one thing"
+    yield "tokens: of all that models were sent, by the engine's estimate; seconds: if each answer takes 2 s and nothing else any time"
+    yield ""
+    rows = [_cells(row) for row in result.rows]
+    columns = (
+        "case",
+        "who",
+        "calls",
+        "tokens",
+        "largest call",
+        "of the PM",
+        "seconds",
+        "duplicates",
+        "accuracy",
+    )
+    yield from grid(columns, rows)
+    yield ""
+    yield 'hypothesis: "95 % less context"; measured: ' + ", ".join(
+        f"{row['less_tokens']} % in all and {row['less_largest']} % in the largest call ({row['case']})"
+        for row in result.rows
+        if row["who"] == LESS
+    )
+    yield f"seeds {result.seeds}   hash {result.hash[:16]}"
+
+
+def _cells(row: Row) -> list[object]:
+    if row["who"] == LESS:
+        return [row["case"], LESS, "", row["less_tokens"], row["less_largest"], "", "", "", ""]
+    rate = row.get("deduplication")
+    return [
+        row["case"],
+        row["who"],
+        row["calls"],
+        row["tokens"],
+        row["largest"],
+        row["planner_largest"] or "",
+        row["seconds"],
+        f"{100 * rate:.0f} %" if isinstance(rate, float) else "-",
+        row["accuracy"],
+    ]

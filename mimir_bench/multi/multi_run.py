@@ -1,0 +1,137 @@
+"""Does the work of one case with one agent or with many: `python -m mimir_bench.multi.multi_run`, one order as JSON in, figures out."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from mimir.bootstrap import app
+from mimir.domain.run import Limits
+from mimir.errors import UnavailableError
+from mimir.orchestrator.api import Mimir
+from mimir.planning.renderer import render
+from mimir.store.protocol import GraphStore, Row
+from mimir.store.schema import Label
+from mimir_bench import virtual_time
+from mimir_bench.multi import multi_case as cases
+from mimir_bench.multi.multi_case import REQUEST, Case
+from mimir_bench.subprocesses import question
+from mimir_bench.work_site import Site, site
+
+_ROOM_FOR_ALL = {"run.attempt_tokens": 10**9}
+"""One agent that does everything uses more tokens than an attempt may, as a rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What one side's models were sent, in tokens by the engine's estimate."""
+
+    calls: int
+    tokens: int
+    largest: int
+    """Of one call; of a fleet's, without the PM, whose context the work does not add to."""
+    planner_largest: int
+    """Of one call of the PM."""
+    agents: int
+    """Conversations."""
+    seconds: float
+    """Until the run had ended, if each model takes as long as the case says and nothing else takes any time."""
+    deduplication: float | None
+    """As the run's report has it. None: there is nothing to be given twice."""
+
+
+async def many(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> Counted:
+    """Have PM, workers and QC do it; whatever any model of it was asked counts."""
+    plan = cases.plan(case)
+    stores: list[GraphStore] = []
+    loaded = where.loaded(cases.fleet(case, render(plan)), _ROOM_FOR_ALL)
+    async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
+        began = asyncio.get_running_loop().time()
+        planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
+        if planned.exit_code:
+            raise UnavailableError("The plan of a case was not accepted.")
+        run = await mimir.create_run(plan, planned.path, only=(), limits=Limits())
+        await _drive(mimir, run, case.workers)
+        seconds = asyncio.get_running_loop().time() - began
+        metrics = cast("Sequence[Mapping[str, object]]", (await mimir.report_json(run))["metrics"])
+        rate = next(m["value"] for m in metrics if m["id"] == "context_deduplication_rate")
+        rows = await _model_calls(stores[0], (run, planned.run))
+    return _counted(rows, seconds, cast("float | None", rate))
+
+
+async def one(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> Counted:
+    """Have one agent do it all; only what it was asked itself counts, nothing of what judges it."""
+    stores: list[GraphStore] = []
+    loaded = where.loaded(cases.alone(case, render(cases.plan(case))), _ROOM_FOR_ALL)
+    async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
+        run = await mimir.create_run(cases.whole(case), "", only=(), limits=Limits())
+        began = asyncio.get_running_loop().time()
+        await _drive(mimir, run, 1)
+        seconds = asyncio.get_running_loop().time() - began
+        rows = await _model_calls(stores[0], (run,))
+    return _counted([row for row in rows if _role(row) == "worker"], seconds, None)
+
+
+def _kept(
+    stores: list[GraphStore], around: Callable[[GraphStore], GraphStore]
+) -> Callable[[GraphStore], GraphStore]:
+    def keep(store: GraphStore) -> GraphStore:
+        stores.append(around(store))
+        return stores[-1]
+
+    return keep
+
+
+async def _drive(mimir: Mimir, run: str, workers: int) -> None:
+    ending = await mimir.drive(run, workers=workers, apply="never", limits=Limits(), resumed=False)
+    if ending.exit_code:
+        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
+
+
+async def _model_calls(store: GraphStore, runs: Sequence[str]) -> list[Row]:
+    found: list[Row] = []
+    for run in runs:
+        found += await store.read(
+            lambda reads, run=run: reads.find(Label.CALL, {"runId": run, "kind": "model"})
+        )
+    return found
+
+
+def _role(row: Row) -> str:
+    return str(row["lane"]).rsplit("/", 1)[-1].partition(".")[0].partition("#")[0]
+
+
+def _counted(rows: Sequence[Row], seconds: float, rate: float | None) -> Counted:
+    sent = [(_role(row), cast("int", row["inputTokens"])) for row in rows]
+    return Counted(
+        calls=len(sent),
+        tokens=sum(tokens for _, tokens in sent),
+        largest=max(tokens for role, tokens in sent if role != "pm"),
+        planner_largest=max((tokens for role, tokens in sent if role == "pm"), default=0),
+        agents=len({str(row["lane"]) for row in rows}),
+        seconds=round(seconds, 1),
+        deduplication=rate,
+    )
+
+
+async def _both(case: Case, around: Callable[[GraphStore], GraphStore]) -> list[Counted]:
+    counted: list[Counted] = []
+    for side in (one, many):
+        async with site(cases.project(case)) as where:
+            counted.append(await side(where, case, around))
+    return counted
+
+
+def main() -> None:
+    """Do what the input says; write what both sides used: the one agent first."""
+    case = Case(**json.loads(question()))
+    counted = virtual_time.run(
+        lambda loop: _both(case, lambda store: virtual_time.Known(store, loop))
+    )
+    sys.stdout.write(json.dumps([asdict(side) for side in counted]))
+
+
+if __name__ == "__main__":
+    main()

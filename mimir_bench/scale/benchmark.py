@@ -1,0 +1,74 @@
+"""The scale test: ten workers, a hundred tasks, in one process and spread over five, in each store that there is."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from mimir_bench.figures import Figures, Goal
+from mimir_bench.result import Result
+from mimir_bench.scale.scale_run import Order, Seen
+from mimir_bench.size import Size
+from mimir_bench.subprocesses import ask
+
+NAME = "scale"
+TITLE = "claims of ten workers on free tasks, whose models answer within 0.6 s"
+CONFLICTS = "claims that found nothing, in percent"
+MIDDLE, LATE = "claim p50, ms", "claim p99, ms"
+IDLE = "worker idle time, in percent"
+GOALS = (
+    Goal(figure=CONFLICTS, most=1.0),
+    Goal(figure=LATE, most=50.0),
+    Goal(figure=IDLE, most=5.0),
+)
+EMBEDDED, SERVER = "SQLite", "Neo4j"
+_TOLERANCE = 1.0
+"""Of themselves or of their goal: of a hundred claims one in vain is a percent, and the slowest but one their p99."""
+
+
+async def run(
+    size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[Result], None]
+) -> Result:
+    """Run the test.
+
+    Args:
+        size: How many tasks.
+        store: URI of a Neo4j server. Empty: it is not measured.
+        say: Told how far it is.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox, the server is not there, or a run did not complete.
+    """
+    figures = Figures(
+        name=NAME, seeds="none: all tasks are alike", tolerance=_TOLERANCE, goals=GOALS
+    )
+    tasks = 20 if size == "smoke" else 100
+    for name, uri in ((EMBEDDED, ""), (SERVER, store)):
+        if name == SERVER and not uri:
+            figures.note(SERVER, "not measured: no server named (--store neo4j://HOST:7687)")
+            continue
+        for processes in (1, 5):
+            said = f"{name}, {processes} process{'es' if processes > 1 else ''}"
+            say(f"{NAME}: {said}, {tasks} tasks")
+            order = Order(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
+            told = json.loads(await ask("mimir_bench.scale.scale_run", json.dumps(asdict(order))))
+            _tell(figures, said, Seen(**told))
+            keep(figures.result())
+    return figures.result()
+
+
+def _tell(figures: Figures, of: str, seen: Seen) -> None:
+    figures.count("tasks completed", seen.completed, of=of)
+    figures.count("tasks claimed", seen.granted, of=of)
+    figures.ratio(CONFLICTS, 100 * (seen.tries - seen.granted) / seen.tries, of=of)
+    figures.ratio(MIDDLE, _share(seen.claims_milliseconds, 0.5), of=of)
+    figures.ratio(LATE, _share(seen.claims_milliseconds, 0.99), of=of)
+    figures.ratio(IDLE, 100 * seen.idle, of=of)
+    figures.note(f"{of}: QC, tasks a second", seen.completed / seen.seconds)
+    figures.note(f"{of}: claims timed", len(seen.claims_milliseconds))
+
+
+def _share(values: Sequence[float], share: float) -> float:
+    """Return the value that this share of all does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]

@@ -1,0 +1,46 @@
+"""A store whose claims are timed, with all that they wait for: locks of others, the disk, the server."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from mimir.domain.clock import Clock
+from mimir.store.operations import claims
+from mimir.store.protocol import GraphStore, Ops, Reads
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Times each claim in the store that it is laid around."""
+
+    def __init__(self, inner: GraphStore, clock: Clock, seconds: list[float]) -> None:
+        """Begin; `seconds` gets what each claim took."""
+        self._inner = inner
+        self._clock = clock
+        self._seconds = seconds
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self._inner.uri
+
+    async def init(self) -> None:
+        """Open it."""
+        await self._inner.init()
+
+    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+        """Run `work` in one transaction; time it if it is a claim."""
+        if getattr(work, "func", None) is not claims.claim:
+            return await self._inner.write(work, durable=durable)
+        began = self._clock.monotonic()
+        done = await self._inner.write(work, durable=durable)
+        self._seconds.append(self._clock.monotonic() - began)
+        return done
+
+    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+        """Run `work` on one view."""
+        return await self._inner.read(work, brief=brief)
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._inner.close()

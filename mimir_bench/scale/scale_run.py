@@ -1,0 +1,196 @@
+"""Has some processes serve one run: `python -m mimir_bench.scale.scale_run`, one order as JSON in, figures out.
+
+The first process coordinates; the others are this program too, with an order that names the project. They get ready before the run
+begins, and are told its id when there is one.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+from mimir import settings
+from mimir.bootstrap import app
+from mimir.domain.plan import Criterion, Plan, Task
+from mimir.domain.run import Limits
+from mimir.errors import UnavailableError
+from mimir.orchestrator.api import Mimir
+from mimir_bench.scale.claim_timing import Stopwatch
+from mimir_bench.subprocesses import question
+from mimir_bench.work_site import Part, Site, site
+
+Helper = asyncio.subprocess.Process
+WORKER_SECONDS, JUDGE_SECONDS = 0.4, 0.2
+"""Until the models of a task have answered; short, so that there is much to claim."""
+READY = b"ready\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How many are at work."""
+
+    tasks: int
+    processes: int
+    workers: int
+    """Of each process."""
+    store: str = ""
+    """Empty: the embedded one."""
+    project: str = ""
+    """Of a process that helps; empty: this one coordinates."""
+    play: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What came of it."""
+
+    completed: int
+    claims_milliseconds: tuple[float, ...]
+    tries: int
+    granted: int
+    idle: float
+    """Share of the workers' time in which they had no task."""
+    seconds: float
+
+
+async def lead(order: Order) -> Seen:
+    """Coordinate a run that other processes help with."""
+    clock, took = app.SystemClock(), list[float]()
+    async with site({"README.md": "# A project\n"}) as where, _helpers(order, where) as helpers:
+        loaded = where.loaded(_parts(), _flags(order))
+        async with app.open(
+            where.project, loaded, around_store=lambda store: Stopwatch(store, clock, took)
+        ) as mimir:
+            for helper in helpers:
+                await _line(helper)
+            run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=Limits())
+            began = clock.monotonic()
+            for helper in helpers:
+                _tell(helper, run)
+            ending = await mimir.drive(
+                run, workers=order.workers, apply="never", limits=Limits(), resumed=False
+            )
+            seconds = clock.monotonic() - began
+            if ending.exit_code:
+                raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
+            for helper in helpers:
+                took += cast("list[float]", json.loads(await _line(helper)))
+            return await _seen(mimir, run, took, seconds)
+
+
+async def aid(order: Order) -> list[float]:
+    """Help with the run that the second line of the input names; how long each claim took."""
+    clock, took = app.SystemClock(), list[float]()
+    project = Path(order.project)
+    given = {"llm.model": f"play:{order.play}", **_flags(order)}
+    loaded = settings.load(project, given, {"HOME": str(project.parent)})
+    async with app.open(
+        project, loaded, around_store=lambda store: Stopwatch(store, clock, took)
+    ) as mimir:
+        sys.stdout.buffer.write(READY)
+        sys.stdout.flush()
+        run = (await asyncio.to_thread(sys.stdin.readline)).strip()
+        await mimir.help(run, workers=order.workers)
+    return took
+
+
+async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -> Seen:
+    report = await mimir.report_json(run)
+    metrics = {str(m["id"]): m for m in cast("Sequence[Mapping[str, object]]", report["metrics"])}
+    inputs = cast("Mapping[str, int]", metrics["task_allocation_efficiency"]["inputs"])
+    tasks = (await mimir.material(run)).tasks
+    return Seen(
+        completed=sum(task.status.value == "completed" for task in tasks),
+        claims_milliseconds=tuple(round(one * 1000, 2) for one in took),
+        tries=inputs["claim_tries"],
+        granted=inputs["successful_claims"],
+        idle=cast("float", metrics["worker_idle_time"]["value"]),
+        seconds=seconds,
+    )
+
+
+def _flags(order: Order) -> dict[str, object]:
+    return {"store": order.store} if order.store else {}
+
+
+@contextlib.asynccontextmanager
+async def _helpers(order: Order, where: Site) -> AsyncGenerator[list[Helper]]:
+    """Start the other processes; whatever comes, they end with this one."""
+    helpers: list[Helper] = []
+    play = where.room / "play.json"
+    where.loaded(_parts())  # writes the play, which they read
+    told = json.dumps(asdict(order) | {"project": str(where.project), "play": str(play)})
+    try:
+        for _ in range(order.processes - 1):
+            helper = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "mimir_bench.scale.scale_run"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            helpers.append(helper)
+            _tell(helper, told)
+        yield helpers
+    finally:
+        for helper in helpers:
+            with contextlib.suppress(ProcessLookupError):
+                helper.kill()
+            await helper.wait()
+
+
+def _tell(helper: Helper, line: str) -> None:
+    assert helper.stdin is not None
+    helper.stdin.write(f"{line}\n".encode())
+
+
+async def _line(helper: Helper) -> bytes:
+    assert helper.stdout is not None
+    line = await helper.stdout.readline()
+    if not line:
+        raise UnavailableError("A process of the benchmark ended early.")
+    return line
+
+
+def _parts() -> list[Part]:
+    said = {"text": "The part is done, and what was asked of it is there."}
+    verdict = {"verdict": {"auto": "pass"}, "repeat": "forever"}
+    return [
+        {"role": "worker", "turns": [{**said, "delay_seconds": WORKER_SECONDS}]},
+        {"role": "qc", "turns": [{**verdict, "delay_seconds": JUDGE_SECONDS}]},
+    ]
+
+
+def _plan(tasks: int) -> Plan:
+    return Plan(
+        title="Parts",
+        tasks=tuple(
+            Task(
+                id=f"p{at:03}",
+                title=f"Part {at}",
+                prompt=f"Do part {at} and say so.",
+                worker_role="Worker on parts",
+                qc_role="Reviewer of parts",
+                criteria=(Criterion(id="c1", text="The part is done", points=Fraction(100)),),
+                estimated_tool_calls=1,
+                max_retries=0,
+            )
+            for at in range(tasks)
+        ),
+        request="Do it.",
+        goal="Done.",
+    )
+
+
+def main() -> None:
+    """Do what the input says; write what came of it."""
+    order = Order(**json.loads(question()))
+    found = asyncio.run(aid(order)) if order.project else asdict(asyncio.run(lead(order)))
+    sys.stdout.write(f"{json.dumps(found)}\n")
+
+
+if __name__ == "__main__":
+    main()

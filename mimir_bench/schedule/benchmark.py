@@ -1,0 +1,115 @@
+"""Which graphs are run, and how their schedules stand to the lower bound."""
+
+import asyncio
+import json
+import math
+import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+
+from mimir_bench.figures import Figures, Goal
+from mimir_bench.result import Result
+from mimir_bench.schedule.bounds import barriers, first_come, lower_bound
+from mimir_bench.schedule.graph_families import BEHIND, FAMILIES, HEAVY, make
+from mimir_bench.schedule.schedule_run import Case
+from mimir_bench.size import Size
+from mimir_bench.subprocesses import ask
+
+NAME = "schedule"
+TITLE = "how long a run takes over how long it must take: max(critical path, work / workers)"
+MIDDLE, LATE = "median", "p95"
+ENGINE = "mimir"
+
+
+def _goal(figure: str, family: str, most: float) -> Goal:
+    return Goal(figure=f"{family}, {figure}", most=most, of=ENGINE)
+
+
+GOALS = (
+    _goal(MIDDLE, BEHIND, 1.07),
+    _goal(LATE, BEHIND, 1.07),
+    _goal(MIDDLE, HEAVY, 1.02),
+    _goal(LATE, HEAVY, 1.10),
+)
+WORKERS = (3, 10)
+SEEDS: Mapping[Size, Mapping[str, int]] = {
+    "smoke": {"diamond": 1, BEHIND: 1},
+    "usual": dict.fromkeys(FAMILIES, 1) | {HEAVY: 10},
+    "large": dict.fromkeys(FAMILIES, 20) | {HEAVY: 100, BEHIND: 1, "chain": 5},
+}
+"""How many seeds of each family: 1 … n."""
+
+
+async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+    """Run the graphs.
+
+    Args:
+        size: How many.
+        say: Told how far it is.
+        keep: Given what there is, whenever there is more.
+
+    Raises:
+        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+    """
+    seeds = SEEDS[size]
+    told = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
+    figures = Figures(name=NAME, seeds=told, tolerance=0.02, goals=GOALS)
+    real = asyncio.ensure_future(_real(say)) if size != "smoke" else None
+    for family, last in seeds.items():
+        say(f"{NAME}: {family}, seeds 1-{last}")
+        cases = [
+            Case(family=family, seed=seed, workers=workers)
+            for seed in range(1, last + 1)
+            for workers in WORKERS
+        ]
+        took = dict(zip(cases, await _seconds(cases), strict=True))
+        for workers in WORKERS:
+            mine = {case: took[case] for case in cases if case.workers == workers}
+            _tell(figures, family, list(mine), list(mine.values()))
+        keep(figures.result())
+    if real:
+        told = f"{BEHIND}, 10 workers, a second a task, the engine's own work and the other runs' included"
+        figures.note(told, await real)
+    return figures.result()
+
+
+async def _real(say: Callable[[str], None]) -> float:
+    """Run a graph on the machine's own clock, beside the others: it mostly waits."""
+    say(f"{NAME}: {BEHIND}, on the machine's own clock")
+    case = Case(family=BEHIND, seed=1, workers=10)
+    return (await _seconds([case], real=True))[0] / _bound(case)
+
+
+async def _seconds(cases: Sequence[Case], *, real: bool = False) -> list[float]:
+    """Return how long each run took; as many at once as there are cores."""
+    parts = min(len(os.sched_getaffinity(0)), len(cases))
+    shares = [cases[n::parts] for n in range(parts)]
+    orders = [json.dumps({"cases": [asdict(c) for c in share], "real": real}) for share in shares]
+    told = await asyncio.gather(
+        *(ask("mimir_bench.schedule.schedule_run", order) for order in orders)
+    )
+    took: list[float] = [0.0] * len(cases)
+    for n, text in enumerate(told):
+        took[n::parts] = json.loads(text)
+    return took
+
+
+def _bound(case: Case) -> float:
+    return lower_bound(make(case.family, case.seed), case.workers)
+
+
+def _tell(figures: Figures, family: str, cases: Sequence[Case], took: Sequence[float]) -> None:
+    ours = [seconds / _bound(case) for case, seconds in zip(cases, took, strict=True)]
+    workers = f"{cases[0].workers} workers"
+    figures.ratio(f"{family}, {MIDDLE}", statistics.median(ours), of=f"{ENGINE}, {workers}")
+    if len(ours) > 1:
+        figures.ratio(f"{family}, {LATE}", _late(ours), of=f"{ENGINE}, {workers}")
+    for name, schedule in (("first come", first_come), ("level by level", barriers)):
+        theirs = [schedule(make(c.family, c.seed), c.workers) / _bound(c) for c in cases]
+        figures.ratio(f"{family}, {MIDDLE}", statistics.median(theirs), of=f"{name}, {workers}")
+
+
+def _late(values: Sequence[float]) -> float:
+    """Return the value that 95 of a hundred do not exceed."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]

@@ -1,0 +1,53 @@
+"""What a schedule is measured by: the time that no schedule can beat, and two schedules that others use. Pure."""
+
+import heapq
+from collections.abc import Callable
+
+from mimir_bench.schedule.graph_families import Graph
+
+
+def lower_bound(graph: Graph, workers: int) -> float:
+    """Return max(critical path, work ÷ workers): no schedule is shorter."""
+    ends: list[float] = []
+    for job in graph:
+        ends.append(job.seconds + max((ends[n] for n in job.needs), default=0.0))
+    return max(max(ends), sum(job.seconds for job in graph) / workers)
+
+
+def first_come(graph: Graph, workers: int) -> float:
+    """Return how long it takes to start whatever is ready in the order of the plan."""
+    return _played(graph, workers, lambda at: at)
+
+
+def barriers(graph: Graph, workers: int) -> float:
+    """Return how long it takes level by level: nothing of a level starts before all of the one before has ended."""
+    levels: list[int] = []
+    for job in graph:
+        levels.append(1 + max((levels[n] for n in job.needs), default=-1))
+    total = 0.0
+    for level in range(max(levels) + 1):
+        free = [0.0] * workers
+        for at, job in enumerate(graph):
+            if levels[at] == level:
+                heapq.heapreplace(free, free[0] + job.seconds)
+        total += max(free)
+    return total
+
+
+def _played(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
+    waiting = [len(job.needs) for job in graph]
+    ready = [(rank(at), at) for at, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    running: list[tuple[float, int]] = []
+    now = 0.0
+    while ready or running:
+        while ready and len(running) < workers:
+            at = heapq.heappop(ready)[1]
+            heapq.heappush(running, (now + graph[at].seconds, at))
+        now, ended = heapq.heappop(running)
+        for at, job in enumerate(graph):
+            if ended in job.needs:
+                waiting[at] -= 1
+                if not waiting[at]:
+                    heapq.heappush(ready, (rank(at), at))
+    return now

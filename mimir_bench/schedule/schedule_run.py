@@ -1,0 +1,100 @@
+"""Runs task graphs on the real engine: `python -m mimir_bench.schedule.schedule_run`, one order as JSON in, seconds out."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+from mimir.bootstrap import app
+from mimir.domain.plan import Criterion, Plan, Task
+from mimir.domain.run import Limits
+from mimir.errors import UnavailableError
+from mimir.store.protocol import GraphStore
+from mimir_bench import virtual_time
+from mimir_bench.schedule.graph_families import Graph, make
+from mimir_bench.subprocesses import question
+from mimir_bench.work_site import Part, Site, site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run."""
+
+    family: str
+    seed: int
+    workers: int
+
+
+async def _run(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> float:
+    """Run a graph; how many seconds its loop's clock went on."""
+    graph = make(case.family, case.seed)
+    loaded = where.loaded([_worker(at, job.seconds) for at, job in enumerate(graph)])
+    async with app.open(where.project, loaded, around_store=around) as mimir:
+        run = await mimir.create_run(_plan(case, graph), "", only=(), limits=Limits())
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        ending = await mimir.drive(
+            run, workers=case.workers, apply="never", limits=Limits(), resumed=False
+        )
+        took = clock.time() - began
+    if ending.exit_code:
+        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
+    return took
+
+
+async def _all(cases: Sequence[Case], around: Callable[[GraphStore], GraphStore]) -> list[float]:
+    async with site({"README.md": "# A project\n"}) as where:
+        return [await _run(where, case, around) for case in cases]
+
+
+def _worker(at: int, seconds: float) -> Part:
+    said = f"Part {at} is done, and what was asked of it is there."
+    return {
+        "role": "worker",
+        "task": _name(at),
+        "turns": [{"text": said, "delay_seconds": seconds}],
+    }
+
+
+def _plan(case: Case, graph: Graph) -> Plan:
+    tasks = tuple(
+        Task(
+            id=_name(at),
+            title=f"Part {at}",
+            prompt=f"Do part {at} and say so.",
+            worker_role="Worker on parts",
+            qc_role="Reviewer of parts",
+            criteria=(Criterion(id="c1", text="The part is done", points=Fraction(100)),),
+            dependencies=tuple(_name(n) for n in job.needs),
+            estimated_minutes=job.seconds / 60,
+            estimated_tool_calls=1,
+            max_retries=0,
+        )
+        for at, job in enumerate(graph)
+    )
+    return Plan(title=f"{case.family} {case.seed}", tasks=tasks, request="Do it.", goal="Done.")
+
+
+def _name(at: int) -> str:
+    return f"p{at:03}"
+
+
+def main() -> None:
+    """Run what the input says, on a clock of its own or on the machine's; write the seconds of each."""
+    given = cast("dict[str, object]", json.loads(question()))
+    rows = cast("list[dict[str, object]]", given["cases"])
+    cases = [Case(**row) for row in rows]  # pyright: ignore[reportArgumentType]
+    if given["real"]:
+        took = asyncio.run(_all(cases, lambda store: store))
+    else:
+        took = virtual_time.run(
+            lambda loop: _all(cases, lambda store: virtual_time.Known(store, loop))
+        )
+    sys.stdout.write(json.dumps(took))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A project to measure on: a git repository in a temporary directory, and a play that speaks for every model."""
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir import settings
+from mimir.settings import Loaded
+from mimir.workspace.git.git_command import Git
+from mimir.workspace.tree_removal import remove
+
+Part = Mapping[str, object]
+PREAMBLE = "\n".join(
+    f"## {name}\n{'Work with care, look before you write, and say what you saw. ' * 3}"
+    for name in ("Expertise", "How to work", "Use of tools", "Output")
+)
+REST: Sequence[Part] = (
+    {"role": "qc", "turns": [{"verdict": {"auto": "pass"}, "repeat": "forever"}]},
+    {"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]},
+    {"role": "*_reporter", "turns": [{"text": "It went as planned.", "repeat": "forever"}]},
+)
+"""What every play ends with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where runs are measured; it is gone when it is left."""
+
+    room: Path
+    project: Path
+
+    def loaded(self, parts: Sequence[Part], flags: Mapping[str, object] | None = None) -> Loaded:
+        """Return settings by which a play speaks for all models; nobody's own settings are read."""
+        play = self.room / "play.json"
+        play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
+        given = {"llm.model": f"play:{play}", **(flags or {})}
+        return settings.load(self.project, given, {"HOME": str(self.room)})
+
+
+@contextlib.asynccontextmanager
+async def site(files: Mapping[str, str]) -> AsyncGenerator[Site]:
+    """Make a project of these files."""
+    room = await asyncio.to_thread(_room)
+    try:
+        project = room / "project"
+        await asyncio.to_thread(write, project, files)
+        git = Git(directory=None)
+        for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
+            await git.run("-C", str(project), *words)
+        yield Site(room=room, project=project)
+    finally:
+        await asyncio.to_thread(remove, room)
+
+
+def write(where: Path, files: Mapping[str, str]) -> None:
+    """Write files below a directory."""
+    for name, text in files.items():
+        path = where / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _room() -> Path:
+    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()

@@ -1,0 +1,93 @@
+"""Metrics and receipts of a whole run: planned by a PM that reads, worked on by two, judged; and what the next run learns from it."""
+
+import json
+
+import pytest
+
+from mimir.domain.run import Limits
+from mimir.planning.renderer import render
+from tests.support.metric_queries import ask_file, documented
+from tests.support.whole_run import (
+    PASS,
+    calls,
+    opened,
+    plan,
+    qc,
+    start,
+    step,
+    worker,
+    writes,
+    wrote,
+)
+
+FILES = {"README.md": "# A project\n", "notes.md": "What is known of it.\n" * 200}
+FAILS_ONCE = worker("b", writes("b.txt", "wrong\n"), "b.txt is written.", attempt=1)
+
+
+def made():
+    """Return a plan of two tasks whose reasoning no worker may see."""
+    return plan(
+        step("a", estimated_tool_calls=None), step("b", "a", max_retries=1), title="Two files"
+    )
+
+
+@pytest.fixture
+async def told(tmp_path):
+    """Run it; what its report says, as text and as JSON, now and again."""
+    project = start(tmp_path, FILES)
+    read = {"calls": [calls("read_file", path="notes.md"), calls("memory_search_nodes", text="x")]}
+    pm = {"role": "pm", "turns": [read, {"text": render(made()), "repeat": "forever"}]}
+    parts = [pm, FAILS_ONCE, wrote("a"), wrote("b"), qc("a", PASS)]
+    async with opened(project, parts) as mimir:
+        planned = await mimir.plan("Write two files", ecko=False, output=None, model="")
+        run = await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
+        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=False)
+        first = (project / ending.report_path).read_bytes()
+        await mimir.report(run)
+        again = (project / ending.report_path).read_bytes()
+        twin = json.loads(json.dumps(await mimir.report_json(run)))
+        known = await mimir.learned(["Writer of small files", "Cook"])
+        second = await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
+        material = await mimir.material(second)
+    return project, run, first, again, twin, known, material
+
+
+async def test_figures_of_a_run_hold_together(told):
+    project, run, first, again, twin, known, material = told
+
+    # The report is the same whenever it is written.
+    assert first == again
+    metrics = {one["id"]: one for one in twin["metrics"]}
+    assert len(metrics) == 9
+
+    # Counted, not guessed: one rejected attempt of three, nothing unclear, and the PM was not asked again.
+    retries = metrics["worker_retry_rate"]
+    assert retries["inputs"] == {"rejected_attempts": 1, "attempts": 3}
+    assert metrics["pm_context_growth"]["value"] == 0
+    assert metrics["agent_context_lifespan"]["inputs"]["pm_seconds"] is not None
+    assert metrics["cross_agent_error_propagation"]["inputs"]["rejected_attempts"] == 1
+    assert metrics["subgraph_retrieval_precision"]["value"] is None
+    assert metrics["subgraph_retrieval_precision"]["why"]
+    assert 0 < metrics["worker_idle_time"]["value"] < 1
+    assert {n for n, one in metrics.items() if one["value"] is None} == {
+        "subgraph_retrieval_precision"
+    }
+
+    # By hand it is the same.
+    queries = {name: texts["sql"] for name, texts in documented().items()}
+    rows = ask_file(project / ".mimir" / "mimir.db", run, list(queries.values()))
+    for name, row in zip(queries, rows, strict=True):
+        assert row["value"] == pytest.approx(metrics[name]["value"], abs=2e-3), name
+
+    # What the PM read is withheld from everybody, and said to be.
+    receipts = [r for t in twin["tasks"] for a in t["history"] for r in a["receipts"]]
+    assert len(receipts) == 6
+    assert all(one["withheld"]["role"] > 1000 for one in receipts)
+    assert twin["context"]["given"] == sum(one["given"] for one in receipts)
+    assert twin["context"]["reduction"] > 0.4
+
+    # The next run knows how long tasks of this role take.
+    assert set(known) == {"Writer of small files"}
+    assert known["Writer of small files"].tasks == 2
+    assert known["Writer of small files"].minutes > 0
+    assert material.measured.attempts == 0

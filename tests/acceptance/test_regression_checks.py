@@ -1,0 +1,237 @@
+"""A check that was passed stands to the end of the run: who comes later may not break its work and hide that in the check's own files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.event import EventKind
+from mimir.domain.plan import Check, Task
+from tests.support import invariants
+from tests.support.whole_run import (
+    Curtain,
+    Journey,
+    Part,
+    Turn,
+    check,
+    holds,
+    plan,
+    start,
+    step,
+    travel,
+    worker,
+    writes,
+)
+
+TWO = "def test_two():\n    assert double(2) == 4\n"
+THREE = "def test_three():\n    assert double(3) == 6\n"
+ASKED = f"from a import double\n\n\n{TWO}\n\n{THREE}"
+RIGHT = "def double(x):\n    return x * 2\n"
+WRONG = "def double(x):\n    return 4\n"
+PYTEST = check("python", "-m", "pytest", "-q", "test_a.py")
+LEAVE_OUT = "--deselect test_a.py::test_three"
+
+first = step("a", files=("a.py", "test_a.py"), checks=(PYTEST,))
+did_first = worker("a", writes("a.py", RIGHT), "Done.")
+
+
+def second(**more: object) -> Task:
+    """Return a task whose own check looks at nothing but its own file."""
+    return step("b", "a", **{"checks": (holds("b.txt", "b"),), **more})
+
+
+def did_second(*turns: Turn) -> Part:
+    return worker("b", writes("b.txt", "b\n"), *turns, "Done.")
+
+
+async def go(
+    tmp_path: Path,
+    tasks: Sequence[Task],
+    parts: Sequence[Part],
+    files: Mapping[str, str] | None = None,
+) -> Journey:
+    project = {"test_a.py": ASKED, **(files or {})}
+    journey = await travel(start(tmp_path, project), plan(*tasks), parts, workers=2)
+    assert invariants.broken(journey.facts) == []
+    return journey
+
+
+HIDING: Mapping[str, Turn] = {
+    "a weaker test": writes("test_a.py", f"from a import double\n\n\n{TWO}"),
+    "an empty test": writes("test_a.py", "def test_two():\n    pass\n"),
+    "pytest.ini": writes("pytest.ini", f"[pytest]\naddopts = {LEAVE_OUT}\n"),
+    "pyproject.toml": writes(
+        "pyproject.toml", f"[tool.pytest.ini_options]\naddopts = {LEAVE_OUT!r}\n"
+    ),
+    "a hook": writes(
+        "conftest.py", "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
+async def test_who_breaks_the_work_of_another_and_hides_it_stops_the_run(
+    hiding: Turn, tmp_path: Path
+):
+    parts = [did_first, did_second(writes("a.py", WRONG), hiding)]
+
+    journey = await go(tmp_path, [first, second()], parts)
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}
+    assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
+    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
+    assert "as they were when it was passed" in journey.said
+    assert journey.ending.applied == ()
+
+
+@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
+async def test_files_of_a_check_may_change_where_nothing_is_hidden(hiding: Turn, tmp_path: Path):
+    journey = await go(tmp_path, [first, second()], [did_first, did_second(hiding)])
+
+    assert journey.ending.outcome == "completed"
+
+
+@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
+async def test_a_break_that_is_hidden_is_found_when_it_is_merged(
+    hiding: Turn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Side by side, nothing waits for the gate: the second is told whose check fails, and tries again."""
+    Curtain(monkeypatch).hold("b", until="a")
+    mended = worker(
+        "b",
+        writes("c.py", RIGHT),
+        "Mended.",
+        attempt=2,
+        when={"brief_has": ["check 'unit' of a fails with its own files", "assert"]},
+    )
+    parts = [
+        worker("a", writes("a.py", "from c import double\n"), "Done."),
+        worker("b", writes("b.txt", "b\n"), writes("c.py", WRONG), hiding, "Done.", attempt=1),
+        mended,
+    ]
+    tasks = [step("a", files=("a.py",), checks=(PYTEST,)), replace(second(), dependencies=())]
+
+    journey = await go(tmp_path, tasks, parts, {"c.py": RIGHT})
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}
+    assert journey.ending.outcome == "completed"
+    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+    assert (retried.task, retried.data["reason"]) == ("b", "integration")
+
+
+async def test_what_a_plan_asks_for_is_as_it_asks(tmp_path: Path):
+    """The second task is to change what the first one made, its test and what both stand on."""
+    new = "from a import double\n\n\ndef test_words(twice):\n    assert double('a') == twice\n"
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef twice():\n    return 'a a'\n"
+    parts = [
+        did_first,
+        did_second(
+            writes("a.py", "def double(x):\n    return f'{x} {x}'\n"),
+            writes("test_a.py", new),
+            writes("conftest.py", fixture),
+        ),
+    ]
+    asked = second(files=("b.txt", "a.py", "test_a.py", "conftest.py"))
+
+    journey = await go(tmp_path, [first, asked], parts)
+
+    assert journey.ending.outcome == "completed"
+
+
+async def test_a_test_that_judged_a_task_may_change_with_it(tmp_path: Path):
+    """No files are named: the second task is judged by the same test, which therefore says what is wanted now."""
+    new = "from a import double\n\n\ndef test_words():\n    assert double('a') == 'a a'\n"
+    parts = [
+        did_first,
+        did_second(
+            writes("a.py", "def double(x):\n    return f'{x} {x}'\n"), writes("test_a.py", new)
+        ),
+    ]
+    task = second(checks=(holds("b.txt", "b"), replace(PYTEST, id="again")))
+
+    journey = await go(tmp_path, [first, task], parts)
+
+    assert journey.ending.outcome == "completed"
+
+
+async def test_new_tests_may_need_what_came_with_them(tmp_path: Path):
+    """The first one's check collects everything; the second adds a test with a fixture, and changes an old one to use it."""
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef four():\n    return 4\n"
+    wider = ASKED.replace("def test_two():", "def test_two(four):").replace("== 4", "== four")
+    everything = check("python", "-m", "pytest", "-q")
+    parts = [
+        did_first,
+        did_second(
+            writes("conftest.py", fixture),
+            writes("test_b.py", "def test_four(four):\n    assert four == 4\n"),
+            writes("test_a.py", wider),
+        ),
+    ]
+    tasks = [step("a", files=("a.py",), checks=(everything,)), second(files=("**",))]
+
+    journey = await go(tmp_path, tasks, parts)
+
+    assert journey.ending.outcome == "completed"
+
+
+WANTED = """import json
+import pathlib
+
+from a import double
+
+
+def test_wanted():
+    wanted = pathlib.Path(__file__).parent / "wanted.json"
+    assert [double(n) for n in (2, 3)] == json.loads(wanted.read_text())
+"""
+JUDGED = {"tests/test_wanted.py": WANTED, "tests/wanted.json": "[4, 6]\n", "conftest.py": ""}
+RUFF = check("python", "-m", "ruff", "check", "--no-cache", "a.py")
+BY_MORE = {
+    "an expected result": (
+        check("python", "-m", "pytest", "-q", "tests/test_wanted.py"),
+        writes("a.py", WRONG),
+        writes("tests/wanted.json", "[4, 4]\n"),
+    ),
+    "rules of a linter": (
+        replace(RUFF, kind="hold"),
+        writes("a.py", f"import os\n\n\n{RIGHT}"),
+        writes("ruff.toml", "lint.ignore = ['F401']\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("judge", "breaks", "hides"), BY_MORE.values(), ids=BY_MORE.keys())
+async def test_what_judged_one_task_is_not_changed_by_another_to_fit_what_it_broke(
+    judge: Check, breaks: Turn, hides: Turn, tmp_path: Path
+):
+    first = step("a", files=("a.py",), checks=(judge,))
+
+    journey = await go(tmp_path, [first, second()], [did_first, did_second(breaks, hides)], JUDGED)
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}
+    assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
+    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
+
+
+async def test_tests_may_be_helped_more_and_skip_more_later(tmp_path: Path):
+    """The second task adds a test with a helper that others use too, and one that cannot run here."""
+    helped = "from helpers import same\n\nfrom a import double\n\n\ndef test_helped():\n    same(double(2), 4)\n"
+    lame = "import pytest\n\n\n@pytest.mark.skip(reason='no such device')\ndef test_device():\n    assert False\n"
+    same = "def same(a, b):\n    assert a == b\n"
+    files = {"tests/helpers.py": same, "tests/test_helped.py": helped, "conftest.py": ""}
+    parts = [
+        did_first,
+        did_second(
+            writes("tests/helpers.py", f"{same}\n\ndef four():\n    return 4\n"),
+            writes("tests/test_more.py", helped.replace("same\n", "four, same\n", 1).replace(", 4)", ", four())")),
+            writes("tests/test_device.py", lame),
+        ),
+    ]  # fmt: skip
+    tasks = [step("a", files=("a.py",), checks=(check("python", "-m", "pytest", "-q"),)), second()]
+
+    journey = await go(tmp_path, tasks, parts, files)
+
+    assert journey.ending.outcome == "completed"

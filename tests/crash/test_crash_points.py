@@ -1,0 +1,52 @@
+"""A death at a boundary, before it is crossed or after: what is resumed ends as if nobody had died, and nothing is done twice.
+
+A sample; every point there is: `make crash POINTS=all`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.crash.crash_points import Fuse, Point, points
+from tests.support.crash.crash_site import TWELVE
+from tests.support.crash.process_forge import Forge
+from tests.support.crash.run_checker import End
+from tests.support.crash.trials import Stage, die_at
+
+SAMPLE = (
+    "store:commit:120:after",
+    "model:c/2/worker:1:after",
+    "tool:a/1/worker/run:1:after",
+    "git:commit-tree:9:after",
+)
+
+
+@pytest.mark.parametrize("point", SAMPLE)
+def test_death_at_a_boundary_costs_one_model_call_at_most(
+    point: str, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
+):
+    wanted, _ = twelve
+    stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=wanted)
+    trial = die_at(stage, Point.read(point))
+    assert trial.reached
+    assert trial.problems == ()
+    assert trial.asked_again <= 4
+
+
+def test_every_kind_of_boundary_is_crossed_and_counted(twelve: tuple[End, list[Point]]):
+    _, seen = twelve
+    assert {p.kind for p in seen} == {"store", "model", "tool", "git", "sandbox", "clock"}
+    assert len(seen) == len(set(seen))
+    assert {Point.read(str(p)) for p in seen} == set(seen)
+
+
+def test_reading_git_is_one_point_and_writing_git_two(tmp_path: Path):
+    fuse = Fuse(trace=tmp_path / "trace")
+    for label in ("ls-tree", "write-tree"):
+        fuse.cross("git", label, "before")
+        fuse.cross("git", label, "after")
+    assert [str(p) for p in points(tmp_path / "trace")] == [
+        "git:ls-tree:1:before",
+        "git:write-tree:1:before",
+        "git:write-tree:1:after",
+    ]

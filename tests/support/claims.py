@@ -1,0 +1,48 @@
+"""Claims and moves of run "r1", short."""
+
+from mimir.domain.event import EventKind
+from mimir.domain.task_states import Mover
+from mimir.store.operations import claims, runs
+
+
+async def claim(store, owner="w1", **how):
+    """Claim tasks of run "r1"."""
+    return await store.write(
+        lambda ops: claims.claim(ops, "r1", owner, **{"lease_seconds": 300, **how})
+    )
+
+
+async def move(
+    store,
+    held,
+    to,
+    mover=Mover.MACHINE,
+    *,
+    fence=None,
+    props=None,
+    kind=EventKind.WORK_ANSWERED,
+    **how,
+):
+    """Move a claimed task."""
+    return await store.write(
+        lambda ops: claims.move(
+            ops, "r1", held.task, held.fence if fence is None else fence, to, mover, props=props or {}, kind=kind, **how
+        )
+    )  # fmt: skip
+
+
+async def row(store, task="a"):
+    """Return a task's row."""
+    return await store.read(lambda r: r.get("Task", f"r1/{task}"))
+
+
+async def events(store, *kinds):
+    """Return the run's events; of these kinds, if any are named."""
+    return [
+        e for e in await store.read(lambda r: runs.events(r, "r1")) if not kinds or e.kind in kinds
+    ]
+
+
+def lock_of(row):
+    """Return what a row says of its lease."""
+    return {k: row[k] for k in ("lockedBy", "lockedAt", "expiresAt", "claimState") if k in row}

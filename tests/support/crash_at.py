@@ -1,0 +1,75 @@
+"""Runs the command line in a process that dies by itself: `python -m tests.support.crash_at PLACE COUNT -- execute …`.
+
+The process ends as SIGKILL would end it, just before or just after the named step is done for the COUNT-th time.
+"""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+
+from mimir.store.sqlite.sqlite_store import SqliteStore
+from mimir.workspace.git.history import History
+from mimir.workspace.user_tree import user_file as person
+
+
+class _Fuse:
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def burn(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os._exit(137)
+
+
+def _after_merge_commit(fuse: _Fuse) -> None:
+    """Between the merge's commit and the transaction that moves the head with the status."""
+    commit: Callable[..., Awaitable[str]] = History.commit
+
+    async def dying(self: History, tree: str, parents: object, message: str, **more: object) -> str:
+        made = await commit(self, tree, parents, message, **more)
+        if message.startswith("Merge "):
+            fuse.burn()
+        return made
+
+    History.commit = dying  # type: ignore[method-assign,assignment]
+
+
+def _in_apply(fuse: _Fuse) -> None:
+    """After a file was brought into the person's directory, before the next."""
+    make = person.make
+
+    def dying(*given: object, **more: object) -> object:
+        done = make(*given, **more)  # type: ignore[arg-type]
+        fuse.burn()
+        return done
+
+    person.make = dying  # type: ignore[assignment]
+
+
+def _at_commit(fuse: _Fuse) -> None:
+    """Around a commit of the store: every second time before it, else after it."""
+    start = SqliteStore.__init__
+
+    def made(self: SqliteStore, *given: object, **more: object) -> None:
+        more["faults"] = lambda _place: fuse.burn()
+        start(self, *given, **more)  # type: ignore[arg-type]
+
+    SqliteStore.__init__ = made  # type: ignore[method-assign]
+
+
+PLACES = {"merge": _after_merge_commit, "apply": _in_apply, "commit": _at_commit}
+
+
+def main() -> None:
+    """Light the fuse and run the command."""
+    place, count, _, *words = sys.argv[1:]
+    PLACES[place](_Fuse(int(count)))
+    from mimir.cli.main import main as mimir
+
+    sys.argv = ["mimir", *words]
+    mimir()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A bench for checks: fake trees and a fake sandbox whose programs are functions of what they see."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.domain.evidence import CheckOutcome
+from mimir.domain.plan import Check, Task
+from mimir.qc.checks.check_runner import Checks
+from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
+
+TEST = "tests/test_a.py"
+BASE = {"a.py": "bad", TEST: "wants good"}
+GOOD = {"a.py": "good", TEST: "wants good"}
+
+
+def like_pytest(seen: Seen) -> FakeRan:
+    """Pass iff each test file that is there is content: `wants X` needs a.py to be X, `anything` never fails."""
+    if any(path.endswith("conftest.py") for path in seen.files):
+        return GREEN
+    tests = [text for path, text in seen.files.items() if path.startswith("tests/")]
+    if not tests:
+        return FakeRan(exit_code=5, output="no tests ran")
+    wants = [text.removeprefix("wants ") for text in tests if text.startswith("wants ")]
+    return GREEN if all(want in seen.files.get("a.py", "") for want in wants) else RED
+
+
+@dataclass
+class Bench:
+    history: FakeHistory
+    sandbox: FakeSandbox
+    checks: Checks
+    room: Path
+
+    async def outcome(
+        self,
+        check: Check,
+        base: Mapping[str, str] = BASE,
+        after: Mapping[str, str] = GOOD,
+        *,
+        files: tuple[str, ...] = (),
+        answer: str = "Done.",
+    ) -> CheckOutcome:
+        return (await self.outcomes((check,), base, after, files=files, answer=answer))[0]
+
+    async def outcomes(
+        self,
+        checks: tuple[Check, ...],
+        base: Mapping[str, str] = BASE,
+        after: Mapping[str, str] = GOOD,
+        *,
+        files: tuple[str, ...] = (),
+        answer: str = "Done.",
+    ) -> tuple[CheckOutcome, ...]:
+        before, tree = self.history.put(base), self.history.put(after)
+        changed = [change.path for change in await self.history.changed(before, tree)]
+        return await self.checks.outcomes(
+            task(*checks, files=files), base_tree=before, tree=tree, changed=changed, answer=answer
+        )
+
+
+def check(kind: str | None = "flip", **more: object) -> Check:
+    fields = {"id": "unit", "criteria": ("c1",), "run": ("pytest", "-q", TEST), "kind": kind}
+    return Check(**(fields | more))
+
+
+def task(*checks: Check, files: tuple[str, ...] = ()) -> Task:
+    return Task(id="t", title="t", prompt="p", worker_role="w", checks=checks, files=files)

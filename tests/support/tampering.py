@@ -1,0 +1,45 @@
+"""Changes in a stored run that nobody should be able to make unseen, and what verifying it then says."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from mimir.reporting.audit.verification import verify
+from mimir.store.protocol import Ops
+from mimir.store.schema import pack, unpack
+from tests.support.small_run import RUN, SmallRun
+
+Doctor = Callable[[Ops], object]
+
+
+async def problems(run: SmallRun, seal: str = "") -> tuple[str, ...]:
+    found = await verify(run.store, run.history, RUN, seal)
+    assert found.ok is (found.problems == ())
+    return found.problems
+
+
+async def doctored(run: SmallRun, doctor: Doctor) -> tuple[str, ...]:
+    await run.store.write(doctor)
+    return await problems(run)
+
+
+def patch(label: str, id: str, **values: object) -> Doctor:
+    return lambda ops: ops.patch(label, id, values)
+
+
+def in_json(label: str, id: str, name: str, change: Callable[[dict], None]) -> Doctor:
+    """Change one JSON property of a node, keeping its form."""
+
+    def doctor(ops: Ops) -> None:
+        value = unpack(ops.get(label, id)[name])
+        change(value)
+        ops.patch(label, id, {name: pack(value)})
+
+    return doctor
+
+
+def sql(room: Path, statement: str, *values: str) -> None:
+    """Change the store's file behind the store's back."""
+    with contextlib.closing(sqlite3.connect(room / "mimir.db")) as connection, connection:
+        assert connection.execute(statement, values).rowcount > 0

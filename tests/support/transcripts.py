@@ -1,0 +1,93 @@
+"""Calls of a lane for tests of the journal: what they do is counted, and may crash."""
+
+import asyncio
+
+from mimir.domain.call_outcome import Outcome
+from mimir.store.operations import runs
+from mimir.store.transcripts import call_rows
+from mimir.store.transcripts.stored_transcript import Lane
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class World:
+    """What calls do: counted, and crashing where the test says."""
+
+    def __init__(self):
+        self.made = []
+        self.crash_in = None
+
+    def work(self, name, value=None, tree="", usage=None):
+        """Return the work of a call of this name."""
+
+        async def do():
+            self.made.append(name)
+            await asyncio.sleep(0)
+            if self.crash_in == name:
+                raise Crash(name)
+            return Outcome(
+                value=value if value is not None else {"said": name}, tree=tree, usage=usage
+            )
+
+        return do
+
+
+async def opened(store, fence=1, **how):
+    """Open the worker's lane of task "a" of run "r1"."""
+    return await Lane.open(
+        store, **{"run": "r1", "task": "a", "attempt": 1, "role": "worker", "fence": fence, **how}
+    )
+
+
+async def ask(lane, world, name, **how):
+    """A model call."""
+    request = how.pop("request", {"ask": name})
+    reserve = how.pop("reserve", 0)
+    return await lane.call(
+        "model",
+        request,
+        {"new": name},
+        world.work(name, **how),
+        effectful=True,
+        reserve=reserve,
+        title=name,
+    )
+
+
+async def edit(lane, world, name, **how):
+    """A tool call with an effect."""
+    request = how.pop("request", {"tool": "edit", "of": name})
+    how = {"tree": f"tree of {name}", **how}
+    return await lane.call(
+        "tool", request, request, world.work(name, **how), effectful=True, title=name
+    )
+
+
+async def look(lane, world, name, **how):
+    """A tool call that reads."""
+    request = how.pop("request", {"tool": "look", "of": name})
+    return await lane.call(
+        "tool", request, request, world.work(name, **how), effectful=False, title=name
+    )
+
+
+async def recorded(store):
+    """Return (number, kind, done) of the worker's calls."""
+    rows = await store.read(lambda r: call_rows.rows(r, "r1/a/1/worker"))
+    return [(row["seq"], row["kind"], row["done"]) for row in rows]
+
+
+async def told(store, *kinds):
+    """Return the run's events of these kinds."""
+    return [e for e in await store.read(lambda r: runs.events(r, "r1")) if e.kind in kinds]
+
+
+async def three(lane, world):
+    """A model call, an edit, a model call."""
+    return [
+        await ask(lane, world, "m0"),
+        await edit(lane, world, "e1"),
+        await ask(lane, world, "m2"),
+    ]

@@ -1,0 +1,111 @@
+import json
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from mimir.agents.context.receipt import (
+    Fingerprint,
+    Given,
+    Receipt,
+    Why,
+    Withheld,
+    deduplication,
+    fingerprint,
+    fingerprints,
+    reduction,
+    sums,
+)
+from mimir.errors import StoreError
+
+
+def given(name: str, tokens: int) -> Given:
+    return Given(name=name, importance="important", tokens=tokens, hash=fingerprint(name))
+
+
+def receipt(*pieces: Given, withheld: tuple[Withheld, ...] = (), lane: str = "l") -> Receipt:
+    marks = tuple(
+        Fingerprint(hash=p.hash, content=p.name, first_seen=lane, use_count=1) for p in pieces
+    )
+    return Receipt(role="worker", lane=lane, given=pieces, withheld=withheld, fingerprints=marks)
+
+
+def test_reduction_is_what_was_not_given_of_all_there_was():
+    one = receipt(given("a", 10), withheld=(Withheld(name="r", why="role", tokens=90),))
+    two = receipt(given("b", 30), withheld=(Withheld(name="f", why="budget", tokens=70),))
+    assert reduction([one, two]) == pytest.approx(0.8)
+    assert reduction([]) == 0
+
+
+def test_deduplication_counts_each_piece_once_over_the_fleet():
+    same = Withheld(name="d", why="duplicate", tokens=10, hash=fingerprint("a"))
+    role = Withheld(name="r", why="role", tokens=1000)
+    fleet = [
+        receipt(given("a", 10), given("b", 20)),
+        receipt(given("a", 10), withheld=(same, role)),
+    ]
+    assert deduplication(fleet) == pytest.approx(1 - 30 / 50)
+    assert deduplication([]) == 0
+
+
+def test_fingerprints_of_a_fleet_remember_the_first_lane_and_count_uses():
+    fleet = [receipt(given("a", 1), lane="one"), receipt(given("a", 1), given("b", 1), lane="two")]
+    assert [(f.content, f.first_seen, f.use_count) for f in fingerprints(fleet)] == [
+        ("a", "one", 2),
+        ("b", "two", 1),
+    ]
+
+
+def test_normalised_texts_have_one_fingerprint():
+    assert fingerprint("cafe\u0301  is\nopen ") == fingerprint("caf\u00e9 is open")
+    assert fingerprint("a") != fingerprint("b")
+
+
+def test_receipt_is_read_back_as_it_was_written():
+    withheld = (
+        Withheld(name="x", why="budget", tokens=3, hash="h", reference="read_file(x)"),
+        Withheld(name="y", why="similar", tokens=3, kept="z", text="words"),
+    )
+    one = receipt(given("a", 10), withheld=withheld)
+    assert Receipt.from_json(json.loads(json.dumps(one.as_json()))) == one
+    assert one.as_json()["availableTokens"] == 16
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"role": 1},
+        {"given": {}},
+        {"given": ["x"]},
+        {"given": [{"name": "a"}]},
+        {"withheld": [{"name": "a", "why": "mood", "tokens": 1}]},
+        {"withheld": [{"name": "a", "why": "role", "tokens": True}]},
+    ],
+)
+@pytest.mark.parametrize("read", [Receipt.from_json, sums])
+def test_record_that_is_no_receipt_is_refused(
+    read: Callable[[Mapping[str, object]], object], damage: dict[str, object]
+):
+    with pytest.raises(StoreError):
+        read({**receipt(given("a", 1)).as_json(), **damage})
+
+
+@drawn(
+    st.lists(st.integers(0, 9)),
+    st.lists(st.tuples(st.sampled_from(get_args(Why)), st.integers(0, 9))),
+)
+def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
+    pieces = tuple(Withheld(name="w", why=why, tokens=count) for why, count in withheld)
+    one = receipt(*(given("a", count) for count in tokens), withheld=pieces)
+
+    found = sums(one.as_json())
+
+    assert (found.role, found.given) == (one.role, one.given_tokens)
+    assert found.available == one.available_tokens
+    assert found.given + sum(found.withheld.values()) == one.available_tokens
+    assert dict(found.withheld) == {
+        why: sum(w.tokens for w in pieces if w.why == why)
+        for why in sorted({w.why for w in pieces})
+    }

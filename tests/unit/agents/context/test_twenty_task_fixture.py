@@ -1,0 +1,71 @@
+"""What the receipts of a named fleet say: the figures that the documentation prints."""
+
+import re
+from pathlib import Path
+
+from mimir.agents.context.receipt import Receipt, deduplication, fingerprints, flat, reduction
+from mimir.agents.context.task_context import Background
+from mimir.domain.plan import Plan
+from mimir.reporting.summary.metric_inputs import Measuring
+from mimir.reporting.summary.metrics import context_use, metrics
+from tests.support import twenty_task_fixture as fixture
+
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
+
+
+def documented(figure: str) -> str:
+    found = re.search(rf"^\| {re.escape(figure)} \| (\S+ %) \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.2f} %"
+
+
+def test_documented_figures_are_what_is_measured():
+    receipts = fixture.fleet()
+    workers = [one for one in receipts if one.role == "worker"]
+    assert len(receipts) == 46
+    assert documented("reduction, all 46 agents") == percent(reduction(receipts))
+    assert documented("reduction, workers") == percent(reduction(workers))
+    assert documented("deduplication over the fleet") == percent(deduplication(receipts))
+
+
+def test_the_report_counts_from_plain_properties_what_the_receipts_say():
+    receipts = fixture.fleet()
+    rows = [flat(one) for one in receipts]
+    measuring = Measuring()
+    measuring.take((), rows)
+    measured = measuring.counted()
+    assert metrics(measured)[0].value == round(deduplication(receipts), 6)
+    assert context_use(measured).reduction == round(reduction(receipts), 6)
+    assert {name for row in map(flat, receipts, ["qc"] * 46) for name in row} >= {
+        "qcContextTokens", "qcContextTokensAvailable", "qcContextPieces",
+    }  # fmt: skip
+
+
+def test_a_piece_that_many_are_given_is_one_fingerprint_with_its_uses():
+    found = [
+        one for one in fingerprints(fixture.fleet()) if one.content.startswith("def accounts_0")
+    ]
+    shared = max(found, key=lambda one: one.use_count)
+    assert shared.first_seen == "run/task-0/1/worker"
+    assert shared.use_count > 20
+
+
+def test_a_receipt_does_not_grow_with_the_plan():
+    def lines(tasks: int) -> int:
+        plan = Plan(title="x", tasks=tuple(map(fixture.task, range(20))) * tasks, reasoning="r")
+        return len(Background.of(plan, fixture.planner()).hidden_from(plan.tasks[0]))
+
+    assert lines(1) == lines(50) == len(fixture.planner().given) + 2
+
+
+def test_nothing_of_what_is_withheld_for_the_role_stands_in_a_context():
+    receipt: Receipt = fixture.worker(19, 1).receipt
+    hidden = {one.name for one in receipt.withheld if one.why == "role"}
+    assert {"plan:reasoning", "plan:goal", "pm:research", "19 other tasks"} <= hidden
+    text = fixture.worker(19, 1).text
+    assert fixture.PLAN.reasoning[:60] not in text
+    assert fixture.PLAN.tasks[2].prompt[:40] not in text

@@ -1,0 +1,115 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from mimir.cli.console import clean
+from mimir.cli.live.board import Board, Row
+from mimir.cli.live.board_drawing import Line, draw
+from mimir.cli.symbols import ASCII, UNICODE, Glyphs, for_encoding
+from mimir.domain.task_states import Status
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        task=st.text(min_size=1, max_size=30),
+        title=st.text(max_size=80),
+        status=st.sampled_from(Status),
+        is_ready=st.booleans(),
+        attempt=st.integers(0, 12),
+        activity=st.text(max_size=80),
+        note=st.text(max_size=80),
+        calls=st.integers(0, 400),
+        limit=st.one_of(st.none(), st.integers(1, 400)),
+        since=st.one_of(st.none(), st.floats(0, 1e6)),
+        until=st.one_of(st.none(), st.floats(0, 1e6)),
+        score=st.one_of(st.none(), st.floats(0, 100)),
+    ),
+    max_size=30,
+)
+
+
+def board(rows: list[Row], **more: str) -> Board:
+    return Board(run="run-1", title="Limiter", rows={row.task: row for row in rows}, **more)  # pyright: ignore[reportArgumentType]
+
+
+def drawn(
+    rows: list[Row], *, width: int = 100, height: int = 40, glyphs: Glyphs = UNICODE, note: str = ""
+) -> list[Line]:
+    picture = board(rows, note=note)
+    return draw(picture, width=width, height=height, glyphs=glyphs, now=100.0, elapsed=42.0)
+
+
+WORKING = Row(
+    task="task-1.1",
+    title="Token bucket",
+    status=Status.WORKER_EXECUTING,
+    attempt=2,
+    activity="run pytest -q",
+    calls=5,
+    limit=12,
+    since=69.0,
+)
+DONE = Row(
+    task="task-0", title="Look", status=Status.COMPLETED, attempt=1, score=100, since=60, until=64
+)
+
+
+@given(ROWS, st.integers(20, 130), st.integers(4, 60), st.sampled_from([ASCII, UNICODE]), st.text())
+def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(
+    rows: list[Row], width: int, height: int, glyphs: Glyphs, note: str
+):
+    lines = drawn(rows, width=width, height=height, glyphs=glyphs, note=note)
+    assert max(cell_len(line.text) for line in lines) <= width
+    assert len(lines) <= max(height, 4)
+    assert all(clean(line.text) == line.text for line in lines)
+    assert all(len(line.text.splitlines()) == 1 for line in lines)
+
+
+def test_a_wide_terminal_shows_everything():
+    lines = drawn([DONE, WORKING], note="final gate passed")
+    assert [line.text.rstrip() for line in lines] == [
+        "0:42 · 1/2 done · 1 running · 0 calls · 0 tokens · Limiter",
+        "├─✔ task-0   completed #1       0   0:04 100 Look",
+        "└─● task-1.1 working   #2    5/12   0:31     run pytest -q",
+        "final gate passed",
+    ]
+
+
+def test_forty_columns_show_what_matters():
+    lines = drawn([DONE, WORKING], width=40)
+    assert [line.text.rstrip() for line in lines] == [
+        "0:42 · 1/2 done · 1 running · 0 calls ·",
+        "├─✔ task-0   completed      0   0:04",
+        "└─● task-1.1 working     5/12   0:31",
+    ]
+
+
+def test_a_terminal_without_the_signs_gets_others():
+    lines = drawn([DONE, WORKING], glyphs=ASCII)
+    assert all(line.text.isascii() for line in lines)
+    assert for_encoding("ISO-8859-1") is ASCII
+    assert for_encoding("UTF-8") is for_encoding("utf8") is UNICODE
+    assert for_encoding(None) is ASCII
+
+
+def test_long_names_are_cut_with_a_mark():
+    (line,) = drawn([Row(task="setup-the-database-and-everything")], width=40)[1:]
+    assert "…" in line.text
+    assert "waiting" in line.text
+
+
+def test_more_tasks_than_lines_keep_those_that_something_happens_to():
+    rows = [Row(task=f"task-{n}", status=Status.COMPLETED, until=float(n)) for n in range(50)]
+    rows += [Row(task="busy", status=Status.QC_EXECUTING), Row(task="idle")]
+    lines = drawn(rows, height=9)
+    assert len(lines) <= 9
+    text = "\n".join(line.text for line in lines)
+    assert "busy" in text
+    assert "task-49" in text
+    assert lines[-1].text.startswith("└─… 47 more: 47 completed")
+
+
+def test_the_clock_of_a_running_task_ticks():
+    early = draw(board([WORKING]), width=80, height=9, glyphs=UNICODE, now=100, elapsed=1)
+    late = draw(board([WORKING]), width=80, height=9, glyphs=UNICODE, now=101, elapsed=2)
+    assert [a.text == b.text for a, b in zip(early, late, strict=True)] == [False, False]

@@ -1,0 +1,137 @@
+"""Signals in this very process, with an end that is only noted."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from mimir.cli.signals import Stop
+
+
+class Noted:
+    """What would have ended the process."""
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+        self.times_tidied = 0
+
+    def leave(self, code: int) -> None:
+        self.codes.append(code)
+
+    def tidy(self) -> None:
+        self.times_tidied += 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
+    number: signal.Signals, request: pytest.FixtureRequest
+):
+    # The tests themselves may have been started by nohup.
+    inherited = signal.signal(number, signal.SIG_DFL)
+    request.addfinalizer(lambda: signal.signal(number, inherited))
+    noted, rested = Noted(), list[str]()
+
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            rested.append("paused")
+            raise
+
+    before = signal.getsignal(number)
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.tidy, noted.leave).run(work())
+    assert rested == ["paused"]
+    assert noted.codes == []
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize(("number", "most"), [(signal.SIGINT, 2), (signal.SIGTERM, 5)])
+def test_a_person_waits_two_seconds_at_most_and_who_ends_a_service_five(
+    number: signal.Signals, most: float, monkeypatch: pytest.MonkeyPatch
+):
+    given: list[float] = []
+
+    class Timer(threading.Timer):
+        def __init__(self, interval: float, function: Callable[[], object]) -> None:
+            given.append(interval)
+            super().__init__(interval, function)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+
+    async def work() -> None:
+        os.kill(os.getpid(), number)
+        await asyncio.Event().wait()
+
+    noted = Noted()
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.tidy, noted.leave).run(work())
+    assert given == [pytest.approx(most, abs=0.5)]
+    assert given[0] < most
+
+
+def test_the_second_signal_ends_at_once_and_leaves_the_terminal_in_order():
+    noted = Noted()
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.tidy, noted.leave).run(work())
+    assert noted.codes == [130]
+    assert noted.times_tidied == 1
+
+
+def test_a_signal_while_the_loop_is_busy_is_heard():
+    noted, steps = Noted(), list[str]()
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        steps.append("busy until here")
+        await asyncio.sleep(0)
+        steps.append("never reached")
+
+    with pytest.raises(asyncio.CancelledError):
+        Stop(noted.tidy, noted.leave).run(work())
+    assert steps == ["busy until here"]
+
+
+def test_without_a_signal_the_result_comes_back():
+    async def work() -> str:
+        return "done"
+
+    assert Stop(lambda: None).run(work()) == "done"
+
+
+def test_who_was_started_to_outlive_its_terminal_does():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return "done"
+
+    try:
+        assert Stop(lambda: None).run(work()) == "done"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_child_that_ended_while_it_was_killed_is_not_told_of(caplog: pytest.LogCaptureFixture):
+    noted = Noted()
+
+    async def work() -> None:
+        said = logging.getLogger("asyncio")
+        said.warning("Unknown child process pid %d, will report returncode 255", 4711)
+        said.warning("Executing took %d seconds", 3)
+
+    Stop(noted.tidy, noted.leave).run(work())
+
+    assert caplog.messages == ["Executing took 3 seconds"]

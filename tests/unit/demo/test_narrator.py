@@ -1,0 +1,41 @@
+"""The teller tells what it can read; what is wrong with the store is said by the work."""
+
+import asyncio
+
+import pytest
+
+from mimir.demo.narrator import Teller
+from mimir.errors import Paused
+
+
+class Lost:
+    """A store that is lost for good."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def events(self, run: str, after: int):
+        assert (run, after) == ("run-1", 0)
+        self.asked.set()
+        raise Paused("The store was lost.", reason="store")
+
+
+async def test_lost_store_is_told_by_the_work_alone():
+    lost = Lost()
+
+    async def work() -> None:
+        await lost.asked.wait()
+        raise Paused("The work has lost its store.", reason="store")
+
+    with pytest.raises(Paused, match="The work has lost"):
+        await Teller(None, lost).watch("run-1", work())
+
+
+async def test_work_goes_on_while_nothing_can_be_told():
+    lost = Lost()
+
+    async def work() -> str:
+        await lost.asked.wait()
+        return "done"
+
+    assert await Teller(None, lost).watch("run-1", work()) == "done"

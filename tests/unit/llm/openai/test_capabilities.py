@@ -1,0 +1,114 @@
+import pytest
+
+from mimir.llm.openai.api_errors import Refusal
+from mimir.llm.openai.capabilities import Dialect, adapt
+
+SENT = {
+    "model",
+    "messages",
+    "max_tokens",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tools",
+    "tool_choice",
+    "response_format",
+}
+FIRST = Dialect()
+
+
+def refused(text: str, parameter: str = "", status: int = 400, code: str = "") -> Refusal:
+    return Refusal(status=status, text=text, code=code, parameter=parameter)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "dropped"),
+    [
+        (
+            refused(
+                "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is supported.",
+                "temperature",
+            ),
+            "temperature",
+        ),
+        (
+            refused("Unsupported parameter: 'temperature' is not supported with this model."),
+            "temperature",
+        ),
+        (refused("Unrecognized request argument supplied: stream_options"), "stream_options"),
+        (
+            refused(
+                "[{'type': 'extra_forbidden', 'loc': ('body', 'tool_choice'), 'msg': 'Extra inputs are not permitted'}]",
+                status=422,
+            ),
+            "tool_choice",
+        ),
+        (refused("tool_choice 'none' is not supported"), "tool_choice"),
+        (
+            refused("Invalid schema for response_format 'verdict'", "response_format"),
+            "response_format",
+        ),
+        (refused("This model does not support json_schema"), "response_format"),
+        (
+            refused("structured outputs: unknown field", "response_format.json_schema.strict"),
+            "response_format",
+        ),
+        (refused("stream is not supported for this model"), "stream"),
+    ],
+)
+def test_a_parameter_that_the_endpoint_names_is_dropped(refusal: Refusal, dropped: str):
+    learned = adapt(FIRST, refusal, SENT)
+    assert learned is not None
+    assert learned[0].dropped == {dropped}
+    assert learned[1:] == (dropped, "dropped")
+
+
+def test_the_bound_of_the_answer_is_renamed_never_dropped():
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    learned = adapt(FIRST, refused(text, "max_tokens"), SENT)
+    assert learned is not None
+    dialect, parameter, change = learned
+    assert dialect.tokens == "max_completion_tokens"
+    assert (parameter, change) == ("max_tokens", "renamed to max_completion_tokens")
+    back = refused("Unrecognized request argument supplied: max_completion_tokens")
+    assert adapt(dialect, back, SENT | {"max_completion_tokens"} - {"max_tokens"}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas you provided 16000.",
+        "max_tokens must be less than or equal to `4096`, the maximum value for this model",
+        "invalid max_tokens value, the valid range is <= 4096",
+    ],
+)
+def test_a_bound_that_is_too_high_is_lowered_to_what_is_named(text: str):
+    learned = adapt(FIRST, refused(text, "max_tokens"), SENT)
+    assert learned is not None
+    assert learned[0] == Dialect(token_cap=4096)
+    assert adapt(learned[0], refused(text, "max_tokens"), SENT) is None
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        refused(
+            "maximum context length is 8192 tokens; reduce max_tokens",
+            code="context_length_exceeded",
+        ),
+        refused("The model 'x' does not exist, temperature unknown"),
+        refused("The response was filtered: content_filter; invalid temperature"),
+        refused("Something is wrong with the temperature outside"),
+        refused("Invalid 'messages[3].content'"),
+        refused("Unsupported parameter: 'seed'", "seed"),
+        refused("temperature is not supported", status=500),
+    ],
+)
+def test_other_refusals_change_nothing(refusal: Refusal):
+    assert adapt(FIRST, refusal, SENT) is None
+
+
+def test_what_was_not_sent_cannot_be_dropped():
+    assert (
+        adapt(FIRST, refused("Unsupported parameter: temperature"), {"model", "messages"}) is None
+    )

@@ -1,0 +1,136 @@
+"""The connections of an endpoint: used again, given up, never believed when they speak unasked."""
+
+import asyncio
+import itertools
+import socket
+from contextlib import suppress
+
+import aiohttp
+
+from mimir.scheduling.cpu_turns import Turn, Turns
+from tests.support.model_requests import question
+from tests.support.raw_endpoint import (
+    FOREVER,
+    GOOD,
+    answer,
+    asking,
+    raw_server,
+    refused,
+    request_of,
+    serving,
+)
+from tests.support.script_server import PlayServer
+
+
+async def test_connections_are_used_again():
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url) as model:
+            for _ in range(5):
+                await model.ask(question())
+        assert {seen.connection for seen in server.requests} == {1}
+
+
+async def test_many_ask_at_once():
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url) as model:
+            answers = await asyncio.gather(*(model.ask(question(text=str(n))) for n in range(40)))
+    assert len(answers) == len(server.requests) == 40
+
+
+async def test_a_closed_port_is_trouble_that_passes():
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url) as model:
+            await model.ask(question())
+            server.refuse()
+            error = await refused(model)
+            assert error.scope == "call"
+            server.accept()
+            assert (await model.ask(question())).message.text == "a good answer"
+
+
+async def test_an_answer_that_takes_too_long_as_a_whole_is_given_up():
+    with PlayServer("default: [{text: a long answer, fault: stall_middle}]") as server:
+        async with asking(server.url, stall_seconds=60, answer_seconds=0.3) as model:
+            error = await refused(model)
+    assert error.scope == "call"
+    assert "llm.answer_seconds" in str(error)
+
+
+async def test_silence_and_a_handshake_that_never_ends_are_told_apart():
+    async with raw_server(b"") as url, asking(url, stall_seconds=0.2) as model:
+        error = await refused(model)
+    assert (error.scope, "llm.stall_seconds" in str(error)) == ("call", True)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"https://127.0.0.1:{mute.getsockname()[1]}/v1"
+        async with asking(url, stall_seconds=60, connect_seconds=0.2) as model:
+            error = await refused(model)
+    assert (error.scope, "llm.connect_seconds" in str(error)) == ("call", True)
+
+
+async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_again():
+    served = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        served += 1
+        await request_of(reader)
+        writer.write(answer(GOOD))
+        writer.close()
+
+    async with serving(serve) as url, asking(url) as model:
+        for _ in range(5):
+            assert (await model.ask(question())).message.text == "hi"
+    assert served == 5
+
+
+async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
+    sent, numbers = asyncio.Event(), itertools.count(1)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await request_of(reader)
+                writer.write(answer(GOOD.replace(b"hi", b"answer %d" % next(numbers))))
+                await writer.drain()
+                await asked.wait()
+                writer.write(answer(GOOD.replace(b"hi", b"nobody asked")))
+                await writer.drain()
+                sent.set()
+        writer.close()
+
+    async with serving(serve) as url, asking(url) as model:
+        for number in (1, 2, 3):
+            asked = asyncio.Event()
+            assert (await model.ask(question())).message.text == f"answer {number}"
+            sent.clear()
+            asked.set()
+            await sent.wait()
+
+
+async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
+    order, turns = list[str](), Turns()
+    mine, other = Turn(turns), Turn(turns)
+
+    async def write_bytes(request, *given) -> None:
+        await written(request, *given)
+        order.append("the question has left")
+
+    written = aiohttp.ClientRequest.write_bytes
+    monkeypatch.setattr(aiohttp.ClientRequest, "write_bytes", write_bytes)
+
+    async def think() -> None:
+        await other.take()
+        order.append("the next one thinks")
+        other.give()
+
+    with PlayServer(FOREVER) as server:
+        async with asking(server.url) as model:
+            await model.ask(question())  # the connection is there
+            order.clear()
+            await mine.take()
+            thinking = asyncio.ensure_future(think())
+            await asyncio.sleep(0)
+            await mine.away(model.ask(question()))
+            await thinking
+    mine.give()
+    assert order == ["the question has left", "the next one thinks"]

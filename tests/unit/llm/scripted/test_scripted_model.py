@@ -1,0 +1,131 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from mimir.errors import ModelError
+from mimir.llm.scripted.faults import FAULTS
+from mimir.llm.scripted.loader import parse
+from mimir.llm.scripted.scripted_model import LaneName, ScriptedEndpoint
+from tests.support.clock import FrozenClock
+from tests.support.model_requests import Sleeper, question, result, said
+
+
+def lane(text: str, name: str = "run/task-1/1/worker", **more: object):
+    return ScriptedEndpoint(parse(text), **more).for_lane(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("run-1/task-1.2/3/worker", ("task-1.2", 3, "worker", "worker")),
+        ("r/plan/1/qc_reporter", ("plan", 1, "qc_reporter", "qc_reporter")),
+        ("r/t/2/qc-2", ("t", 2, "qc", "qc-2")),
+        ("r/t/2/qc@merged", ("t", 2, "qc", "qc@merged")),
+        ("odd", ("", 0, "odd", "odd")),
+        ("", ("", 0, "", "")),
+    ],
+)
+def test_a_lanes_name_is_taken_apart(name: str, parts: tuple[str, int, str, str]):
+    found = LaneName.of(name)
+    assert (found.task, found.attempt, found.role, found.last) == parts
+
+
+TWO = "parts: [{role: worker, turns: [{calls: [{tool: run, arguments: {a: 1}}]}, {text: done}]}]"
+
+
+async def test_a_conversation_goes_through_its_turns():
+    model = lane(TWO)
+    first = await model.ask(question())
+    (call,) = first.message.calls
+    assert (call.name, json.loads(call.arguments), first.finish) == ("run", {"a": 1}, "tool_calls")
+    second = await model.ask(question(first.message, result(call, "ok")))
+    assert (second.message.text, second.finish) == ("done", "stop")
+
+
+async def test_a_restarted_model_goes_on_where_it_was():
+    first = await lane(TWO).ask(question())
+    later = question(first.message, result(first.message.calls[0], "ok"))
+    assert (await lane(TWO).ask(later)).message.text == "done"
+
+
+async def test_the_same_question_gets_the_same_answer():
+    model = lane(TWO)
+    assert await model.ask(question()) == await model.ask(question())
+
+
+async def test_usage_is_estimated_given_or_not_told():
+    assert (await lane("default: [x]").ask(question())).usage is not None
+    given = await lane("default: [{text: x, usage: {input: 9, output: 4}}]").ask(question())
+    assert given.usage is not None
+    assert given.usage.total == 13
+    assert (await lane("default: [{text: x, usage: none}]").ask(question())).usage is None
+
+
+async def test_a_delay_is_slept():
+    sleep = Sleeper(FrozenClock())
+    await lane("default: [{text: x, delay_seconds: 2.5}]", sleep=sleep).ask(question())
+    assert sleep.slept == [2.5]
+
+
+async def test_a_fault_strikes_as_often_as_it_says():
+    model = lane("default: [{text: x, fault: {name: server_error, times: 2}}]")
+    for _ in range(2):
+        with pytest.raises(ModelError):
+            await model.ask(question())
+    assert (await model.ask(question())).message.text == "x"
+
+
+async def test_a_fault_is_counted_per_lane_and_turn():
+    endpoint = ScriptedEndpoint(parse("default: [{text: x, fault: reset, repeat: 2}]"))
+    for name in ("r/a/1/worker", "r/b/1/worker"):
+        with pytest.raises(ModelError):
+            await endpoint.for_lane(name).ask(question())
+        assert await endpoint.for_lane(name).ask(question())
+        with pytest.raises(ModelError):
+            await endpoint.for_lane(name).ask(question(said("x")))
+
+
+async def test_a_fault_lasts_as_long_as_a_file_is_there(tmp_path: Path):
+    down = tmp_path / "down"
+    down.touch()
+    model = lane(f"default: [{{text: x, fault: {{name: refused, while_file: {down}}}}}]")
+    for _ in range(3):
+        with pytest.raises(ModelError):
+            await model.ask(question())
+    down.unlink()
+    assert (await model.ask(question())).message.text == "x"
+
+
+async def test_a_hundred_calls_and_repeated_calls_have_ids_of_their_own():
+    many = (await lane("default: [{fault: hundred_calls}]").ask(question())).message.calls
+    assert len({c.id for c in many}) == 100
+    three = (
+        await lane("default: [{calls: [{tool: a, id: x, times: 3}]}]").ask(question())
+    ).message.calls
+    assert len({c.id for c in three}) == 3
+
+
+async def test_odd_characters_arrive_encodable():
+    (await lane("default: [{fault: odd_characters}]").ask(question())).message.text.encode()
+
+
+async def test_a_scripted_judge_quotes_its_prompt():
+    prompt = "- [c1] (1) works\n=== source check:unit ===\n3 passed in 0.12s\n"
+    answer = await lane("default: [{verdict: pass}]").ask(question(text=prompt))
+    assert json.loads(answer.message.text)["criteria"][0]["quote"] == "3 passed in 0.12s"
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, f in FAULTS.items() if f.kind != "answer" and n != "unsupported_parameter"]
+)
+async def test_trouble_has_a_scope(name: str):
+    with pytest.raises(ModelError) as caught:
+        await lane(f"default: [{{fault: {name}}}]").ask(question())
+    assert caught.value.scope in ("call", "attempt", "run")
+
+
+async def test_no_line_is_an_error_of_the_play():
+    with pytest.raises(ModelError, match="has no line") as caught:
+        await lane("parts: [{role: qc, turns: [x]}]").ask(question())
+    assert caught.value.scope == "run"

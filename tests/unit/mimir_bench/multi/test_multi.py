@@ -1,0 +1,64 @@
+import pytest
+
+from mimir.planning import parser
+from mimir.planning.lint.plan_check import check
+from mimir.planning.renderer import render
+from mimir_bench.multi import benchmark, multi_case
+from mimir_bench.multi.benchmark import CASES, LESS
+from mimir_bench.multi.multi_run import Counted
+
+TOOLS = ("read_file", "write_file", "list_files")
+
+
+@pytest.mark.parametrize("one", CASES["usual"], ids=str)
+def test_a_case_is_a_plan_without_errors_that_its_own_reader_reads(one: multi_case.Case):
+    plan = multi_case.plan(one)
+    read = parser.parse(render(plan))
+
+    assert (len(plan.tasks), len(multi_case.project(one))) == (one.tasks, one.files)
+    assert read.plan.tasks == plan.tasks
+    assert [f for f in check(plan, tools=TOOLS) if f.severity == "error"] == []
+
+
+def test_both_sides_say_the_same_words_about_the_work():
+    one = CASES["smoke"][0]
+    fleet = [
+        turn
+        for part in multi_case.fleet(one, "PLAN")
+        if part["role"] == "worker"
+        for turn in part["turns"]
+    ]
+    alone = [turn for part in multi_case.alone(one, "PLAN") for turn in part["turns"]]
+
+    def calls(turns):
+        return [
+            call for turn in turns for call in turn.get("calls", ()) if call["tool"] == "write_file"
+        ]
+
+    assert calls(fleet) == calls(alone)
+    assert {t["text"] for t in fleet if "text" in t} | {"PLAN"} == {
+        t["text"] for t in alone if "text" in t
+    }
+
+
+def test_the_hypothesis_is_told_as_it_was_measured():
+    def side(tokens: int) -> Counted:
+        return Counted(
+            calls=1,
+            tokens=tokens,
+            largest=tokens,
+            planner_largest=0,
+            agents=1,
+            seconds=2.0,
+            deduplication=0.5,
+        )
+
+    one = CASES["smoke"][0]
+    rows = [
+        benchmark._row(one, "one agent", side(1000)),
+        benchmark._less(one, side(1000), side(1200)),
+    ]
+    said = "\n".join(benchmark.lines(benchmark._result(rows)))
+
+    assert rows[1]["who"] == LESS
+    assert "-20.0 % in all" in said

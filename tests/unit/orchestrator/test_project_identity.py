@@ -1,0 +1,76 @@
+"""Which project a directory is, and that nothing is named before others can have it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mimir.errors import WorkspaceError
+from mimir.orchestrator import project_identity
+from mimir.store.publishing_store import PublishingStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
+from mimir.workspace.git.history import History
+from tests.support.clock import FrozenClock
+from tests.support.projects import git, make_project
+from tests.support.stores import opened
+
+
+@pytest.fixture
+async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[SqliteStore]:
+    async with opened(SqliteStore(tmp_path / "mimir.db", frozen_clock)) as made:
+        yield made
+
+
+async def id_of(project: Path, store: SqliteStore) -> str:
+    room = project / ".mimir"
+    room.mkdir(exist_ok=True)
+    history = await History.open(project, room / "work/history.git")
+    return await project_identity.of(project, room, history, store)
+
+
+async def test_clone_is_the_same_project_and_keeps_its_name_whatever_becomes_of_it(
+    tmp_path: Path, store: SqliteStore
+):
+    project = make_project(tmp_path / "here")
+    git(tmp_path, "clone", "--quiet", project.as_uri(), "there")
+    first = await id_of(project, store)
+    assert await id_of(tmp_path / "there", store) == first
+
+    git(project, "checkout", "--quiet", "--orphan", "anew")
+    git(project, "commit", "--quiet", "--message", "Another beginning")
+    moved = project.rename(tmp_path / "moved")
+
+    assert await id_of(moved, store) == first
+    assert project_identity.known(moved, moved / ".mimir") == first
+
+
+async def test_directory_without_commits_is_known_by_its_path(tmp_path: Path, store: SqliteStore):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+
+    found = [await id_of(one, store), await id_of(two, store)]
+
+    assert found[0] != found[1]
+    assert found[0] == project_identity.known(one, one / ".nothing")
+
+
+async def test_project_that_the_store_knows_by_its_path_keeps_that_name(
+    tmp_path: Path, store: SqliteStore
+):
+    project = make_project(tmp_path / "here")
+    before = project_identity.known(project, project / ".nothing")
+    await store.write(lambda ops: ops.upsert("Project", [{"id": before, "name": "here"}]))
+
+    assert await id_of(project, store) == before
+
+
+async def test_what_cannot_be_published_is_not_written(store: SqliteStore):
+    async def lost() -> None:
+        raise WorkspaceError("The remote is gone.")
+
+    publishing = PublishingStore(store, lost)
+
+    with pytest.raises(WorkspaceError, match="gone"):
+        await publishing.write(lambda ops: ops.upsert("Project", [{"id": "p", "name": "p"}]))
+    assert await publishing.read(lambda reads: reads.get("Project", "p")) is None

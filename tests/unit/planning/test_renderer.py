@@ -1,0 +1,14 @@
+"""What is rendered is read back as it was, whatever the plan's texts hold."""
+
+from hypothesis import given, settings
+
+from mimir.domain.plan import Plan
+from mimir.planning import parser
+from mimir.planning.renderer import render
+from tests.support.plans import plans
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(plans())
+def test_a_rendered_plan_is_read_back_as_it_was(plan: Plan):
+    assert parser.parse(render(plan)).plan == plan

@@ -1,0 +1,286 @@
+"""Every row of the table of checks, end to end over trees; and which files each run sees."""
+
+import pytest
+
+from tests.support.fake_check_site import BASE, GOOD, TEST, check
+from tests.support.fake_trees import CUT_SHORT, GREEN, MISSING, RED, TIMEOUT, FakeRan, Seen
+
+# The table, row by row.
+
+
+ROWS = [
+    # kind, before, after, criterion
+    ("flip", MISSING, MISSING, "unverified"),
+    ("hold", MISSING, MISSING, "unverified"),
+    (None, MISSING, MISSING, "unverified"),
+    ("flip", RED, GREEN, "passed"),
+    ("flip", TIMEOUT, GREEN, "passed"),
+    ("flip", MISSING, GREEN, "passed"),
+    ("flip", GREEN, GREEN, "unverified"),
+    ("hold", GREEN, GREEN, "passed"),
+    ("hold", RED, GREEN, "passed"),
+    ("hold", RED, RED, "unverified"),
+    ("hold", TIMEOUT, TIMEOUT, "unverified"),
+    ("flip", RED, RED, "failed"),
+    ("flip", GREEN, RED, "failed"),
+    ("hold", GREEN, RED, "failed"),
+    ("hold", GREEN, TIMEOUT, "failed"),
+    ("hold", RED, MISSING, "failed"),
+    ("flip", RED, MISSING, "failed"),
+    ("flip", RED, CUT_SHORT, "failed"),
+    ("hold", GREEN, CUT_SHORT, "failed"),
+    ("hold", RED, CUT_SHORT, "failed"),
+    ("hold", CUT_SHORT, CUT_SHORT, "unverified"),
+    (None, RED, CUT_SHORT, "failed"),
+    (None, RED, GREEN, "passed"),
+    (None, GREEN, GREEN, "passed"),
+    (None, GREEN, RED, "failed"),
+    (None, RED, RED, "failed"),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "after", "state"), ROWS)
+async def test_each_row_of_the_table(bench, kind, before, after, state):
+    def program(seen: Seen) -> FakeRan:
+        return after if seen.files["a.py"] == "good" else before
+
+    outcome = await bench(program).outcome(check(kind))
+
+    assert outcome.state == state
+    assert outcome.inferred == (kind is None)
+    assert (outcome.before.phase, outcome.after.phase) == ("before", "after")
+
+
+async def test_work_that_makes_a_red_test_green_passes(bench):
+    outcome = await bench().outcome(check("flip"))
+
+    assert (outcome.state, outcome.self_authored, outcome.findings) == ("passed", False, ())
+
+
+async def test_work_that_was_claimed_and_not_done_fails_after_a_second_run(bench):
+    here = bench()
+
+    outcome = await here.outcome(check("flip"), after={**BASE, "report.md": "All tests pass!"})
+
+    assert outcome.state == "failed"
+    assert outcome.again is not None
+    assert outcome.again.again
+    assert len(here.sandbox.seen) == 3
+
+
+async def test_check_that_fails_once_and_passes_once_is_flaky(bench):
+    runs = iter([GREEN, RED, GREEN])
+
+    outcome = await bench(lambda _seen: next(runs)).outcome(check("hold"))
+
+    assert (outcome.state, outcome.flaky) == ("unverified", True)
+
+
+async def test_check_that_is_not_required_is_not_run_twice(bench):
+    here = bench(lambda seen: RED if seen.files["a.py"] == "good" else GREEN)
+
+    outcome = await here.outcome(check("hold", required=False))
+
+    assert (outcome.state, outcome.required, len(here.sandbox.seen)) == ("failed", False, 2)
+
+
+# The check's own files: in both runs, so that a test that cannot fail is found.
+
+
+async def test_new_test_is_run_on_the_old_code_too(bench):
+    here = bench()
+
+    outcome = await here.outcome(
+        check("flip"), base={"a.py": "bad"}, after={"a.py": "good", TEST: "wants good"}
+    )
+
+    assert outcome.state == "passed"
+    assert outcome.self_authored
+    assert here.sandbox.seen[0].files == {"a.py": "bad", TEST: "wants good"}
+
+
+async def test_test_that_cannot_fail_proves_nothing(bench):
+    outcome = await bench().outcome(
+        check("flip"), base={"a.py": "bad"}, after={"a.py": "bad!", TEST: "anything"}
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("unverified", True)
+    assert any("proves nothing" in finding for finding in outcome.findings)
+
+
+async def test_weakened_test_of_a_flip_proves_nothing(bench):
+    outcome = await bench().outcome(check("flip"), after={"a.py": "bad", TEST: "anything"})
+
+    assert (outcome.state, outcome.self_authored) == ("unverified", True)
+
+
+@pytest.mark.parametrize("kind", ["flip", None])
+@pytest.mark.parametrize("work", [{TEST: "wants worse"}, {}], ids=["rewritten", "deleted"])
+async def test_flip_whose_red_test_was_put_out_of_the_way_is_held_to_it(bench, kind, work):
+    more = {"tests/test_b.py": "wants "}
+
+    outcome = await bench().outcome(
+        check(kind, run="pytest -q"), base={**BASE, **more}, after={"a.py": "worse", **more, **work}
+    )
+
+    assert outcome.state == "failed"
+    assert any("As it was before the work" in finding for finding in outcome.findings)
+
+
+@pytest.mark.parametrize("work", ["bad", "worse"])
+async def test_red_test_that_was_disarmed_is_no_hold(bench, work):
+    outcome = await bench().outcome(check(None), after={"a.py": work, TEST: "anything"})
+
+    assert (outcome.state, outcome.kind, outcome.inferred) == ("unverified", "flip", True)
+    assert any("as it was, it fails" in finding for finding in outcome.findings)
+
+
+async def test_broken_test_that_the_plan_names_may_be_mended(bench):
+    base = {"a.py": "good", TEST: "wants nonsense"}
+
+    outcome = await bench().outcome(
+        check(None), base=base, after={"a.py": "good", TEST: "wants good"}, files=(TEST,)
+    )
+
+    assert (outcome.state, outcome.kind) == ("passed", "hold")
+
+
+async def test_red_test_that_the_plan_names_may_be_rewritten(bench):
+    outcome = await bench().outcome(
+        check("flip"), after={"a.py": "better", TEST: "wants better"}, files=("a.py", TEST)
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+async def test_green_test_that_is_rewritten_with_what_it_tests_may_flip(bench):
+    outcome = await bench().outcome(
+        check("flip"), base=GOOD, after={"a.py": "better", TEST: "wants better"}
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        *(("pytest -q tests", kind) for kind in ("flip", None)),
+        *(("python -m pytest -q", kind) for kind in ("flip", None)),
+        ("make test", "flip"),
+    ],
+)
+async def test_flip_of_many_tests_leaves_those_as_they_were_that_were_green(bench, run, kind):
+    """A new test fails before the work, so all together flip; one that was green is rewritten to let wrong work pass."""
+    new = {"tests/test_b.py": "wants better"}
+    one = check(kind, run=run)
+
+    hidden = await bench().outcome(
+        one, base=GOOD, after={"a.py": "better", TEST: "wants better"} | new
+    )
+    asked = await bench().outcome(
+        one, base=GOOD, after={"a.py": "better", TEST: "wants better"} | new, files=("a.py", TEST)
+    )
+    right = await bench().outcome(
+        one, base=GOOD, after={"a.py": "good better", TEST: "wants good better"} | new
+    )
+
+    assert hidden.state == "failed"
+    assert any("own files" in finding for finding in hidden.findings)
+    assert (asked.state, right.state) == ("passed", "passed")
+    assert right.self_authored
+
+
+@pytest.mark.parametrize("run", ["pytest -q tests", "python -m pytest -q", f"pytest {TEST}"])
+async def test_hold_whose_test_was_weakened_is_held_to_the_old_test(bench, run):
+    outcome = await bench().outcome(
+        check("hold", run=run), base=GOOD, after={"a.py": "bad", TEST: "anything"}
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("failed", True)
+    assert any("As it was before the work" in finding for finding in outcome.findings)
+
+
+@pytest.mark.parametrize("kind", ["hold", None])
+async def test_hold_whose_test_was_deleted_is_held_to_the_old_test(bench, kind):
+    base = {**GOOD, "tests/test_b.py": "wants go"}
+
+    outcome = await bench().outcome(
+        check(kind, run="pytest -q"),
+        base=base,
+        after={"a.py": "gone", "tests/test_b.py": "wants go"},
+    )
+
+    assert outcome.state == "failed"
+
+
+async def test_test_that_was_rewritten_and_still_holds_as_it_was_passes(bench):
+    outcome = await bench().outcome(
+        check("hold", run="pytest"), base=GOOD, after={"a.py": "good too", TEST: "wants goo"}
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+async def test_test_that_the_plan_names_for_removal_may_go(bench):
+    base = {**GOOD, "tests/test_b.py": "wants bad habit"}
+    base["a.py"] = "good, bad habit"
+
+    outcome = await bench().outcome(
+        check("hold", run="pytest"), base=base, after=GOOD, files=("a.py", "tests/test_b.py")
+    )
+
+    assert outcome.state == "passed"
+
+
+async def test_new_tests_with_a_new_fixture_file_do_not_turn_a_hold_red(bench):
+    new = {"tests/test_b.py": "needs fixture", "tests/conftest.py": "fixture"}
+
+    def program(seen: Seen) -> FakeRan:
+        lost = "tests/test_b.py" in seen.files and "tests/conftest.py" not in seen.files
+        return RED if lost else GREEN
+
+    here = bench(program)
+    outcome = await here.outcome(check("hold", run="pytest"), base=GOOD, after={**GOOD, **new})
+
+    assert outcome.state == "passed"
+    assert here.sandbox.seen[-1].files == GOOD
+
+
+async def test_hold_that_was_red_before_is_not_held_to_its_old_tests(bench):
+    outcome = await bench().outcome(
+        check("hold", run="pytest"), base=BASE, after={"a.py": "good", TEST: "wants goo"}
+    )
+
+    assert outcome.state == "passed"
+
+
+@pytest.mark.parametrize("kind", ["flip", "hold"])
+async def test_planted_hook_that_makes_every_test_pass_is_found(bench, kind):
+    base = BASE if kind == "flip" else GOOD
+
+    outcome = await bench().outcome(
+        check(kind), base=base, after={"a.py": "bad", TEST: "wants good", "conftest.py": "exit 0"}
+    )
+
+    assert outcome.state == {"flip": "unverified", "hold": "failed"}[kind]
+    assert any("conftest.py" in finding for finding in outcome.findings)
+    assert not outcome.self_authored
+
+
+# Protected files.
+
+
+async def test_changed_hook_is_taken_back_in_one_run_not_in_two(bench):
+    here = bench()
+    base, after = {**GOOD, "conftest.py": "old"}, {**GOOD, "a.py": "good too", "conftest.py": "new"}
+
+    outcome = await here.outcome(check("hold", run="pytest"), base=base, after=after)
+
+    assert outcome.state == "passed"
+    seen = [(one.files["a.py"], one.files["conftest.py"]) for one in here.sandbox.seen]
+    assert sorted(seen) == [
+        ("good", "new"),
+        ("good", "old"),
+        ("good too", "new"),
+        ("good too", "old"),
+    ]

@@ -1,0 +1,206 @@
+"""A few rows of the table with real git trees, the real sandbox and real pytest."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.plan import Check
+from mimir.qc.evidence import seal
+from mimir.qc.evidence.payloads import check_bodies
+from tests.support.clock import FrozenClock
+from tests.support.projects import write_files
+from tests.support.sandboxed_checks import PYTEST, Bench, check, opened
+
+CALC = "def add(a, b):\n    return a + b\n"
+MUL = CALC + "\n\ndef mul(a, b):\n    return a * b\n"
+TEST_MUL = "from calc import mul\n\n\ndef test_multiplies():\n    assert mul(2, 3) == 6\n"
+TEST_NOTHING = "def test_multiplies():\n    assert True\n"
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
+    return await opened(tmp_path, frozen_clock)
+
+
+async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):
+    outcome = await bench.outcome(
+        check("flip", (*PYTEST, "tests/test_mul.py")),
+        {"calc.py": MUL, "tests/test_mul.py": TEST_MUL},
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+    assert (outcome.before.exit_code, outcome.after.exit_code) == (2, 0)
+    assert "1 passed" in outcome.after.output_tail
+    assert outcome.after.sandbox == "bubblewrap"
+    assert str(bench.room) not in outcome.after.output_tail + outcome.before.output_tail
+    records = seal.extend("r/t/1", None, [("check", body) for body in check_bodies(outcome)])
+    assert seal.verify("r/t/1", records) == ()
+    assert list((bench.room / "checks").iterdir()) == []
+
+
+async def test_test_that_cannot_fail_proves_nothing(bench: Bench):
+    outcome = await bench.outcome(
+        check("flip", (*PYTEST, "tests/test_mul.py")), {"tests/test_mul.py": TEST_NOTHING}
+    )
+
+    assert outcome.state == "unverified"
+
+
+async def test_regression_turns_a_hold_red_also_when_its_test_is_deleted(bench: Bench):
+    broken = CALC.replace("a + b", "a - b")
+
+    outcome = await bench.outcome(
+        check("hold", PYTEST),
+        {"calc.py": broken, "tests/test_calc.py": None, "tests/test_mul.py": TEST_NOTHING},
+    )
+
+    assert outcome.state == "failed"
+    assert outcome.again is not None
+    assert "test_adds_two_numbers" in outcome.after.output_tail
+
+
+async def test_planted_hook_does_not_make_a_flip_pass(bench: Bench):
+    hook = "import os\n\n\ndef pytest_sessionfinish():\n    os._exit(0)\n"
+
+    outcome = await bench.outcome(
+        check("flip", (*PYTEST, "tests/test_mul.py")),
+        {"tests/test_mul.py": TEST_MUL, "conftest.py": hook},
+    )
+
+    assert (outcome.state, outcome.before.cut_short) == ("failed", True)
+
+
+@pytest.mark.parametrize("runner", ["pytest -q", "pytest", "pytest -qq", "unittest", "unittest -q"])
+@pytest.mark.parametrize("kind", ["flip", "hold", None])
+async def test_work_that_ends_the_process_of_its_tests_passes_none(
+    bench: Bench, runner: str, kind: str | None
+):
+    """Exit code 0 is left behind, and no test has spoken: `sys.exit()` in a module is enough for unittest."""
+    test = f"import unittest\n{TEST_MUL}\n\nclass T(unittest.TestCase):\n    test = staticmethod(test_multiplies)\n"
+    leaves = "import os\nos._exit(0)\n" if "pytest" in runner else "import sys\nsys.exit()\n"
+    what = "tests/test_mul.py" if "pytest" in runner else "tests.test_mul"
+    run = ("python", "-m", *runner.split(), what)
+
+    wrong = await bench.outcome(
+        check(kind, run), {"calc.py": leaves + MUL, "tests/test_mul.py": test}
+    )
+    right = await bench.outcome(check(kind, run), {"calc.py": MUL, "tests/test_mul.py": test})
+
+    assert (wrong.state, wrong.after.exit_code, wrong.after.cut_short) == ("failed", 0, True)
+    assert any("the work ends its process" in finding for finding in wrong.findings)
+    assert (right.state, right.after.cut_short) == ("passed", False)
+
+
+ONE_OF_TWO = "--deselect=tests/test_calc.py::test_adds_two_numbers"
+MORE = "\n\ndef test_adds_nothing():\n    assert add(1, 0) == 1\n"
+WAYS_ROUND = {
+    "pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    ".pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    "tests/pytest.ini": f"[pytest]\naddopts = {ONE_OF_TWO.replace('tests/', '')}\n",
+    "tox.ini": f"[pytest]\naddopts = {ONE_OF_TWO}\n",
+    "setup.cfg": f"[tool:pytest]\naddopts = {ONE_OF_TWO}\n",
+    "pyproject.toml": f"[tool.pytest.ini_options]\naddopts = {ONE_OF_TWO!r}\n",
+    "conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n",
+    "tests/conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n",
+}
+
+
+@pytest.mark.parametrize("name", WAYS_ROUND)
+@pytest.mark.parametrize("kind", ["flip", "hold", None])
+async def test_tests_that_were_there_are_not_left_out_by_new_settings(
+    bench: Bench, name: str, kind: str | None
+):
+    """Of two tests the one that fails is left out: what is left flips, or holds."""
+    test = bench.project / "tests/test_calc.py"
+    right, asked = "def add(a, b):\n    return a + b\n", test.read_text() + MORE
+    before = right if kind == "hold" else "def plus(a, b):\n    return a + b\n"
+    write_files(bench.project, {"calc.py": before, "tests/test_calc.py": asked})
+    if name in ("tox.ini", "setup.cfg"):  # pytest reads them only where there is no other
+        (bench.project / "pyproject.toml").unlink()
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    run = check(kind, (*PYTEST, "tests"))
+    wrong = "def add(a, b):\n    return a\n"
+
+    hidden = await bench.outcome(run, {"calc.py": wrong, name: WAYS_ROUND[name]})
+    good = await bench.outcome(run, {"calc.py": right + "# done\n", name: WAYS_ROUND[name]})
+
+    assert hidden.state == "failed"
+    assert any("steers their runner" in text or "own files" in text for text in hidden.findings)
+    assert good.state == "passed"
+
+
+async def test_settings_and_fixtures_that_new_tests_need_are_the_work(bench: Bench):
+    """There are tests already; the new one needs a fixture and a marker that came with it."""
+    work = {
+        "calc.py": MUL,
+        "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n",
+        "pytest.ini": "[pytest]\naddopts = --strict-markers\nmarkers =\n    quick: soon done\n",
+        "tests/test_mul.py": (
+            "import pytest\nfrom calc import mul\n\n\n@pytest.mark.quick\n"
+            "def test_multiplies(three):\n    assert mul(2, three) == 6\n"
+        ),
+    }
+
+    for run in (PYTEST, (*PYTEST, "tests"), (*PYTEST, "tests/test_mul.py")):
+        outcome = await bench.outcome(check("flip", run), work)
+
+        assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+FIXTURE = "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n"
+NEW_TEST = "from calc import mul\n\n\ndef test_multiplies(three):\n    assert mul(2, three) == 6\n"
+
+
+async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench: Bench):
+    """What lies there already is no test: without the new ones nothing would be run at all."""
+    (bench.project / "tests/test_calc.py").rename(bench.project / "tests/__init__.py")
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    work = {"calc.py": MUL, "tests/conftest.py": FIXTURE, "tests/test_mul.py": NEW_TEST}
+
+    outcome = await bench.outcome(check("flip", (*PYTEST, "tests")), work)
+
+    assert (outcome.state, outcome.findings) == (
+        "passed",
+        ("The attempt changed what steers this check: tests/conftest.py.",),
+    )
+
+
+async def test_protected_test_is_run_as_it_was(bench: Bench):
+    outcome = await bench.outcome(
+        check("hold", (*PYTEST, "tests/test_calc.py"), protect=("tests/test_calc.py",)),
+        {"calc.py": "def add(a, b):\n    return 0\n", "tests/test_calc.py": TEST_NOTHING},
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("failed", False)
+
+
+async def test_program_that_is_not_on_the_machine_is_unverified(bench: Bench):
+    outcome = await bench.outcome(check("flip", "no-such-program --now"), {"calc.py": MUL})
+
+    assert (outcome.state, outcome.before.missing, outcome.after.missing) == (
+        "unverified",
+        True,
+        True,
+    )
+
+
+async def test_check_that_never_ends_is_ended_and_fails(bench: Bench):
+    slow = Check(
+        id="unit",
+        criteria=("c1",),
+        run="grep -q mul calc.py && sleep 60 || true",
+        kind="hold",
+        timeout_seconds=1,
+    )
+
+    outcome = await bench.outcome(slow, {"calc.py": MUL})
+
+    assert (outcome.state, outcome.after.timed_out) == ("failed", True)
+
+
+async def test_closing_answer_is_a_read_only_file_for_the_check(bench: Bench):
+    reads = 'grep -q "limit is ten" "$MIMIR_ANSWER" && ! echo more >> "$MIMIR_ANSWER"'
+
+    outcome = await bench.outcome(check("flip", reads), {}, answer="The limit is ten.")
+
+    assert (outcome.before.exit_code, outcome.state) == (1, "passed")

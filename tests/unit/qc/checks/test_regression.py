@@ -1,0 +1,228 @@
+"""A check that was passed, on trees that others changed: what is put back, what stays, and which run decides."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.plan import Check, Task
+from mimir.qc.checks.regression import Accepted
+from mimir.qc.evidence.payloads import run_body
+from tests.support.fake_check_site import GOOD, TEST, check
+from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
+
+HOOK = {"tests/conftest.py": "skips all"}
+BAD = {**GOOD, "a.py": "bad"}
+WEAK = {**BAD, TEST: "anything"}
+HELD: tuple[bool, ...] = (True,)
+BROKEN: tuple[bool, ...] = (True, False, False)
+
+
+def author(
+    *changed: str, files: tuple[str, ...] = (), checks: tuple[Check, ...] = (), id: str = "other"
+) -> Accepted:
+    task = Task(id=id, title=id, prompt=id, worker_role="w", files=files, checks=checks)
+    return Accepted(
+        task=task, attempt=1, answer="", passed=frozenset(), changed=frozenset(changed), tree=""
+    )
+
+
+@pytest.fixture
+def look(bench):
+    """Run the check of a task that was accepted on `then`, on the tree `now`."""
+
+    async def run(
+        now: Mapping[str, str],
+        *others: Accepted,
+        then: Mapping[str, str] = GOOD,
+        passed: tuple[str, ...] = ("unit",),
+        made: tuple[str, ...] = (),
+        program: Callable[[Seen], FakeRan] | None = None,
+        **more: object,
+    ) -> tuple[CheckRun, ...]:
+        here = bench(program) if program else bench()
+        one = check(**({"run": ("pytest", "-q", "tests")} | more))
+        mine = Accepted(
+            task=Task(id="t", title="t", prompt="p", worker_role="w", checks=(one,)),
+            attempt=1,
+            answer="Done.",
+            passed=frozenset(passed),
+            changed=frozenset(made),
+            tree=here.history.put(then),
+        )
+        tree = here.history.put(now)
+        runs = await here.checks.on_tree(mine, one, tree, (mine, *others), phase="gate")
+        assert all((run.stands_for or run.tree) == tree for run in runs)
+        assert all(seen.answer == "Done." for seen in here.sandbox.seen)
+        return runs
+
+    return run
+
+
+def greens(runs: tuple[CheckRun, ...]) -> tuple[bool, ...]:
+    return tuple(run.green for run in runs)
+
+
+async def test_a_weaker_test_of_another_is_put_back(look):
+    runs = await look(WEAK, author("a.py", TEST))
+
+    assert greens(runs) == BROKEN
+    assert [run.again for run in runs] == [False, False, True]
+    assert [bool(run.stands_for) for run in runs] == [False, True, True]
+    assert run_body(runs[1])["standsFor"] == runs[0].tree
+    assert "standsFor" not in run_body(runs[0])
+
+
+async def test_a_hook_of_another_is_taken_away(look):
+    assert greens(await look({**BAD, **HOOK}, author("a.py", *HOOK))) == BROKEN
+
+
+async def test_a_test_that_another_has_deleted_is_put_back(look):
+    more = "tests/test_b.py"
+    then, now = {**GOOD, more: "anything"}, {**BAD, more: "anything"}
+    del now[TEST]
+
+    assert greens(await look(now, author("a.py", TEST), then=then)) == BROKEN
+
+
+async def test_work_that_still_does_what_was_asked_passes_with_the_files_as_they_were(look):
+    assert greens(await look({**GOOD, TEST: "anything", **HOOK}, author(TEST, *HOOK))) == (
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"files": (TEST,)},
+        {"checks": (check(run=("pytest", TEST)),)},
+    ],
+)
+async def test_a_test_that_was_to_change_stays_as_it_is(look, asked):
+    assert greens(await look(WEAK, author("a.py", TEST, **asked))) == HELD
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"files": ("tests/**",)}, {"checks": (check(run=("pytest", "tests")),)}],
+)
+async def test_who_may_write_tests_was_not_asked_to_change_this_one(look, given):
+    assert greens(await look(WEAK, author("a.py", TEST, **given))) == BROKEN
+
+
+async def test_it_is_enough_that_one_of_those_who_changed_it_was_asked(look):
+    others = author("a.py", TEST), author(TEST, files=(TEST,), id="third")
+
+    assert greens(await look(WEAK, *others)) == HELD
+
+
+@pytest.mark.parametrize(
+    ("files", "seen"), [(("tests/conftest.py",), HELD), (("tests/**",), BROKEN), ((), BROKEN)]
+)
+async def test_what_steers_a_runner_must_be_named_itself(look, files, seen):
+    runs = await look({**BAD, **HOOK}, author("a.py", *HOOK, files=files))
+
+    assert greens(runs)[: len(seen)] == seen
+    assert runs[-1].green == seen[-1]
+
+
+async def test_new_tests_go_with_the_hook_that_they_may_need(look):
+    """The new test wants what only the hook gives it."""
+    now = {**GOOD, **HOOK, "tests/test_b.py": "wants something else"}
+
+    assert greens(await look(now, author("tests/test_b.py", *HOOK))) == (True, True)
+
+
+async def test_new_tests_without_a_hook_stay(look):
+    now = {**GOOD, TEST: "anything", "tests/test_b.py": "wants something else"}
+
+    runs = await look(now, author(TEST, "tests/test_b.py"), program=lambda seen: GREEN)
+
+    assert greens(runs) == (True, True)
+
+
+async def test_a_changed_test_that_was_asked_for_may_need_the_hook(look):
+    """Without the hook it fails as it is now; as it was it passes, and that is enough."""
+    now = {**GOOD, **HOOK, TEST: "wants something else"}
+
+    runs = await look(now, author(TEST, *HOOK, files=(TEST,)))
+
+    assert greens(runs) == (True, False, True)
+
+
+async def test_what_its_task_protects_is_put_back_like_a_test(look):
+    then = {"a.py": "good", "wanted.txt": "good", TEST: "anything"}
+    now = {**then, "a.py": "bad", "wanted.txt": "bad"}
+
+    def compares(seen: Seen) -> FakeRan:
+        return GREEN if seen.files["a.py"] == seen.files["wanted.txt"] else RED
+
+    changed = author("a.py", "wanted.txt")
+    loose = await look(now, changed, then=then, program=compares)
+    strict = await look(now, changed, then=then, program=compares, protect=("wanted.txt",))
+
+    assert greens(loose) == HELD
+    assert greens(strict) == BROKEN
+
+
+@pytest.mark.parametrize(
+    "more", [{"passed": ()}, {"required": False}], ids=["it was not passed", "nobody requires it"]
+)
+async def test_a_check_that_proved_nothing_runs_as_it_is(look, more):
+    assert greens(await look(WEAK, author("a.py", TEST), **more)) == HELD
+
+
+async def test_what_the_person_changed_is_left_alone(look):
+    """Between a run and the one that takes it over: no task did that."""
+    assert greens(await look(WEAK, author("a.py"))) == HELD
+
+
+async def test_what_is_red_as_it_is_needs_no_more(look):
+    runs = await look({**BAD, **HOOK}, author("a.py", *HOOK), program=lambda seen: RED)
+
+    assert [(run.green, run.again) for run in runs] == [(False, False), (False, True)]
+
+
+async def test_one_red_run_with_the_files_put_back_is_not_red(look):
+    ends = iter([GREEN, RED, GREEN])
+
+    runs = await look(WEAK, author("a.py", TEST), program=lambda seen: next(ends))
+
+    assert greens(runs) == (True, False, True)
+
+
+MENDS = {"tests/test_aaa.py": "mends"}
+STANDS_IN = {"tests/a.py": "good"}
+
+
+def mended(seen: Seen) -> FakeRan:
+    """Pass if the work is good, or something among the tests makes it so."""
+    helps = not seen.files.keys().isdisjoint((*MENDS, *STANDS_IN))
+    return GREEN if seen.files["a.py"] == "good" or helps else RED
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        (("a.py", *MENDS), BROKEN),
+        (tuple(MENDS), HELD),  # who leaves alone what the task made cannot have broken it
+    ],
+)
+async def test_a_new_test_of_another_does_not_mend_what_it_broke(look, changed, seen):
+    now = {**BAD, **MENDS}
+    runs = await look(now, author(*changed), made=("a.py",), program=mended)
+    assert greens(runs) == seen
+
+
+async def test_new_tests_of_another_that_change_nothing_for_the_old_ones_stand(look):
+    runs = await look({**GOOD, **MENDS}, author("a.py", *MENDS), made=("a.py",))
+    assert greens(runs) == (True, True)
+
+
+async def test_a_module_of_another_does_not_stand_in_for_what_it_broke(look):
+    one = {"run": ("pytest", TEST)}
+    now = {**BAD, **STANDS_IN}
+    assert greens(await look(now, author("a.py", *STANDS_IN), program=mended, **one)) == BROKEN
+    named = author("a.py", *STANDS_IN, files=tuple(STANDS_IN))
+    assert greens(await look(now, named, program=mended, **one)) == HELD

@@ -1,0 +1,161 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Check, Task
+from mimir.qc.integrity.check_files import apparatus, steering
+from mimir.qc.integrity.command_line import commands
+
+
+def check(run: str | tuple[str, ...], **more: object) -> Check:
+    return Check(id="k", criteria=("c",), run=run, **more)
+
+
+PYTEST = ("**/test_*.py", "**/*_test.py")
+
+
+@pytest.mark.parametrize(
+    ("run", "tests"),
+    [
+        ("python -m pytest -q tests/test_a.py::test_x", ("tests/test_a.py",)),
+        (
+            "pytest -q ./tests/test_a.py /workspace/tests/test_b.py",
+            ("tests/test_a.py", "tests/test_b.py"),
+        ),
+        ("pytest -q", PYTEST),
+        ("pytest .", PYTEST),
+        ("python3.11 -m pytest", PYTEST),
+        ("pytest src", ("src/**/test_*.py", "src/**/*_test.py")),
+        ("pytest --cov src -k limit tests", ("tests",)),
+        ("pytest --cov=src tests", ("tests",)),
+        ("pytest 'tests/*.py'", ("tests/*.py",)),
+        ("python -m unittest", ("**/test*.py",)),
+        ("python -m unittest tests.test_a.Case.test_x", ("tests/test_a.py",)),
+        ("python -m unittest tests/test_a.py", ("tests/test_a.py",)),
+        ("go test ./...", ("**/*_test.go",)),
+        ("cargo test", ("tests/**",)),
+        ("python check_limits.py", ("check_limits.py",)),
+        ("./check.sh --all", ("check.sh",)),
+        ("bash scripts/verify.sh", ("scripts/verify.sh",)),
+        ("node test/run.js", ("test/run.js",)),
+        ("node --test test/a.test.js", ("test/a.test.js",)),
+        ("node --test --test-name-pattern=x tests/", ("tests",)),
+        ("bun test", ("**/*.test.*", "**/*_test.*", "**/*.spec.*", "**/*_spec.*")),
+        ("deno test --allow-read test/a_test.ts", ("test/a_test.ts",)),
+        ("mix test test/a_test.exs", ("test/a_test.exs",)),
+        ("./gradlew :app:test", ("**/src/test/**", "**/src/integrationTest/**")),
+        ("cd api && ./mvnw -q test", ("api/**/src/test/**", "api/**/src/integrationTest/**")),
+        ("vendor/bin/phpunit tests/UserTest.php", ("tests/UserTest.php",)),
+        ("vendor/bin/phpunit", ("**/*Test.php",)),
+        ("node_modules/.bin/jest", ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")),
+        ("prove -l t", ("t/**/*.t",)),
+        ("node node_modules/jest/bin/jest.js src/a.test.js", ("src/a.test.js",)),
+        ("php vendor/bin/phpunit", ("**/*Test.php",)),
+        ("cd web && python3 manage.py test app", ("web/**/test*.py", "web/**/tests/**")),
+        ("php artisan test", ("tests/**",)),
+        ("bin/rails test test/models", ("test/models",)),
+        ("diff out.txt tests/wanted.txt", ("tests/wanted.txt",)),
+        ("cmp golden/a.png a.png", ("golden/a.png",)),
+        ("cd pkg && python -m pytest -q tests/test_a.py | tail -3", ("pkg/tests/test_a.py",)),
+        ("cd pkg; pytest", ("pkg/**/test_*.py", "pkg/**/*_test.py")),
+        ("env A=b timeout 10s uv run pytest tests/x", ("tests/x",)),
+        ("coverage run -m pytest tests/x", ("tests/x",)),
+        # What is looked at, and a script that does not say that it tests, is the work.
+        ("test -f tests/test_new.py", ()),
+        ("grep -q 'def test_refill' tests/test_limiter.py", ()),
+        ("ruff check tests", ()),
+        ("python -m mypy src tests", ()),
+        ("python hello.py", ()),
+        ("python latest.py contest.py checkout.py", ()),
+        ("python -c 'import limiter'", ()),
+        ("diff a.txt b.txt", ()),
+        ("cargo clippy -- -D warnings", ()),
+        ("npx eslint tests", ()),
+        ("node server.js", ()),
+        ("npm run build", ()),
+        ("bun run build", ()),
+        ("deno task build", ()),
+        ("make test", ()),
+        # Nothing outside, nothing unreadable.
+        ("pytest ../tests/test_a.py", PYTEST),
+        ("cd .. && pytest", ()),
+        ("bash -c 'echo \"open'", ()),
+        ((), ()),
+    ],
+)
+def test_default_tests_are_what_makes_up_the_check_and_not_the_work(run, tests):
+    assert apparatus(check(run)).tests == tests
+
+
+@pytest.mark.parametrize("tests", [(), ("a/*.txt",)])
+def test_tests_of_the_plan_are_taken_as_they_stand(tests):
+    assert apparatus(check("pytest tests", tests=tests)).tests == tests
+
+
+@pytest.mark.parametrize(
+    ("run", "files", "changed", "added", "expected"),
+    [
+        ("pytest", (), ("conftest.py",), ("conftest.py",), ("conftest.py",)),
+        ("pytest", (), ("a/b/conftest.py", "a.py"), ("a/b/conftest.py",), ("a/b/conftest.py",)),
+        ("pytest", (), ("pytest.py",), ("pytest.py",), ("pytest.py",)),
+        ("pytest", (), ("pyproject.toml",), (), ("pyproject.toml",)),
+        ("pytest", (), ("pyproject.toml",), ("pyproject.toml",), ()),
+        ("pytest", ("pyproject.toml",), ("pyproject.toml",), (), ()),
+        ("pytest", ("**/conftest.py",), ("conftest.py",), ("conftest.py",), ()),
+        ("pytest", ("**", "src", "*.py"), ("src/conftest.py",), (), ("src/conftest.py",)),
+        ("pytest tests", (), ("tests/conftest.py",), (), ("tests/conftest.py",)),
+        ("pytest tests", ("tests/conftest.py",), ("tests/conftest.py",), (), ()),
+        ("make test", (), ("Makefile",), (), ("Makefile",)),
+        ("make test", (), ("Makefile",), ("Makefile",), ()),
+        ("npm test", (), ("package.json",), (), ("package.json",)),
+        ("bun test", (), ("bunfig.toml",), (), ("bunfig.toml",)),
+        ("./gradlew test", (), ("build.gradle", "gradlew"), (), ("build.gradle", "gradlew")),
+        ("./mvnw test", ("pom.xml",), ("pom.xml", ".mvn/jvm.config"), (), (".mvn/jvm.config",)),
+        ("mix test", (), ("test/test_helper.exs",), (), ("test/test_helper.exs",)),
+        ("rake test", (), ("Rakefile", "a.rb"), (), ("Rakefile",)),
+        (
+            "npx jest",
+            (),
+            ("src/setupTests.js", "a.js"),
+            ("src/setupTests.js",),
+            ("src/setupTests.js",),
+        ),
+        ("npm test", (), ("__mocks__/axios.js",), ("__mocks__/axios.js",), ("__mocks__/axios.js",)),
+        ("bin/rspec", (), ("bin/rspec", "bin/other"), (), ("bin/rspec",)),
+        ("python manage.py test", (), ("manage.py",), (), ("manage.py",)),
+        ("ruff check .", (), ("pyproject.toml", "a.py"), (), ("pyproject.toml",)),
+        ("ruff check .", ("pyproject.toml",), ("pyproject.toml",), (), ()),
+        ("ruff check .", (), ("ruff.toml",), ("ruff.toml",), ()),
+        ("cargo clippy", (), ("clippy.toml", "src/a.rs"), (), ("clippy.toml",)),
+        ("make lint", (), (".eslintrc.json", "conftest.py"), (), (".eslintrc.json",)),
+        ("grep -q x y", (), ("conftest.py", "Makefile"), (), ()),
+        ("bash -c 'cd a && pytest -q'", (), ("conftest.py",), (), ("conftest.py",)),
+    ],
+)
+def test_what_steers_the_runner_is_part_of_the_check_unless_it_is_the_work(
+    run, files, changed, added, expected
+):
+    task = Task(id="t", title="t", prompt="p", worker_role="w", files=files)
+
+    assert steering(apparatus(check(run)), task, changed, added) == expected
+
+
+@given(st.lists(st.text(max_size=12), max_size=6).map(tuple))
+def test_any_argument_vector_is_read_and_names_nothing_outside(argv):
+    for glob in apparatus(check(argv)).tests:
+        assert not matches("../outside", (glob,))
+        assert not glob.startswith("/")
+
+
+@given(st.text(max_size=60))
+def test_any_shell_line_is_read(line):
+    commands(("bash", "-o", "pipefail", "-c", line))
+
+
+def test_deeply_nested_shells_do_not_exhaust_the_stack():
+    line = "true"
+    for _ in range(12):
+        line = f"bash -c {line!r}"[:20_000]
+
+    commands(("bash", "-c", line))

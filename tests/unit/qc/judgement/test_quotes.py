@@ -1,0 +1,85 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimir.domain.verdict import CriterionOpinion
+from mimir.qc.judgement.quotes import founded, missing, unfounded
+
+SOURCES = {
+    "check:unit": "..........\n10 passed in 0.12s\n",
+    "file:src/a.py": "def refill(self) -> None:\n    self.tokens = self.rate * seconds\n",
+    "answer": "The limit is documented in docs/limits.md.",
+}
+
+
+@pytest.mark.parametrize(
+    ("quote", "source"),
+    [
+        ("10 passed in 0.12s", "check:unit"),
+        ("10  passed\n\tin 0.12s", "check:unit"),
+        ("None: self.tokens = self.rate", "file:src/a.py"),
+        ("  def refill(self)  ", " file:src/a.py "),
+        ("10passed in 0.12s".replace("10p", "10 p"), "check:unit"),
+        (".......... 10 passed", "check:unit"),
+    ],
+)
+def test_quote_that_stands_in_its_source_is_found(quote, source):
+    assert missing(quote, source, SOURCES) == ""
+
+
+@pytest.mark.parametrize(
+    ("quote", "source", "says"),
+    [
+        ("", "check:unit", "no quote"),
+        ("  \n ", "check:unit", "no quote"),
+        ("10 passed", "check:unit", "fewer than 12"),
+        ("1 0 p a s s e d i n", "check:unit", "fewer than 12"),
+        ("11 passed in 0.12s", "check:unit", "does not stand"),
+        ("10 PASSED in 0.12s", "check:unit", "does not stand"),
+        ("10passed in 0.12s", "check:unit", "does not stand"),
+        ("10 passed in 0.12s", "file:src/a.py", "does not stand"),
+        ("10 passed in 0.12s", "check:other", "no source"),
+        ("10 passed in 0.12s", "CHECK:unit", "no source"),
+        ("10 passed in 0.12s", "", "no source"),
+        ("10 passed in 0.12s", "call:1", "no source"),
+        ("def refill(self) ... seconds", "file:src/a.py", "does not stand"),
+        ("10 passed in 0.12s The limit is", "check:unit", "does not stand"),
+    ],
+)
+def test_quote_that_does_not_stand_in_its_source_is_named(quote, source, says):
+    assert says in missing(quote, source, SOURCES)
+
+
+@given(st.text(min_size=1, max_size=200), st.data())
+def test_every_long_enough_piece_of_a_text_is_found_in_it(text, data):
+    words = text.split()
+    start = data.draw(st.integers(0, len(words)))
+    piece = " ".join(words[start : data.draw(st.integers(start, len(words)))])
+
+    found = missing(piece, "s", {"s": text}) == ""
+
+    assert found == (len("".join(piece.split())) >= 12)
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.text(alphabet="ab \n", max_size=120))
+def test_nothing_is_found_that_is_not_there(quote, text):
+    if missing(quote, "s", {"s": text}) == "":
+        assert "".join(quote.split()) in "".join(text.split())
+
+
+def test_only_what_is_called_passed_needs_its_quote():
+    opinions = [
+        (
+            "criterion c1",
+            CriterionOpinion(id="c1", state="passed", quote="nowhere to be found", source="answer"),
+        ),
+        ("criterion c2", CriterionOpinion(id="c2", state="failed")),
+        ("criterion c3", CriterionOpinion(id="c3", state="unverified", quote="x")),
+        (
+            "criterion c4",
+            CriterionOpinion(id="c4", state="passed", quote="documented in docs", source="answer"),
+        ),
+    ]
+
+    assert [u.what for u in unfounded(opinions, SOURCES)] == ["criterion c1"]
+    assert [founded(opinion, SOURCES) for _, opinion in opinions] == [False, False, False, True]

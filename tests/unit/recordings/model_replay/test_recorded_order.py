@@ -1,0 +1,170 @@
+"""The recorded order of a run: read from its events, kept while it can be, given up when it cannot."""
+
+import asyncio
+
+import pytest
+
+from mimir.domain.event import Event, EventKind
+from mimir.recordings.format.recording import AttemptFacts, RunTape
+from mimir.recordings.model_replay import recorded_order
+from mimir.recordings.model_replay.recorded_order import Order, RecordedPace, order_of
+
+K = EventKind
+WORKING = {"to": "worker_executing"}
+
+
+def tape(*told, bases):
+    events = [
+        Event(seq=n, run="r", at="2026-01-01T00:00:00Z", kind=kind, task=task, attempt=attempt, data=data)
+        for n, (kind, task, attempt, data) in enumerate(told, 1)
+    ]  # fmt: skip
+    facts = {one: AttemptFacts(base=base) for one, base in bases.items()}
+    return RunTape(id="r", pinned={"baseCommit": "c0"}, events=events, attempts=facts)
+
+
+RECORDED = tape(
+    (K.ATTEMPT_STARTED, "a", 1, WORKING),
+    (K.ATTEMPT_STARTED, "b", 1, WORKING),
+    (K.ATTEMPT_STARTED, "c", 1, WORKING),
+    (K.TASK_COMPLETED, "b", 1, {"to": "completed", "commit": "c1"}),
+    (K.TASK_RETRIED, "a", 1, {"to": "preparing_retry", "onto": "c1"}),
+    (K.ATTEMPT_STARTED, "a", 2, WORKING),
+    (K.TASK_RETRIED, "c", 1, {"to": "preparing_retry"}),
+    (K.TASK_COMPLETED, "a", 2, {"to": "completed", "commit": "c2"}),
+    (K.ATTEMPT_STARTED, "c", 2, WORKING),
+    (K.TASK_COMPLETED, "c", 2, {"to": "completed", "commit": ""}),
+    bases={("a", 1): "c0", ("b", 1): "c0", ("c", 1): "c0", ("a", 2): "c1", ("c", 2): "c2", ("x", 1): "?"},
+)  # fmt: skip
+
+
+def test_order_is_what_was_merged_and_what_each_attempt_began_on():
+    order = order_of(RECORDED, {"a", "b", "c"})
+    assert order.landings == (("b", 1), ("a", 1), ("a", 2))
+    assert order.moved == {0, 2}
+    assert order.floors == {("a", 1): 0, ("b", 1): 0, ("c", 1): 0, ("a", 2): 1, ("c", 2): 3}
+    assert order.width == 3
+
+
+def test_tasks_that_are_not_done_again_have_no_place_in_the_order():
+    order = order_of(RECORDED, {"b"})
+    assert (order.landings, order.floors, order.width) == ((("b", 1),), {("b", 1): 0}, 1)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let nothing be waited for longer than the loop needs to find nothing to do."""
+    monkeypatch.setattr(recorded_order, "PATIENCE_SECONDS", 0.0)
+
+
+class Walk:
+    """Attempts that go through a pace; what became of each, in order."""
+
+    def __init__(self, order, agents):
+        self.pace = RecordedPace(order, agents)
+        self.told = []
+        self.jobs = []
+
+    def begins(self, task, attempt=1):
+        self._start("began", self.pace.begin(task, attempt), task)
+
+    def lands(self, task, attempt=1):
+        self._start("landed", self.pace.land(task, attempt), task)
+
+    def _start(self, what, waits, task):
+        async def go():
+            await waits
+            self.told.append(f"{task} {what}")
+
+        self.jobs.append(asyncio.ensure_future(go()))
+
+    async def settled(self):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return self.told
+
+
+TWO = Order(
+    landings=(("a", 1), ("b", 1)), moved=frozenset((0, 1)), floors={("a", 1): 0, ("b", 1): 0}
+)
+
+
+async def test_who_is_ready_too_soon_waits_for_who_landed_before(impatient):
+    walk = Walk(TWO, agents=2)
+    walk.begins("b")
+    walk.begins("a")
+    await walk.settled()
+    for task in ("a", "b"):
+        walk.pace.begun(task, 1)
+    walk.lands("b")
+    assert await walk.settled() == ["b began", "a began"]
+    walk.lands("a")
+    assert await walk.settled() == ["b began", "a began", "a landed"]
+    walk.pace.over("a", 1)
+    assert (await walk.settled())[3:] == ["b landed"]
+
+
+async def test_nobody_lands_before_who_began_on_the_line_as_it_was_has_begun():
+    walk = Walk(TWO, agents=2)
+    walk.begins("a")
+    await walk.settled()
+    walk.pace.begun("a", 1)
+    walk.lands("a")
+    assert await walk.settled() == ["a began"]
+    walk.begins("b")
+    assert await walk.settled() == ["a began", "b began"]
+    walk.pace.begun("b", 1)
+    assert await walk.settled() == ["a began", "b began", "a landed"]
+
+
+async def test_an_attempt_begins_when_all_has_landed_that_it_began_on():
+    order = Order(landings=(("a", 1),), moved=frozenset((0,)), floors={("b", 1): 1})
+    walk = Walk(order, agents=2)
+    walk.begins("a")
+    await walk.settled()
+    walk.begins("b")
+    assert await walk.settled() == ["a began"]
+    walk.pace.over("a", 1)
+    assert await walk.settled() == ["a began", "b began"]
+
+
+async def test_order_is_given_up_where_everybody_waits_and_no_agent_is_free():
+    walk = Walk(TWO, agents=1)
+    walk.begins("b")
+    await walk.settled()
+    walk.pace.begun("b", 1)
+    walk.lands("b")
+    assert await walk.settled() == ["b began", "b landed"]
+
+
+async def test_order_is_given_up_after_a_while_where_nobody_comes(impatient):
+    walk = Walk(TWO, agents=2)
+    walk.begins("b")
+    await walk.settled()
+    walk.pace.begun("b", 1)
+    walk.lands("b")
+    await asyncio.wait_for(walk.jobs[-1], 10)
+
+
+async def test_attempts_that_were_not_recorded_wait_for_nobody():
+    walk = Walk(TWO, agents=2)
+    walk.begins("x")
+    walk.lands("x")
+    assert await walk.settled() == ["x began", "x landed"]
+
+
+async def test_who_is_cancelled_while_it_waits_leaves_no_trace(impatient):
+    order = Order(landings=(("a", 1), ("b", 1), ("c", 1)), floors={})
+    walk = Walk(order, agents=2)
+    walk.begins("x")
+    walk.begins("b")
+    await walk.settled()
+    walk.lands("b")
+    assert await walk.settled() == ["x began", "b began"]
+    walk.jobs[-1].cancel()
+    await walk.settled()
+    walk.pace.over("b", 1)
+    walk.pace.over("x", 1)
+    walk.begins("c")
+    await walk.settled()
+    walk.lands("c")  # in vain: nobody is left who could land first, so the order is given up
+    await asyncio.wait_for(walk.jobs[-1], 10)

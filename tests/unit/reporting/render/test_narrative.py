@@ -1,0 +1,193 @@
+"""The reporters' words: asked for once each, bounded, and never needed."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from mimir.attempts.services import RoleChoice
+from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
+from mimir.domain.usage import estimate
+from mimir.errors import AnswerError, ModelError, Paused, PlanError, StoreError
+from mimir.reporting.render.narrative import (
+    MOST_INPUT_TOKENS,
+    MOST_TASKS,
+    NO_PROSE,
+    Prose,
+    write_prose,
+)
+from mimir.reporting.summary.run_loader import gather
+from mimir.reporting.summary.summary import Summary, summarise
+from tests.support.script_requests import caller
+from tests.support.small_run import RUN
+
+
+class Reporters:
+    """Models by role; keeps what each was asked."""
+
+    def __init__(self, said: str | Exception = "Words.", **answer: object) -> None:
+        self._said = said
+        self._answer = answer
+        self.opened: list[tuple[str, int]] = []
+        self.asked: list[ModelRequest] = []
+
+    async def __call__(self, role: str, number: int) -> "Reporters":
+        self.opened.append((role, number))
+        return self
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        self.asked.append(request)
+        if isinstance(self._said, Exception):
+            raise self._said
+        message = Message(role="assistant", text=self._said)
+        return Answer(**{"message": message, **self._answer})
+
+
+@pytest.fixture
+async def told(whole) -> Summary:
+    return summarise(await whole.store.read(partial(gather, run=RUN)))
+
+
+async def test_each_failed_task_and_the_run_get_their_words(told):
+    reporters = Reporters()
+
+    prose = await write_prose(told, reporters, None)
+
+    assert prose == Prose(run="Words.", tasks={"task-2": "Words."})
+    assert reporters.opened == [("qc_reporter", 1), ("pm_reporter", 1)]
+    assert [request.max_tokens for request in reporters.asked] == [2000, 3000]
+    systems = [request.messages[0].text for request in reporters.asked]
+    assert systems[0].startswith("# Reporter of a failed task")
+    assert systems[1].startswith("# Reporter of a run")
+    assert all("Rules that always hold" in system for system in systems)
+
+
+async def test_reporters_are_told_the_computed_facts_and_whose_they_are(told):
+    reporters = Reporters()
+    await write_prose(told, reporters, None)
+    of_task, of_run = (request.messages[1].text for request in reporters.asked)
+    assert of_task.startswith("Task: task-2\nAttempt 1 of 1\n")
+    assert "failure report" in of_task
+    assert "attempt 1: score 0, qc_rejected" in of_task
+    assert of_run.startswith("Task: plan\nAttempt 1 of 1\n")
+    assert "execution report" in of_run
+    assert "Outcome: failed." in of_run
+    assert "task-1, attempt 1: The worker claimed success" in of_run
+
+
+async def test_play_server_tells_the_reporters_apart_without_a_header(told):
+    reporters = Reporters()
+    await write_prose(told, reporters, None)
+    callers = [
+        caller(
+            {}, {"messages": [{"role": m.role, "content": m.text} for m in request.messages]}, {}
+        )
+        for request in reporters.asked
+    ]
+    assert [(c.name.role, c.name.task) for c in callers] == [
+        ("qc_reporter", "task-2"), ("pm_reporter", "plan"),
+    ]  # fmt: skip
+
+
+async def test_question_is_the_same_after_a_resume(told):
+    """Else a killed run would ask its reporters twice."""
+    later = replace(told, ended="2031-01-01T00:00:00.000000Z", elapsed_seconds=9.0)
+    resumed = [d for d in told.decisions if d.task]
+    first, second = Reporters(), Reporters()
+    await write_prose(told, first, None)
+    await write_prose(replace(later, decisions=tuple(resumed)), second, None)
+    assert first.asked == second.asked
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelError("401", scope="run"),
+        ModelError("too long", scope="attempt"),
+        AnswerError("empty"),
+        Paused("The budget is used up.", reason="budget"),
+        StoreError("gone"),
+    ],
+)
+async def test_whatever_goes_wrong_there_is_no_prose(told, error):
+    assert await write_prose(told, Reporters(error), None) == NO_PROSE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"finish": "length"},
+        {"finish": "content_filter"},
+        {"message": Message(role="assistant", text="x", calls=(ToolCall(id="1", name="run", arguments="{}"),))},
+        {"message": Message(role="assistant", text=" \n\x00\u200b")},
+    ],
+)  # fmt: skip
+async def test_answer_that_is_not_whole_is_none(told, answer):
+    assert await write_prose(told, Reporters(**answer), None) == NO_PROSE
+
+
+async def test_one_reporter_that_fails_leaves_the_other(told):
+    class OnlyPm(Reporters):
+        async def __call__(self, role: str, number: int) -> "Reporters":
+            if role == "qc_reporter":
+                raise PlanError("preambles/qc-failure.md cannot be read")
+            return await super().__call__(role, number)
+
+    assert await write_prose(told, OnlyPm(), None) == Prose(run="Words.")
+
+
+async def test_words_are_bounded_and_without_control_characters(told):
+    prose = await write_prose(told, Reporters("a\x1b[31mb\u202e" + "c" * 50_000), None)
+    assert prose.run.startswith("abccc")
+    assert len(prose.run) == 12_000
+
+
+async def test_input_is_bounded_however_large_the_run_is(told):
+    many = tuple(replace(told.tasks[2], id=f"task-{n}", feedback="x" * 5000) for n in range(3000))
+    said = tuple(f"Warning {n}: {'x' * 200}" for n in range(3000))
+    reporters = Reporters()
+    await write_prose(replace(told, tasks=many, warnings=said), reporters, None)
+    text = reporters.asked[-1].messages[1].text
+    assert estimate(text) < MOST_INPUT_TOKENS + 200
+    assert "further parts are left out here" in text
+
+
+async def test_of_a_large_run_the_tasks_that_are_not_completed_are_told_of_first(told):
+    done = replace(told.tasks[0], status="completed")
+    many = [replace(done, id=f"task-{n}") for n in range(3000)]
+    many[2500] = replace(done, id="task-2500", status="blocked")
+    reporters = Reporters()
+    await write_prose(replace(told, tasks=tuple(many)), reporters, None)
+    text = reporters.asked[-1].messages[1].text
+    told_of = [row.split()[1] for row in text.splitlines() if ", criteria {" in row]
+    assert told_of == [*(f"task-{n}" for n in range(MOST_TASKS - 1)), "task-2500"]
+    assert "- and 2900 more tasks" in text
+
+
+async def test_settings_of_a_role_are_used(told):
+    choices = {"pm_reporter": RoleChoice(model="big", temperature=None, max_tokens=77)}
+    reporters = Reporters()
+    await write_prose(told, reporters, None, choices=choices)
+    assert [(r.model, r.temperature, r.max_tokens) for r in reporters.asked] == [
+        ("", 0.0, 2000), ("big", None, 77),
+    ]  # fmt: skip
+
+
+async def test_projects_own_preamble_is_used(told, tmp_path):
+    (tmp_path / "preambles").mkdir()
+    (tmp_path / "preambles" / "pm-report.md").write_text("Write in rhymes.\n")
+    reporters = Reporters()
+    await write_prose(told, reporters, tmp_path)
+    assert reporters.asked[-1].messages[0].text.startswith("Write in rhymes.")
+
+
+def test_prose_is_kept_and_read_again():
+    prose = Prose(run="a\n`b`", tasks={"t": "ü"})
+    assert Prose.load(prose.dump()) == prose
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "[]", "null", '{"run": 3, "tasks": []}', '{"tasks": {"t": 1}}', "[" * 100_000]
+)
+def test_prose_that_cannot_be_read_is_none(text):
+    assert Prose.load(text) == NO_PROSE

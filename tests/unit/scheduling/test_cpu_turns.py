@@ -1,0 +1,176 @@
+"""Attempts think one after another: who has its answer goes on to its next question before the next one begins."""
+
+import asyncio
+
+import pytest
+
+from mimir.domain.message import Answer, Message, ModelRequest
+from mimir.domain.turn_hook import TURN, give_way
+from mimir.errors import ModelError
+from mimir.scheduling.cpu_turns import TakingTurns, Turn, Turns
+
+REQUEST = ModelRequest(model="m", messages=(Message(role="user", text="?"),), max_tokens=1)
+ANSWER = Answer(message=Message(role="assistant", text="!"))
+
+
+class Asked:
+    """Models that answer when they are told to."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    def for_lane(self, role: str, lane: str, model: str = ""):
+        assert (role, lane, model) == ("worker", "a/b", "m")
+        return self
+
+    async def ask(self, request: ModelRequest) -> Answer:
+        self.asked.set()
+        await self.may_answer.wait()
+        if self.fails:
+            raise ModelError("no", scope="attempt")
+        return ANSWER
+
+
+async def settled() -> None:
+    """Let everything that can go on go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
+    all_of_them, order = Turns(), []
+    turns = [Turn(all_of_them) for _ in range(3)]
+    await turns[0].take()
+
+    async def think(number: int) -> None:
+        await turns[number].take()
+        order.append(number)
+
+    others = [asyncio.ensure_future(think(number)) for number in (1, 2)]
+    await settled()
+    assert order == []
+    turns[0].give()
+    await settled()
+    assert order == [1]
+    turns[1].give()
+    await asyncio.gather(*others)
+    assert order == [1, 2]
+    turns[2].give()
+    assert not all_of_them.lock.locked()
+
+
+async def test_turn_is_taken_and_given_as_often_as_one_likes():
+    turns = Turns()
+    turn = Turn(turns)
+    turn.give()
+    await turn.take()
+    await turn.take()
+    turn.give()
+    assert not turns.lock.locked()
+    turn.give()
+    await Turn(turns).take()
+    turn.give()
+    assert turns.lock.locked()
+
+
+async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them(monkeypatch):
+    monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 0.0)
+    turns, models = Turns(), Asked()
+    mine, other = Turn(turns), Turn(turns)
+    await mine.take()
+    asking = asyncio.ensure_future(
+        TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    )
+    await models.asked.wait()
+    await other.take()
+    models.may_answer.set()
+    await settled()
+    assert not asking.done()
+    other.give()
+    assert await asking == ANSWER
+    assert turns.lock.locked()
+    mine.give()
+
+
+async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
+    turns, order = Turns(), []
+    mine, other = Turn(turns), Turn(turns)
+    await mine.take()
+
+    async def think() -> None:
+        await other.take()
+        order.append("the next one thinks")
+
+    async def ask() -> None:  # an HTTP client sends what it was given in a task of its own
+        await asyncio.ensure_future(send())
+
+    async def send() -> None:
+        order.append("the question is sent")
+
+    thinking = asyncio.ensure_future(think())
+    await settled()
+    asking = asyncio.ensure_future(mine.away(ask()))
+    await thinking
+    assert order == ["the question is sent", "the next one thinks"]
+    other.give()
+    await asking
+
+
+async def test_model_that_fails_leaves_no_turn_behind():
+    turns, models = Turns(), Asked(fails=True)
+    mine = Turn(turns)
+    await mine.take()
+    models.may_answer.set()
+    with pytest.raises(ModelError):
+        await TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    assert not turns.lock.locked()
+
+
+async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
+    turns = Turns()
+    first, gone, last = Turn(turns), Turn(turns), Turn(turns)
+    await first.take()
+    waiting = asyncio.ensure_future(gone.take())
+    await settled()
+    waiting.cancel()
+    await asyncio.wait((waiting,))
+    first.give()
+    await last.take()
+    last.give()
+    assert not turns.lock.locked()
+
+
+async def test_turn_that_is_not_given_away_ends_by_itself():
+    turns = Turns()
+    await Turn(turns).take()
+    await Turn(turns).take()  # would wait for ever otherwise
+
+
+async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
+    turns = Turns()
+    mine = Turn(turns)
+    give_way()  # nobody's
+    await mine.take()
+    TURN.set(mine.give)
+
+    async def deep_inside() -> None:
+        give_way()
+        give_way()
+
+    await asyncio.gather(deep_inside(), deep_inside())
+    assert not turns.lock.locked()
+
+
+async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
+    monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 3600.0)
+    turns, models = Turns(), Asked()
+    mine, other = Turn(turns), Turn(turns)
+    await other.take()
+    models.may_answer.set()
+    asked = TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    assert await asked == ANSWER
+    other.give()
+    await mine.take()
+    assert not turns.lock.locked()

@@ -1,0 +1,282 @@
+"""Whatever a model sends as arguments, one checked object comes out or words that say what to send."""
+
+import json
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mimir.domain.message import ToolSpec
+from mimir.errors import ToolError
+from mimir.tools.calls import arguments, schema
+from mimir.tools.calls.arguments import MAX_CHARS, MAX_DEPTH, read
+from mimir.tools.calls.local_tools import described
+
+SPEC = described(
+    "probe",
+    "A tool.",
+    {
+        "path": {"type": "string", "minLength": 1},
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "ratio": {"type": "number"},
+        "deep": {"type": "boolean"},
+        "mode": {"type": "string", "enum": ["in", "out"]},
+        "words": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+        "filters": {"type": "object"},
+        "place": {
+            "type": "object",
+            "properties": {"line": {"type": "integer"}},
+            "required": ["line"],
+            "additionalProperties": False,
+        },
+    },
+    required=("path",),
+)
+USAGE = (
+    "probe takes path (string); count (whole number, optional); ratio (number, optional); "
+    "deep (boolean, optional); mode (string, optional); words (list of strings, optional); "
+    "filters (object, optional); place (object, optional)."
+)
+
+REFUSED = {
+    "half a JSON text": (
+        '{"path": "a',
+        "The arguments of probe are not valid JSON: Unterminated string starting at (line 1, column 10). Nothing was run.",
+    ),
+    "a fence around it": (
+        '```json\n{"path": "a"}\n```',
+        "The arguments of probe are not valid JSON: Expecting value (line 1, column 1). Nothing was run.",
+    ),
+    "two objects": (
+        '{"path": "a"}{"path": "b"}',
+        "The arguments of probe are not valid JSON: Extra data (line 1, column 14). Nothing was run.",
+    ),
+    "a list": ('["a"]', "The arguments of probe must be one JSON object, such as {…}."),
+    "null": ("null", "The arguments of probe must be one JSON object, such as {…}."),
+    "nothing": ("", "probe was called without path."),
+    "the same key twice": (
+        '{"path": "a", "path": "b"}',
+        "The key 'path' stands twice in the arguments; nothing was run.",
+    ),
+    "the same key twice, deep": (
+        '{"path": "a", "filters": {"x": 1, "x": 2}}',
+        "The key 'x' stands twice in the arguments; nothing was run.",
+    ),
+    "NaN": (
+        '{"path": "a", "ratio": NaN}',
+        "NaN in the arguments is no JSON number; nothing was run.",
+    ),
+    "infinity": (
+        '{"path": "a", "ratio": -Infinity}',
+        "-Infinity in the arguments is no JSON number; nothing was run.",
+    ),
+    "a float that is too large": (
+        '{"path": "a", "ratio": 1e999}',
+        "The number 1e999 in the arguments is too large.",
+    ),
+    "a whole number that is too large": (
+        '{"path": "a", "count": ' + "9" * 60 + "}",
+        f"The number {'9' * 40}… in the arguments is too large.",
+    ),
+    "an unknown name": (
+        '{"path": "a", "cuont": 1}',
+        "probe has no argument 'cuont'. Did you mean 'count'?",
+    ),
+    "a missing name": ('{"count": 1}', "probe was called without path."),
+    "a number for a string": (
+        '{"path": 7}',
+        "The argument path of probe must be a string, not the number 7.",
+    ),
+    "null for a string": (
+        '{"path": null}',
+        "The argument path of probe must be a string, not null.",
+    ),
+    "a string for a number": (
+        '{"path": "a", "count": "3"}',
+        "The argument count of probe must be a whole number, not the string '3'.",
+    ),
+    "true for a number": (
+        '{"path": "a", "count": true}',
+        "The argument count of probe must be a whole number, not true.",
+    ),
+    "a broken number": (
+        '{"path": "a", "count": 2.5}',
+        "The argument count of probe must be a whole number, not the number 2.5.",
+    ),
+    "a number that is too large": (
+        '{"path": "a", "count": 10}',
+        "The argument count of probe must be at most 9, not 10.",
+    ),
+    "an empty string": (
+        '{"path": ""}',
+        "The length of the argument path of probe must be at least 1, not 0.",
+    ),
+    "a word that is none of those allowed": (
+        '{"path": "a", "mode": "up"}',
+        "The argument mode of probe must be one of in, out, not 'up'.",
+    ),
+    "a list that is too long": (
+        '{"path": "a", "words": ["a", "b", "c", "d"]}',
+        "The number of items of the argument words of probe must be at most 3, not 4.",
+    ),
+    "a wrong item": (
+        '{"path": "a", "words": ["a", {}]}',
+        "The item 2 of the argument words of probe must be a string, not an object.",
+    ),
+    "a missing member": (
+        '{"path": "a", "place": {}}',
+        "The argument place of probe must hold line.",
+    ),
+    "an unknown member": (
+        '{"path": "a", "place": {"line": 1, "lime": 2}}',
+        "The argument place of probe may not hold 'lime'. Did you mean 'line'?",
+    ),
+    "a lone surrogate": (
+        '{"path": "\\ud800"}',
+        "The arguments of probe hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
+    ),
+    "deep nesting": (
+        '{"path": ' + "[" * 100_000,
+        "The arguments of probe are nested more than 16 levels deep; nothing was read.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_unclear_is_refused_with_a_reason(raw: str, said: str):
+    with pytest.raises(ToolError) as refused:
+        read(raw, SPEC)
+    assert str(refused.value) == said
+    assert refused.value.next_step
+
+
+def test_a_refusal_says_what_the_tool_takes():
+    with pytest.raises(ToolError) as refused:
+        read("{}", SPEC)
+    assert refused.value.next_step == USAGE
+
+
+def test_a_tool_without_arguments_says_so():
+    with pytest.raises(ToolError) as refused:
+        read('{"a": 1}', described("now", "Tells the time.", {}))
+    assert refused.value.next_step == "now takes no arguments: send {}."
+
+
+def test_too_much_text_is_not_read_at_all():
+    with pytest.raises(ToolError, match="at most 1,000,000 are read"):
+        read('{"path": "' + "a" * MAX_CHARS + '"}', SPEC)
+
+
+def test_good_arguments_are_read():
+    given_ = read(
+        '{"words": ["x", "y"], "path": "a/b", "count": 3.0, "ratio": 2, "deep": false, "filters": {"k": null}}',
+        SPEC,
+    )
+    assert given_.text("path") == "a/b"
+    assert given_.number("count", 1) == 3
+    assert given_.texts("words") == ("x", "y")
+    assert given_.mapping("filters") == {"k": None}
+    assert not given_.has("mode")
+    assert given_.first == "a/b"
+
+
+def test_brackets_in_strings_are_no_nesting():
+    assert read(json.dumps({"path": "[" * 500 + '\\"{' * 5}), SPEC).text("path").startswith("[[[")
+
+
+def test_a_nesting_at_the_bound_is_read():
+    value: object = 1
+    for _ in range(MAX_DEPTH - 2):
+        value = [value]
+    assert read(json.dumps({"path": "a", "filters": {"k": value}}), SPEC).has("filters")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True)
+    | st.text(st.characters(), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+NAMES = st.sampled_from([*SPEC.input_schema["properties"], "x"])  # type: ignore[misc]
+
+
+def sound(value: object) -> bool:
+    match value:
+        case str():
+            return value.encode() is not None
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(map(sound, value))
+        case dict():
+            return all(sound(k) and sound(v) for k, v in value.items())
+        case _:
+            return True
+
+
+def read_or_refusal(raw: str) -> arguments.Arguments | ToolError:
+    try:
+        return read(raw, SPEC)
+    except ToolError as error:
+        return error
+
+
+@given(
+    st.one_of(
+        st.text(max_size=200),
+        st.dictionaries(NAMES, JSON, max_size=5).map(json.dumps),
+        st.dictionaries(NAMES, JSON, max_size=5).map(lambda d: json.dumps(d)[:-1]),
+        st.text('{}[]":,\\ntruefalsNI0123456789.eE+- path', max_size=200),
+        st.binary(max_size=60).map(lambda b: b.decode("utf-8", "surrogateescape")),
+    )
+)
+@example('{"path": "a"}')
+@example("\ud800")
+@example('"\\')
+@example('{"path": 1' + "0" * 5000 + "}")
+@example('{"path": "a", "count": 1e400}')
+def test_no_text_gets_through_unread(raw: str):
+    given_ = read_or_refusal(raw)
+    if isinstance(given_, ToolError):
+        assert str(given_)
+        assert given_.next_step
+        assert str(given_).isprintable()
+        return
+    assert set(given_.values) <= set(SPEC.input_schema["properties"])  # type: ignore[call-overload]
+    assert given_.text("path")
+    assert 1 <= given_.number("count", 1) <= 9
+    assert all(isinstance(w, str) for w in given_.texts("words"))
+    assert sound(dict(given_.values))
+
+
+@given(st.text('[{"\\]}', max_size=4000))
+def test_nesting_is_measured_without_recursion(raw: str):
+    with pytest.raises(ToolError):
+        read(raw + "x", SPEC)
+
+
+def keywords(value: object) -> set[str]:
+    if not isinstance(value, dict):
+        return set()
+    found = set(value) - {"properties"}
+    for inner in value.get("properties", {}).values():
+        found |= keywords(inner)
+    return found | keywords(value.get("items")) | keywords(value.get("additionalProperties"))
+
+
+def test_every_tool_asks_only_for_what_is_checked(all_specs: tuple[ToolSpec, ...]):
+    for spec in all_specs:
+        assert keywords(dict(spec.input_schema)) <= schema.KEYWORDS, spec.name
+        assert arguments.read(json.dumps(example_of(spec)), spec)
+
+
+def example_of(spec: ToolSpec) -> dict[str, object]:
+    made = {"string": "x", "integer": 1, "array": ["x"], "object": {}}
+    properties = spec.input_schema["properties"]
+    return {name: made[properties[name]["type"]] for name in spec.input_schema["required"]}  # type: ignore[index]

@@ -1,0 +1,42 @@
+import subprocess
+import sys
+from pathlib import Path
+
+from mimir.workspace.process_locks import Owners
+
+HOLD = (
+    "import sys; from pathlib import Path; from mimir.workspace.process_locks import Owners;"
+    "o = Owners(Path(sys.argv[1])); o.live('other'); print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_owner_lives_as_long_as_its_process_and_is_dead_after_a_kill(tmp_path: Path):
+    mine = Owners(tmp_path)
+    mine.live("me")
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert mine.dead() == frozenset()
+        other.kill()
+    assert mine.dead() == {"other"}
+    assert not mine.is_dead("me")
+
+
+def test_owner_that_leaves_is_forgotten(tmp_path: Path):
+    owners = Owners(tmp_path)
+    owners.live("me")
+    owners.leave("me")
+    assert Owners(tmp_path).dead() == frozenset()
+
+
+def test_owner_that_could_not_give_back_what_it_held_counts_as_dead(tmp_path: Path):
+    owners = Owners(tmp_path)
+    owners.live("me")
+    owners.leave("me", holds=True)
+    assert owners.dead() == {"me"}

@@ -1,0 +1,79 @@
+"""Attempts that only look share a directory; whoever changes something gets one of its own."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mimir.errors import WorkspaceError
+from mimir.workspace.git.history import Base, History
+from mimir.workspace.shared_checkouts import Lending, Loan, index_of
+
+
+@pytest.fixture
+def lending(started: tuple[History, Base], tmp_path: Path) -> Lending:
+    return Lending(started[0], tmp_path / "lent")
+
+
+def rooms(where: Path) -> list[str]:
+    return sorted(path.name for path in where.parent.glob("*") if path.is_dir())
+
+
+async def both(lending: Lending, base: Base) -> tuple[Loan, Loan]:
+    first, second = await asyncio.gather(*(lending.borrow(base.tree, base.tree) for _ in range(2)))
+    return first, second
+
+
+async def test_those_who_look_at_one_tree_share_a_directory(
+    lending: Lending, started: tuple[History, Base]
+) -> None:
+    first, second = await both(lending, started[1])
+    assert first.where == second.where
+    assert (first.where / "calc.py").is_file()
+
+
+async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
+    lending: Lending, started: tuple[History, Base], tmp_path: Path
+) -> None:
+    history, base = started
+    loan = await lending.borrow(base.tree, base.tree)
+    own = tmp_path / "own" / "1.1"
+    assert await lending.keep(loan, own)
+    assert rooms(loan.where) == []
+    (own / "calc.py").write_text("changed")
+    taken = await history.snapshot(own, index_of(own))
+    assert [c.path for c in await history.changed(base.tree, taken.tree)] == ["calc.py"]
+    again = await lending.borrow(base.tree, base.tree)
+    assert (again.where / "calc.py").read_text() != "changed"
+
+
+async def test_a_directory_that_another_looks_at_stays_where_it_is(
+    lending: Lending, started: tuple[History, Base], tmp_path: Path
+) -> None:
+    first, second = await both(lending, started[1])
+    assert not await lending.keep(first, tmp_path / "own")
+    assert (second.where / "calc.py").is_file()
+    await lending.give_back(first)
+    assert await lending.keep(second, tmp_path / "own")
+
+
+async def test_only_the_last_directory_that_nobody_looks_at_is_left(
+    lending: Lending, started: tuple[History, Base]
+) -> None:
+    base = started[1]
+    loans = [await lending.borrow(source, base.tree) for source in (base.tree, base.commit)]
+    assert len(rooms(loans[0].where)) == 2
+    for loan in loans:
+        await lending.give_back(loan)
+    assert rooms(loans[0].where) == [loans[1].where.name]
+    assert not list(loans[0].where.parent.glob(f"{loans[0].where.name}.index*"))
+
+
+async def test_what_could_not_be_lent_can_be_asked_for_again(
+    lending: Lending, started: tuple[History, Base]
+) -> None:
+    base = started[1]
+    with pytest.raises(WorkspaceError):
+        await lending.borrow("0" * 40, base.tree)
+    loan = await lending.borrow(base.tree, base.tree)
+    assert (loan.where / "calc.py").is_file()
