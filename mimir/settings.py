@@ -25,7 +25,7 @@ from pydantic import (
     field_validator,
 )
 
-from mimir.domain.money import Price
+from mimir.domain.money import ModelPrice
 from mimir.errors import ConfigurationError
 from mimir.store.neo4j.address import secrets_of
 
@@ -53,7 +53,7 @@ _NOT_SETTINGS = (
 )
 
 
-class _Section(BaseModel):
+class _SettingsSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -64,7 +64,7 @@ def _temperature(value: object) -> object:
 Temperature = Annotated[float | None, BeforeValidator(_temperature)]
 
 
-class RoleSettings(_Section):
+class RoleSettings(_SettingsSection):
     """How one role asks its model. Unset values come from `llm`."""
 
     model: str = ""
@@ -75,14 +75,14 @@ class RoleSettings(_Section):
 _Money = Annotated[Decimal, Field(ge=0, le=10_000, decimal_places=6)]
 
 
-class PriceSettings(_Section):
+class PriceSettings(_SettingsSection):
     """What a model's tokens cost, per million, in whatever currency all prices are in."""
 
     input: _Money
     output: _Money
 
 
-class LlmSettings(_Section):
+class LlmSettings(_SettingsSection):
     """Which model answers, and how long to wait for it."""
 
     base_url: str = ""
@@ -120,7 +120,7 @@ def _absolute(path: str) -> str:
     return path
 
 
-class SandboxSettings(_Section):
+class SandboxSettings(_SettingsSection):
     """Where commands run."""
 
     backend: Literal["bubblewrap", "none"] = "bubblewrap"
@@ -134,14 +134,14 @@ class SandboxSettings(_Section):
     file_mb: int = Field(default=512, gt=0)
 
 
-class HistorySettings(_Section):
+class HistorySettings(_SettingsSection):
     """Where commits are exchanged between processes of one run in several directories or on several hosts."""
 
     remote: str = ""
     """Any URL that git can push to. Empty: all processes of a run work in one directory, and share its hidden repository."""
 
 
-class Neo4jSettings(_Section):
+class Neo4jSettings(_SettingsSection):
     """Who asks a Neo4j store, where its URI does not say."""
 
     user: str = "neo4j"
@@ -155,7 +155,7 @@ class Neo4jSettings(_Section):
     """How long a lost server is waited for before a run pauses."""
 
 
-class RunSettings(_Section):
+class RunSettings(_SettingsSection):
     """How a run goes about its tasks."""
 
     workers: int = Field(default=4, ge=1, le=256)
@@ -171,7 +171,7 @@ class RunSettings(_Section):
     """Most tokens that one attempt's worker may use."""
 
 
-class Settings(_Section):
+class Settings(_SettingsSection):
     """Everything that a person can set."""
 
     llm: LlmSettings = LlmSettings()
@@ -196,10 +196,10 @@ class Settings(_Section):
         return cast("Mapping[str, RoleSettings]", self.roles).get(name, RoleSettings())
 
     @property
-    def prices(self) -> Mapping[str, Price]:
+    def prices(self) -> Mapping[str, ModelPrice]:
         """What the models cost, by name."""
         given = self.llm.prices.items()
-        return {name: Price.per_million(one.input, one.output) for name, one in given}
+        return {name: ModelPrice.per_million(one.input, one.output) for name, one in given}
 
     @property
     def api_key(self) -> str:
@@ -208,7 +208,7 @@ class Settings(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     """Settings with what the person should know of their reading."""
 
     settings: Settings
@@ -220,7 +220,7 @@ class Loaded:
 
 
 @dataclass(slots=True)
-class _Layers:
+class _SettingsLayers:
     tree: dict[str, object] = field(default_factory=dict[str, object])
     warnings: list[str] = field(default_factory=list[str])
 
@@ -234,7 +234,7 @@ def load(
     project: Path,
     flags: Mapping[str, object] | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Read all layers.
 
     Args:
@@ -246,7 +246,7 @@ def load(
         ConfigurationError: A file cannot be read, a key is unknown (with the nearest), a value is of the wrong kind.
     """
     env = os.environ if environment is None else environment
-    layers = _Layers()
+    layers = _SettingsLayers()
     layers.add(_allowed(_project_file(project), layers.warnings), "the project's settings")
     layers.add(_user_file(env), "your own settings file")
     layers.add(_from_environment(env, layers.warnings), "the environment")
@@ -261,7 +261,7 @@ def load(
             f"Setting {where!r} cannot be used: {first['msg']}.",
             next_step=f"Correct {where} in mimir.toml, your own settings file or the environment.",
         ) from None
-    return Loaded(
+    return LoadedSettings(
         settings=settings,
         warnings=tuple(layers.warnings),
         secrets=_secrets(settings, env),

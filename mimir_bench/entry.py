@@ -14,7 +14,7 @@ from mimir_bench.engine import benchmark as engine
 from mimir_bench.faults import benchmark as faults
 from mimir_bench.faults import tables as faults_tables
 from mimir_bench.multi import benchmark as multi
-from mimir_bench.result import Older, Result, differences, document, older
+from mimir_bench.result import BenchResult, Older, differences, document, older
 from mimir_bench.scale import benchmark as scale
 from mimir_bench.schedule import benchmark as schedule
 from mimir_bench.size import Size
@@ -23,7 +23,7 @@ LINES = ".jsonl"
 """Ending of a file that keeps every result: each is a line behind the others."""
 
 
-class Screen(Protocol):
+class BenchScreen(Protocol):
     """Where the person looks; to make text harmless is its business."""
 
     def say(self, text: str = "") -> None:
@@ -40,7 +40,7 @@ class Screen(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class BenchOptions:
     """What a person wants measured."""
 
     names: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Order:
 
 
 Say = Callable[[str], None]
-Keep = Callable[[Result], None]
+Keep = Callable[[BenchResult], None]
 """Given a result as far as it goes, whenever there is more of it."""
 
 
@@ -64,29 +64,29 @@ Keep = Callable[[Result], None]
 class Benchmark:
     """One of them."""
 
-    run: Callable[[Order, Say, Keep], Awaitable[Result]]
-    lines: Callable[[Result], Iterator[str]]
+    run: Callable[[BenchOptions, Say, Keep], Awaitable[BenchResult]]
+    lines: Callable[[BenchResult], Iterator[str]]
     """How it is printed."""
 
 
-async def _faults(order: Order, say: Say, keep: Keep) -> Result:
+async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     is_all = order.size != "smoke" and faults.NAME in order.names
     return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
 
 
-async def _engine(order: Order, say: Say, keep: Keep) -> Result:
+async def _engine(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await engine.run(order.size, say=say, keep=keep)
 
 
-async def _multi(order: Order, say: Say, keep: Keep) -> Result:
+async def _multi(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await multi.run(order.size, say=say, keep=keep)
 
 
-async def _scale(order: Order, say: Say, keep: Keep) -> Result:
+async def _scale(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await scale.run(order.size, store=order.store, say=say, keep=keep)
 
 
-async def _schedule(order: Order, say: Say, keep: Keep) -> Result:
+async def _schedule(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await schedule.run(order.size, say=say, keep=keep)
 
 
@@ -100,7 +100,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 
 
 async def bench(
-    screen: Screen, order: Order, look: Callable[[], machine.Machine] = machine.look
+    screen: BenchScreen, order: BenchOptions, look: Callable[[], machine.MachineInfo] = machine.look
 ) -> int:
     """Measure, print, write, compare. Whoever interrupts it keeps what is finished; `look` looks at the machine.
 
@@ -122,7 +122,7 @@ async def bench(
     here = look()
     for warning in here.warnings():
         screen.note(f"note: {warning}")
-    results: list[Result] = []
+    results: list[BenchResult] = []
     for name in order.names or tuple(BENCHMARKS):
         await _measure(screen, order, name, here, results)
     _finish(screen, order, results)
@@ -130,12 +130,16 @@ async def bench(
 
 
 async def _measure(
-    screen: Screen, order: Order, name: str, here: machine.Machine, results: list[Result]
+    screen: BenchScreen,
+    order: BenchOptions,
+    name: str,
+    here: machine.MachineInfo,
+    results: list[BenchResult],
 ) -> None:
     """Run one benchmark and print it; interrupted, print and write what there is of it and of all before."""
-    kept: list[Result] = []
+    kept: list[BenchResult] = []
 
-    def done(result: Result) -> None:
+    def done(result: BenchResult) -> None:
         aside = {**result.aside, **asdict(here)}
         results.append(replace(result, aside=aside))
         if not order.json:
@@ -151,7 +155,7 @@ async def _measure(
         raise
 
 
-def _finish(screen: Screen, order: Order, results: Sequence[Result]) -> None:
+def _finish(screen: BenchScreen, order: BenchOptions, results: Sequence[BenchResult]) -> None:
     told = document(results)
     if order.json:
         screen.json(told)
@@ -190,7 +194,7 @@ def _older(path: Path | None) -> Older | None:
     return older(rows[-1] if _is_history(path) and rows else text)
 
 
-def _compare(screen: Screen, old: Older, results: Sequence[Result]) -> int:
+def _compare(screen: BenchScreen, old: Older, results: Sequence[BenchResult]) -> int:
     found = differences(old, results)
     for line in found:
         screen.note(line)

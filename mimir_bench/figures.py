@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from mimir_bench.result import Cell, Result, Row, named
+from mimir_bench.result import BenchResult, Cell, Row, row_name
 from mimir_bench.text_table import grid
 
 COUNT, RATIO = "count", "ratio"
@@ -47,9 +47,9 @@ class Figures:
         """Add what a ratio was made of; it is not compared."""
         self.aside[what] = round(value, 3) if isinstance(value, float) else value
 
-    def result(self) -> Result:
+    def result(self) -> BenchResult:
         """Return what there is by now."""
-        return Result(
+        return BenchResult(
             name=self.name,
             seeds=self.seeds,
             rows=tuple(self.rows),
@@ -62,14 +62,14 @@ class Figures:
         for row in self.rows:
             for goal in self.goals:
                 if goal.figure == row["figure"] and str(row["of"]).startswith(goal.of):
-                    yield named(row), goal.most
+                    yield row_name(row), goal.most
 
 
-def lines(result: Result, title: str) -> Iterator[str]:
+def lines(result: BenchResult, title: str) -> Iterator[str]:
     """Print figures beside their goals, and what they were made of."""
     yield f"{result.name}: {title}"
     yield ""
-    rows = [_cells(row, result.limits.get(named(row))) for row in result.rows]
+    rows = [_cells(row, result.limits.get(row_name(row))) for row in result.rows]
     yield from grid(("figure", "of", "value", "goal", ""), rows)
     yield ""
     for what, value in result.aside.items():

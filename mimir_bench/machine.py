@@ -8,7 +8,7 @@ BUSY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineInfo:
     """What it has, and how much of that is in use."""
 
     cores: int
@@ -30,6 +30,6 @@ class Machine:
         return found
 
 
-def look() -> Machine:
+def look() -> MachineInfo:
     """Look at this machine."""
-    return Machine(cores=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2))
+    return MachineInfo(cores=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2))

@@ -21,7 +21,7 @@ Older = Mapping[str, Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class BenchResult:
     """One benchmark's figures."""
 
     name: str
@@ -56,7 +56,7 @@ class Result:
         }
 
 
-def document(results: Sequence[Result]) -> dict[str, object]:
+def document(results: Sequence[BenchResult]) -> dict[str, object]:
     """Return what `mimir bench --json` prints."""
     return {"schema": SCHEMA, "benchmarks": [result.as_json() for result in results]}
 
@@ -103,7 +103,7 @@ def _no_number(name: str) -> object:
     raise ValueError(f"{name} is no figure")
 
 
-def differences(old: Older, results: Sequence[Result]) -> list[str]:
+def differences(old: Older, results: Sequence[BenchResult]) -> list[str]:
     """Return what is different from an older document, past each figure's tolerance."""
     found: list[str] = []
     for result in results:
@@ -115,9 +115,9 @@ def differences(old: Older, results: Sequence[Result]) -> list[str]:
     return found
 
 
-def _compare(result: Result, before: Sequence[Row]) -> Iterator[str]:
-    old = {named(row): row for row in before}
-    new = {named(row): row for row in result.rows}
+def _compare(result: BenchResult, before: Sequence[Row]) -> Iterator[str]:
+    old = {row_name(row): row for row in before}
+    new = {row_name(row): row for row in result.rows}
     for name in [*old, *(n for n in new if n not in old)]:
         if name not in new or name not in old:
             where = "only in the older file" if name in old else "not in the older file"
@@ -131,7 +131,7 @@ def _compare(result: Result, before: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def named(row: Row) -> str:
+def row_name(row: Row) -> str:
     """Name a row by its texts."""
     return ", ".join(value for value in row.values() if isinstance(value, str))
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Draw:
+class SeededRandom:
     """A row of numbers that follows from its seed alone."""
 
     def __init__(self, *seed: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from mimir.errors import UnavailableError
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 
 Ask = Callable[[str], Awaitable[str]]
 """A line in, a line out; UnavailableError: the process failed, with the last line of what it said."""
@@ -20,13 +20,13 @@ _LONGEST = 1 << 26
 
 
 async def ask(module: str, question: str) -> str:
-    """Have a process of its own answer once; errors as `answering` has them."""
-    async with answering(module) as asked:
+    """Have a process of its own answer once; errors as `answering_process` has them."""
+    async with answering_process(module) as asked:
         return await asked(question)
 
 
 @contextlib.asynccontextmanager
-async def answering(module: str) -> AsyncGenerator[Ask]:
+async def answering_process(module: str) -> AsyncGenerator[Ask]:
     """Have a process of its own answer, as often as it is asked. It ends with the block, and what it leaves behind is cleared away.
 
     Raises:
@@ -52,7 +52,7 @@ async def answering(module: str) -> AsyncGenerator[Ask]:
                     process.kill()
                     await process.wait()
     finally:
-        await asyncio.to_thread(remove, room)
+        await asyncio.to_thread(remove_tree, room)
 
 
 async def _answer(process: asyncio.subprocess.Process, words: IO[bytes], question: str) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from mimir.store.protocol import GraphStore, Ops, Reads
+from mimir.store.protocol import GraphStore, ReadOps, WriteOps
 
 T = TypeVar("T")
 
 
-class _Still(selectors.DefaultSelector):
+class _IdleSelector(selectors.DefaultSelector):
     """Waits for real while something is under way; otherwise lets the time jump."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on such a clock. What goes on beside it must be known to it: executors, pipes and programs are, a store by `known`."""
 
     def __init__(self) -> None:
-        self._still = _Still()
+        self._still = _IdleSelector()
         self._watched: set[int] = set()
         super().__init__(self._still)
 
@@ -119,7 +119,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise
 
 
-class Known:
+class VirtualTimeStore:
     """A store whose reads and writes the loop knows of."""
 
     def __init__(self, inner: GraphStore, loop: VirtualLoop) -> None:
@@ -135,7 +135,7 @@ class Known:
         """Open it."""
         await self._inner.init()
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction; the clock stands still."""
         self._loop.begin()
         try:
@@ -143,7 +143,7 @@ class Known:
         finally:
             self._loop.end()
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Run `work` on one view; the clock stands still."""
         self._loop.begin()
         try:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir import settings
-from mimir.settings import Loaded
-from mimir.workspace.git.git_command import Git
-from mimir.workspace.tree_removal import remove
+from mimir.settings import LoadedSettings
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.tree_removal import remove_tree
 
 Part = Mapping[str, object]
 PREAMBLE = "\n".join(
@@ -27,13 +27,15 @@ REST: Sequence[Part] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class WorkSite:
     """Where runs are measured; it is gone when it is left."""
 
     room: Path
     project: Path
 
-    def loaded(self, parts: Sequence[Part], flags: Mapping[str, object] | None = None) -> Loaded:
+    def loaded(
+        self, parts: Sequence[Part], flags: Mapping[str, object] | None = None
+    ) -> LoadedSettings:
         """Return settings by which a play speaks for all models; nobody's own settings are read."""
         play = self.room / "play.json"
         play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
@@ -42,18 +44,18 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def site(files: Mapping[str, str]) -> AsyncGenerator[Site]:
+async def site(files: Mapping[str, str]) -> AsyncGenerator[WorkSite]:
     """Make a project of these files."""
     room = await asyncio.to_thread(_room)
     try:
         project = room / "project"
         await asyncio.to_thread(write, project, files)
-        git = Git(directory=None)
+        git = GitCommand(directory=None)
         for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
             await git.run("-C", str(project), *words)
-        yield Site(room=room, project=project)
+        yield WorkSite(room=room, project=project)
     finally:
-        await asyncio.to_thread(remove, room)
+        await asyncio.to_thread(remove_tree, room)
 
 
 def write(where: Path, files: Mapping[str, str]) -> None:

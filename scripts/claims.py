@@ -26,8 +26,8 @@ from mimir.errors import UnavailableError
 from mimir.store.neo4j.address import is_address, parse
 from mimir.store.operations import claims, runs
 from mimir.store.operations.runs import NewRun
-from mimir.store.protocol import GraphStore, Ops
-from mimir.store.schema import Label
+from mimir.store.protocol import GraphStore, WriteOps
+from mimir.store.schema import NodeLabel
 
 RUN = "run-claims"
 LEASE_SECONDS = 300.0
@@ -134,7 +134,9 @@ async def prepare(uri: str, tasks: int) -> None:
         await store.write(partial(runs.create, new=new))
         ready = [(task.id, 1.0) for task in plan.tasks]
         for start in range(0, tasks, 100):
-            await store.write(partial(claims.release, run=RUN, ready=ready[start : start + 100]))
+            await store.write(
+                partial(claims.release_task, run=RUN, ready=ready[start : start + 100])
+            )
     finally:
         await store.close()
 
@@ -188,10 +190,10 @@ async def claim_all(uri: str, owner: str) -> Claimed:
     )
 
 
-def _end(ops: Ops, taken: Sequence[claims.Claim]) -> None:
+def _end(ops: WriteOps, taken: Sequence[claims.Claim]) -> None:
     """Make room: as many tasks are held as agents are at work, no more."""
     ended = {"status": "completed", "claimState": None, "lockedBy": None, "expiresAt": None}
-    ops.upsert(Label.TASK, [{"id": claim.row["id"], **ended} for claim in taken])
+    ops.upsert(NodeLabel.TASK, [{"id": claim.row["id"], **ended} for claim in taken])
 
 
 def race(name: str, uri: str, claimers: int, tasks: int) -> Result:

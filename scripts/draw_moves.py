@@ -7,16 +7,16 @@ of a task with who makes it, and the attempt machine, entered at the phase that 
 import sys
 from pathlib import Path
 
-from mimir.domain.task_states import MOVES, NODES, TERMINAL, Mover, Status, guard
+from mimir.domain.task_states import MOVES, NODES, TERMINAL, TaskStatus, TransitionActor, guard
 from mimir.errors import IllegalMove
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
 
-def movers(at: Status, to: Status) -> tuple[Mover, ...]:
+def movers(at: TaskStatus, to: TaskStatus) -> tuple[TransitionActor, ...]:
     """Return who may move a task from one status to another, as `guard` rules."""
-    allowed: list[Mover] = []
-    for mover in Mover:
+    allowed: list[TransitionActor] = []
+    for mover in TransitionActor:
         try:
             guard(at, to, mover)
         except IllegalMove:
@@ -27,12 +27,12 @@ def movers(at: Status, to: Status) -> tuple[Mover, ...]:
 
 def moves() -> str:
     """Return the Mermaid diagram of every legal move."""
-    lines = ["stateDiagram-v2", f"    [*] --> {Status.PENDING.value}"]
-    for at, to in ((at, to) for at in Status for to in Status):
+    lines = ["stateDiagram-v2", f"    [*] --> {TaskStatus.PENDING.value}"]
+    for at, to in ((at, to) for at in TaskStatus for to in TaskStatus):
         if who := movers(at, to):
             label = " or ".join(mover.value for mover in who)
             lines.append(f"    {at.value} --> {to.value}: {label}")
-    lines += [f"    {status.value} --> [*]" for status in Status if status in TERMINAL]
+    lines += [f"    {status.value} --> [*]" for status in TaskStatus if status in TERMINAL]
     return "\n".join(lines)
 
 
@@ -40,7 +40,10 @@ def machine() -> str:
     """Return the Mermaid diagram of the attempt machine: its nodes, its entries, its exits."""
     lines = ["stateDiagram-v2", *(f"    [*] --> {node.value}" for node in NODES)]
     reached = [
-        (at, to) for at in NODES for to, mover in MOVES[at].items() if mover is Mover.MACHINE
+        (at, to)
+        for at in NODES
+        for to, mover in MOVES[at].items()
+        if mover is TransitionActor.MACHINE
     ]
     lines += [f"    {at.value} --> {to.value}" for at, to in reached]
     exits = dict.fromkeys(to for _, to in reached if to not in NODES)

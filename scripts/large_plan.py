@@ -18,13 +18,13 @@ from mimir import settings
 from mimir.bootstrap import app, quick_status
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.domain.run import Limits
-from mimir.domain.scheduling_command import Finish, Release
-from mimir.domain.task_states import Status
+from mimir.domain.run import RunBudget
+from mimir.domain.scheduling_command import FinishRun, ReleaseTask
+from mimir.domain.task_states import TaskStatus
 from mimir.planning import parser as chain
 from mimir.planning.lint.plan_check import check
 from mimir.planning.renderer import render
-from mimir.scheduling.decide import Snapshot, decide
+from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
 
 T = TypeVar("T")
@@ -73,20 +73,20 @@ def told(what: str, seconds: float) -> None:
 
 def run_through(plan: Plan) -> int:
     """Decide until every task has ended, ten of them at once; how often a decision was made."""
-    snapshot = Snapshot.of(plan, {}, [], weights(plan))
+    snapshot = RunSnapshot.of(plan, {}, [], weights(plan))
     decisions, ready = 0, list[tuple[float, str]]()
     while True:
         decisions += 1
         commands = decide(snapshot)
-        if any(isinstance(command, Finish) for command in commands):
+        if any(isinstance(command, FinishRun) for command in commands):
             return decisions
         for command in commands:
-            if isinstance(command, Release):
+            if isinstance(command, ReleaseTask):
                 snapshot.note_released(command.task)
                 ready.append((-command.priority, command.task))
         ready.sort()
         for _, id in ready[:WIDTH]:
-            snapshot.apply(id, Status.COMPLETED)
+            snapshot.apply(id, TaskStatus.COMPLETED)
         del ready[:WIDTH]
 
 
@@ -101,7 +101,7 @@ async def in_store(plan: Plan) -> None:
         loaded = settings.load(project, {"llm.model": f"play:{play}"}, {"HOME": name})
         async with app.open(project, loaded) as mimir:
             begun = time.process_time()
-            run = await mimir.create_run(plan, PATH, only=(), limits=Limits())
+            run = await mimir.create_run(plan, PATH, only=(), limits=RunBudget())
             told("create the run", time.process_time() - begun)
         begun = time.process_time()
         await quick_status.status(project, loaded, run, print)
@@ -118,7 +118,7 @@ def main() -> None:
     asked = parser.parse_args()
     tasks = tuple(task(number, asked.shape) for number in range(asked.tasks))
     text = timed("render", lambda: render(Plan(title="Large", tasks=tasks, request="r", goal="g")))
-    parsed = timed(f"parse {len(text):,} characters", lambda: chain.parse(text))
+    parsed = timed(f"parse {len(text):,} characters", lambda: chain.parse_plan(text))
     timed("check", lambda: check(parsed, tools=ALL_TOOLS, exists=lambda _: False))
     decisions = timed("decide to the end", lambda: run_through(parsed.plan))
     print(f"decisions: {decisions:,}, each after at most {WIDTH} tasks ended")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mimir.planning.renderer import render
-from mimir.store.schema import Label
+from mimir.store.schema import NodeLabel
 from tests.support import invariants
 from tests.support.killed_processes import repeated
 from tests.support.process_group import Fleet, doubled, fleet, holders
@@ -132,7 +132,7 @@ def _done(project: Path) -> int:
 async def _completed(project: Path) -> int:
     async with store_of(project) as store:
         where = {"status": "completed"}
-        return len(await store.read(lambda reads: reads.find(Label.TASK, where)))
+        return len(await store.read(lambda reads: reads.find(NodeLabel.TASK, where)))
 
 
 def _status(processes: Fleet, project: Path) -> Mapping[str, object]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from mimir.agents import circuit_breaker as rules
 from mimir.agents import replies, tool_log
-from mimir.agents.circuit_breaker import Breaker, Trip
+from mimir.agents.circuit_breaker import CircuitBreaker, Trip
 from mimir.domain.message import Answer, CallContext, Finish, Message, ModelRequest, ToolCall
-from mimir.domain.usage import Usage, estimate
+from mimir.domain.usage import TokenUsage, estimate
 from mimir.errors import AnswerError, ModelError
 from mimir.llm.protocol import ChatModel
 from mimir.tools.batch import run_batch
@@ -35,7 +35,7 @@ _CLOSE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ModelSettings:
     """How a model is asked in one conversation."""
 
     model: str = ""
@@ -58,14 +58,14 @@ async def _keep_silent(_trip: Trip) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class LoopServices:
     """What one conversation is held with."""
 
     model: ChatModel
     tools: Toolset
     context: CallContext
-    breaker: Breaker
-    settings: Turn
+    breaker: CircuitBreaker
+    settings: ModelSettings
     elapsed: Callable[[], float]
     """Seconds that count against `breaker.seconds`; stands still while a lane is replayed (see `Stopwatch`)."""
     recorded: Trip | None = None
@@ -85,7 +85,7 @@ class Conversation:
     finish: Finish
     """Never `length`: an answer that was cut short is no answer."""
     trip: Trip | None
-    usage: Usage
+    usage: TokenUsage
     """Of all model calls, what was `spent` before included; unknown usage is estimated."""
     tool_calls: int
     """Let through, denied ones included."""
@@ -95,27 +95,27 @@ class Conversation:
     """As the provider named it in the last reply."""
 
     @property
-    def ledger(self) -> Mapping[int, tool_log.Entry]:
+    def ledger(self) -> Mapping[int, tool_log.ToolLogEntry]:
         """The numbered tool calls, as citations name them."""
         return tool_log.entries(self.messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Talk:
+class _ConversationState:
     """A conversation so far."""
 
     messages: tuple[Message, ...]
     closing: bool
-    usage: Usage
+    usage: TokenUsage
     trip: Trip | None = None
-    tries: replies.Tries = field(default_factory=replies.Tries)
+    tries: replies.UnusableReplies = field(default_factory=replies.UnusableReplies)
     kind: replies.Kind = "act"
     """What the last reply is good for."""
     answer: Answer | None = None
 
 
 async def converse(
-    brief: Sequence[Message], services: Services, *, spent: Usage | None = None
+    brief: Sequence[Message], services: LoopServices, *, spent: TokenUsage | None = None
 ) -> Conversation:
     """Hold one conversation to its answer.
 
@@ -130,10 +130,10 @@ async def converse(
         ModelError: Scope `attempt` for a content filter; others as the model raises them.
         Paused, LeaseLost: As the services raise them.
     """
-    talk = _Talk(
+    talk = _ConversationState(
         messages=tuple(brief),
         closing=any(m.closing for m in brief),
-        usage=spent or Usage(),
+        usage=spent or TokenUsage(),
     )
     # Far above what the breaker lets through: reaching it is a bug of ours.
     for _ in range(2 * services.breaker.max_messages + 10):
@@ -145,20 +145,20 @@ async def converse(
     raise AnswerError("The conversation did not come to an end.")
 
 
-def _ended(talk: _Talk, answer: Answer) -> Conversation:
+def _ended(talk: _ConversationState, answer: Answer) -> Conversation:
     return Conversation(
         messages=talk.messages,
         answer=answer.message,
         finish=answer.finish,
         trip=talk.trip,
         usage=talk.usage,
-        tool_calls=tool_log.used(talk.messages),
-        message_count=rules.counted(talk.messages),
+        tool_calls=tool_log.count_admitted_calls(talk.messages),
+        message_count=rules.count_loop_messages(talk.messages),
         model=answer.model,
     )
 
 
-async def _think(talk: _Talk, services: Services) -> _Talk:
+async def _think(talk: _ConversationState, services: LoopServices) -> _ConversationState:
     """Ask the model once, and put its reply where it belongs."""
     talk = await _close_if_tripped(talk, services)
     request = _request(talk, services)
@@ -181,17 +181,17 @@ async def _think(talk: _Talk, services: Services) -> _Talk:
     )
 
 
-async def _act(talk: _Talk, services: Services) -> _Talk:
+async def _act(talk: _ConversationState, services: LoopServices) -> _ConversationState:
     """Run what there is room for; each other call is answered that it was not run."""
     messages = talk.messages
     allowed, refused = services.breaker.admit(messages, messages[-1].calls)
-    results = await _run(services, allowed, first=tool_log.used(messages) + 1)
+    results = await _run(services, allowed, first=tool_log.count_admitted_calls(messages) + 1)
     results = rules.warn(messages, results)
     left = tuple(replies.not_run(call, replies.NOT_RUN_BUDGET) for call in refused)
     return replace(talk, messages=(*messages, *results, *left))
 
 
-async def _close_if_tripped(talk: _Talk, services: Services) -> _Talk:
+async def _close_if_tripped(talk: _ConversationState, services: LoopServices) -> _ConversationState:
     """Ask for the closing answer as soon as something has tripped, once."""
     if talk.closing:
         return talk
@@ -208,7 +208,7 @@ async def _close_if_tripped(talk: _Talk, services: Services) -> _Talk:
     return replace(talk, messages=(*messages, asked), trip=trip, closing=True)
 
 
-def _request(talk: _Talk, services: Services) -> ModelRequest:
+def _request(talk: _ConversationState, services: LoopServices) -> ModelRequest:
     settings = services.settings
     specs = tuple(services.tools.specs)
     working = bool(specs) and not talk.closing
@@ -246,16 +246,18 @@ def _added(
     return (reply, *ignored, again) if keep else (again,)
 
 
-def _estimated(request: ModelRequest, answer: Answer) -> Usage:
+def _estimated(request: ModelRequest, answer: Answer) -> TokenUsage:
     asked = sum(estimate(m.text) for m in request.messages)
-    return Usage(input_tokens=asked, output_tokens=estimate(answer.message.text))
+    return TokenUsage(input_tokens=asked, output_tokens=estimate(answer.message.text))
 
 
-async def _run(services: Services, calls: Sequence[ToolCall], *, first: int) -> tuple[Message, ...]:
+async def _run(
+    services: LoopServices, calls: Sequence[ToolCall], *, first: int
+) -> tuple[Message, ...]:
     """Run calls through the gateway; results in message order, numbered from `first`."""
     results = await run_batch(services.tools, calls, services.context)
     label = services.settings.label
     return tuple(
-        replace(result, text=tool_log.numbered(label, number, result.text))
+        replace(result, text=tool_log.number_result(label, number, result.text))
         for number, result in enumerate(results, start=first)
     )

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, cast, get_args
 from mimir.agents import tool_log
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.plan import call_limit
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 
 REPEATS = 3
@@ -87,14 +87,14 @@ class Trip:
         )
 
 
-class Admission(NamedTuple):
+class CallAdmission(NamedTuple):
     """The calls of one message, split where the room ends; both in message order."""
 
     allowed: tuple[ToolCall, ...]
     refused: tuple[ToolCall, ...]
 
 
-class _Signature(NamedTuple):
+class _CallSignature(NamedTuple):
     """What makes two calls the same."""
 
     tool: str
@@ -104,7 +104,7 @@ class _Signature(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
+class CircuitBreaker:
     """Limits of one attempt of one agent."""
 
     limit: int
@@ -121,7 +121,7 @@ class Breaker:
         *,
         seconds: float | None = None,
         max_tokens: int | None = None,
-    ) -> "Breaker":
+    ) -> "CircuitBreaker":
         """Return the breaker for a plan's estimate."""
         return cls(limit=call_limit(estimate), seconds=seconds, max_tokens=max_tokens)
 
@@ -130,7 +130,7 @@ class Breaker:
         """Assistant and tool messages that the loop may make."""
         return 3 * self.limit
 
-    def admit(self, messages: Sequence[Message], calls: Sequence[ToolCall]) -> Admission:
+    def admit(self, messages: Sequence[Message], calls: Sequence[ToolCall]) -> CallAdmission:
         """Split `calls` into those that may run and those for which there is no room.
 
         Args:
@@ -140,12 +140,15 @@ class Breaker:
         Returns:
             The first ones, as many as there is room for, and the rest. Over a whole conversation exactly `limit` are let through.
         """
-        room = min(self.limit - tool_log.used(messages), self.max_messages - counted(messages))
+        room = min(
+            self.limit - tool_log.count_admitted_calls(messages),
+            self.max_messages - count_loop_messages(messages),
+        )
         room = max(0, room)
-        return Admission(allowed=tuple(calls[:room]), refused=tuple(calls[room:]))
+        return CallAdmission(allowed=tuple(calls[:room]), refused=tuple(calls[room:]))
 
     def tripped(
-        self, messages: Sequence[Message], elapsed_seconds: float, usage: Usage
+        self, messages: Sequence[Message], elapsed_seconds: float, usage: TokenUsage
     ) -> Trip | None:
         """Return what has tripped, if anything has; the first of the kinds in their order.
 
@@ -154,7 +157,7 @@ class Breaker:
             elapsed_seconds: Time that counts; stands still while a lane is replayed.
             usage: All model calls of this agent in this attempt.
         """
-        calls = tool_log.used(messages)
+        calls = tool_log.count_admitted_calls(messages)
         found = self._found(messages, calls, elapsed_seconds, usage)
         if found is None:
             return None
@@ -165,18 +168,21 @@ class Breaker:
             at=len(messages),
             tool_calls=calls,
             tool_calls_left=max(0, self.limit - calls),
-            messages_left=max(0, self.max_messages - counted(messages)),
+            messages_left=max(0, self.max_messages - count_loop_messages(messages)),
             seconds_left=None if self.seconds is None else max(0.0, self.seconds - elapsed_seconds),
             tokens_left=None if self.max_tokens is None else max(0, self.max_tokens - usage.total),
         )
 
     def _found(
-        self, messages: Sequence[Message], calls: int, elapsed_seconds: float, usage: Usage
+        self, messages: Sequence[Message], calls: int, elapsed_seconds: float, usage: TokenUsage
     ) -> tuple[TripKind, str] | None:
         if calls >= self.limit:
             return "tool_calls", f"{calls} of {self.limit} tool calls used"
-        if counted(messages) >= self.max_messages:
-            return "messages", f"{counted(messages)} of {self.max_messages} messages used"
+        if count_loop_messages(messages) >= self.max_messages:
+            return (
+                "messages",
+                f"{count_loop_messages(messages)} of {self.max_messages} messages used",
+            )
         if (tool := _repeated(messages)) is not None:
             return (
                 "repetition",
@@ -196,7 +202,7 @@ def _number(values: Mapping[str, object], name: str) -> float | None:
     raise StoreError(f"A recorded trip has {value!r} for {name}.")
 
 
-def counted(messages: Sequence[Message]) -> int:
+def count_loop_messages(messages: Sequence[Message]) -> int:
     """Count assistant and tool messages of the loop, without "not run" results and without what follows a closing request."""
     return sum(
         not m.closing and (m.role == "assistant" or (m.role == "tool" and m.ran)) for m in messages
@@ -216,7 +222,7 @@ def warn(messages: Sequence[Message], results: Sequence[Message]) -> tuple[Messa
     second = {s for s, times in _repeats(together).items() if times == REPEATS - 1}
     if not second:
         return tuple(results)
-    turn = tuple(tool_log.turns(together))[-1]
+    turn = tuple(tool_log.count_turns(together))[-1]
     warned: list[Message] = []
     for result, (call, _, tree) in zip(results, turn, strict=True):
         signature = _signature(call, result, tree)
@@ -234,16 +240,16 @@ def _repeated(messages: Sequence[Message]) -> str | None:
     return None
 
 
-def _repeats(messages: Sequence[Message]) -> Mapping[_Signature, int]:
+def _repeats(messages: Sequence[Message]) -> Mapping[_CallSignature, int]:
     """Count in how many messages each repeated call stands; equal calls of one message are one.
 
     Large results are compared only where tool, tree and arguments already agree: this runs after every step.
     """
     groups: dict[tuple[str, str], list[tuple[int, ToolCall, Message]]] = {}
-    for number, turn in enumerate(tool_log.turns(messages)):
+    for number, turn in enumerate(tool_log.count_turns(messages)):
         for call, result, tree in turn:
             groups.setdefault((call.name, tree), []).append((number, call, result))
-    met: dict[_Signature, set[int]] = {}
+    met: dict[_CallSignature, set[int]] = {}
     for (_, tree), group in groups.items():
         if len(group) < REPEATS - 1:
             continue
@@ -254,10 +260,10 @@ def _repeats(messages: Sequence[Message]) -> Mapping[_Signature, int]:
     return {signature: len(numbers) for signature, numbers in met.items() if len(numbers) > 1}
 
 
-def _signature(call: ToolCall, result: Message, tree: str) -> _Signature:
+def _signature(call: ToolCall, result: Message, tree: str) -> _CallSignature:
     # Test runners print how long they took: without this no command would ever repeat itself.
     text = _VOLATILE.sub("#", tool_log.plain(result))
-    return _Signature(call.name, _canonical(call.arguments), text, tree)
+    return _CallSignature(call.name, _canonical(call.arguments), text, tree)
 
 
 @lru_cache(maxsize=128)

@@ -46,7 +46,7 @@ def parse(answer: str) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
+def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
     """Return the citations that do not hold, each with the reason.
 
     Args:

@@ -32,20 +32,20 @@ Kind = Literal["act", "answer", "cut_calls", "cut_text", "too_long", "empty", "f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tries:
+class UnusableReplies:
     """Replies in a row that could not be used; a good one starts again from none."""
 
     unusable: int = 0
     """Empty or cut-off answers."""
     cut_calls: int = 0
 
-    def after(self, kind: Kind) -> "Tries":
+    def after(self, kind: Kind) -> "UnusableReplies":
         """Return the count after one more reply."""
         if kind == "cut_calls":
-            return Tries(unusable=self.unusable, cut_calls=self.cut_calls + 1)
+            return UnusableReplies(unusable=self.unusable, cut_calls=self.cut_calls + 1)
         if kind in ("cut_text", "too_long", "empty"):
-            return Tries(unusable=self.unusable + 1, cut_calls=self.cut_calls)
-        return Tries()
+            return UnusableReplies(unusable=self.unusable + 1, cut_calls=self.cut_calls)
+        return UnusableReplies()
 
     @property
     def exhausted(self) -> bool:

@@ -3,7 +3,7 @@
 from mimir.domain.clock import Clock
 
 
-class Stopwatch:
+class WorkTimer:
     """Elapsed seconds that stand still until `start`.
 
     A resumed conversation replays its lane first. If time counted then, it could trip at another place than the first time and cut the

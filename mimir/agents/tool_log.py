@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\A\[(?:call|qc):\d+\]\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ToolLogEntry:
     """One call that was let through, and what it said."""
 
     number: int
@@ -38,7 +38,7 @@ class Entry:
     """Workspace tree after the call; the last one known, empty before the first."""
 
 
-def numbered(label: Label, number: int, text: str) -> str:
+def number_result(label: Label, number: int, text: str) -> str:
     """Put a call's number before its result."""
     return f"[{label}:{number}]\n{text}"
 
@@ -48,12 +48,12 @@ def plain(message: Message) -> str:
     return _NUMBER.sub("", message.text, count=1).removesuffix(REPEATED)
 
 
-def used(messages: Sequence[Message]) -> int:
+def count_admitted_calls(messages: Sequence[Message]) -> int:
     """Count the calls that were let through; denied, unknown and invalid ones among them, "not run" ones not."""
     return sum(m.role == "tool" and m.ran for m in messages)
 
 
-def turns(messages: Sequence[Message]) -> Iterator[tuple[tuple[ToolCall, Message, str], ...]]:
+def count_turns(messages: Sequence[Message]) -> Iterator[tuple[tuple[ToolCall, Message, str], ...]]:
     """Yield, for each message that asked for tools, its calls that ran: (call, result, tree after it).
 
     Calls and results are paired by position, not by id: ids come from the model and may repeat.
@@ -77,11 +77,11 @@ def turns(messages: Sequence[Message]) -> Iterator[tuple[tuple[ToolCall, Message
         yield tuple(ran)
 
 
-def entries(messages: Sequence[Message]) -> Mapping[int, Entry]:
+def entries(messages: Sequence[Message]) -> Mapping[int, ToolLogEntry]:
     """Return the ledger of a conversation, by number."""
-    ran = [one for turn in turns(messages) for one in turn]
+    ran = [one for turn in count_turns(messages) for one in turn]
     return {
-        number: Entry(
+        number: ToolLogEntry(
             number=number, tool=call.name, arguments=call.arguments, text=plain(result), tree=tree
         )
         for number, (call, result, tree) in enumerate(ran, start=1)

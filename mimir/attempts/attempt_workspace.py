@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from mimir.attempts.services import Desk, OpenLane
-from mimir.workspace.shared_checkouts import Loan, index_of
+from mimir.attempts.services import AttemptServices, OpenLane
+from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
 ENGINES_OWN = ".mimir"
 """Ignored in every project, so that a tree never holds it, whatever a command put there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class WorkspaceDiff:
     """The deliverable's tree and what there is to say of it."""
 
     tree: str
@@ -31,15 +31,15 @@ class Made:
     tool_table_changed: bool
 
 
-class Place:
+class AttemptWorkspace:
     """The workspace of one attempt and fence."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: AttemptServices) -> None:
         self._desk = desk
         self._index = index_of(desk.where)
         self._notes: list[str] = []
         self._tree = desk.start.tree
-        self._loan: Loan | None = None
+        self._loan: SharedCheckout | None = None
         self._is_made = False
         self.lane: OpenLane | None = None
 
@@ -96,7 +96,7 @@ class Place:
             )
         return taken.tree
 
-    async def deliverable(self) -> Made:
+    async def deliverable(self) -> WorkspaceDiff:
         """Take the lane's last tree as the deliverable; changes outside the task's `files` are left out."""
         desk = self._desk
         last = (self.lane.tree if self.lane else "") or desk.start.tree
@@ -104,7 +104,7 @@ class Place:
         tree, left_out = await desk.history.restrict(last, base, files=desk.task.files)
         changes = await desk.history.changed(base, tree)
         changed = tuple(change.path for change in changes)
-        return Made(
+        return WorkspaceDiff(
             tree=tree,
             changed=changed,
             left_out=tuple(left_out),
@@ -114,7 +114,7 @@ class Place:
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
         )
 
-    async def commit(self, made: Made) -> str:
+    async def commit(self, made: WorkspaceDiff) -> str:
         """Commit the deliverable on its base; "" if nothing was changed."""
         desk = self._desk
         if not made.changed:

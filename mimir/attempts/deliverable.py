@@ -13,7 +13,7 @@ FORBIDDEN = ("mimir.toml", *(f"{name}/**" for name in HIDDEN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class DeliverableRefusal:
     """Why a deliverable is refused."""
 
     issues: tuple[str, ...]
@@ -22,9 +22,9 @@ class Refusal:
     """What must be as it was."""
 
 
-def refused(
+def refuse_deliverable(
     changed: Sequence[str], *, tool_table_changed: bool, links_out: Sequence[str]
-) -> Refusal | None:
+) -> DeliverableRefusal | None:
     """Refuse a deliverable that touches the engine's own files or leads out of the workspace."""
     found = {
         path: f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
@@ -37,10 +37,12 @@ def refused(
         )
     for path in links_out:
         found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
-    return Refusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
+    return DeliverableRefusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
 
 
-def protected(task: Task, changed: Sequence[str], in_base: Sequence[str]) -> tuple[str, ...]:
+def find_protected_changes(
+    task: Task, changed: Sequence[str], in_base: Sequence[str]
+) -> tuple[str, ...]:
     """Return the changed paths that a check protects; a pattern that matches nothing in the base protects nothing."""
     known = frozenset(in_base)
     return tuple(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypedDict, cast
 
-from mimir.attempts.results import Course
-from mimir.domain.task_states import MOVES, NODES, Status
+from mimir.attempts.results import AttemptState
+from mimir.domain.task_states import MOVES, NODES, TaskStatus
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from langgraph.types import Command
 
 
-class State(TypedDict):
+class MachineState(TypedDict):
     """State of the machine."""
 
-    status: Status
-    course: Course
+    status: TaskStatus
+    course: AttemptState
 
 
-class Phase(Protocol):
+class PhaseNode(Protocol):
     """The work of one status."""
 
-    async def __call__(self, course: Course, /) -> tuple[Status, Course]:
+    async def __call__(self, course: AttemptState, /) -> tuple[TaskStatus, AttemptState]:
         """Do it, record the move, return where the task stands now.
 
         Returning the status it was entered with ends the machine: what follows is scheduling's (a rejection without QC).
@@ -38,29 +38,31 @@ class Phase(Protocol):
         ...
 
 
-class Phases(Protocol):
+class PhaseNodes(Protocol):
     """The nodes of the machine, by status."""
 
-    def __getitem__(self, status: Status, /) -> Phase:
+    def __getitem__(self, status: TaskStatus, /) -> PhaseNode:
         """Return the node of `status`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class MachineServices:
     """What the nodes of one attempt do; handed in with the call."""
 
-    phases: Phases
+    phases: PhaseNodes
 
 
-class _Node(Protocol):
-    async def __call__(self, state: State, *, runtime: "Runtime[Crew]") -> "Command[str]": ...
+class _GraphNode(Protocol):
+    async def __call__(
+        self, state: MachineState, *, runtime: "Runtime[MachineServices]"
+    ) -> "Command[str]": ...
 
 
-def _node(status: Status, exits: Mapping[Status, str]) -> _Node:
+def _node(status: TaskStatus, exits: Mapping[TaskStatus, str]) -> _GraphNode:
     from langgraph.types import Command
 
-    async def run(state: State, *, runtime: "Runtime[Crew]") -> "Command[str]":
+    async def run(state: MachineState, *, runtime: "Runtime[MachineServices]") -> "Command[str]":
         to, course = await runtime.context.phases[status](state["course"])
         # With the state goes where it leads: a branch after the node would read it once more.
         return Command(update={"status": to, "course": course}, goto=exits[to])
@@ -69,11 +71,13 @@ def _node(status: Status, exits: Mapping[Status, str]) -> _Node:
 
 
 @cache
-def compiled(entry: Status) -> "CompiledStateGraph[State, Crew, State, State]":
+def compile_machine(
+    entry: TaskStatus,
+) -> "CompiledStateGraph[MachineState, MachineServices, MachineState, MachineState]":
     """Compile the table, entered at a status: nodes and edges come from `MOVES` alone. To choose the entry while it runs costs a step more."""
     from langgraph.graph import END, START, StateGraph
 
-    graph = StateGraph(State, context_schema=Crew)
+    graph = StateGraph(MachineState, context_schema=MachineServices)
     for status in NODES:
         exits = {to: to.value if to in NODES else END for to in MOVES[status]} | {status: END}
         node = _node(status, exits)
@@ -82,14 +86,19 @@ def compiled(entry: Status) -> "CompiledStateGraph[State, Crew, State, State]":
     return graph.compile()
 
 
-async def run(status: Status, course: Course, phases: Phases) -> tuple[Status, Course]:
+async def run_attempt(
+    status: TaskStatus, course: AttemptState, phases: PhaseNodes
+) -> tuple[TaskStatus, AttemptState]:
     """Run an attempt, or continue it, from `status` to where scheduling takes over."""
     if status not in NODES:
         return status, course
-    start: State = {"status": status, "course": course}
+    start: MachineState = {"status": status, "course": course}
     from langsmith import tracing_context
 
     # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
     with tracing_context(enabled=False):
-        end = cast("State", await compiled(status).ainvoke(start, context=Crew(phases)))
+        end = cast(
+            "MachineState",
+            await compile_machine(status).ainvoke(start, context=MachineServices(phases)),
+        )
     return end["status"], end["course"]

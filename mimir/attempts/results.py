@@ -8,15 +8,15 @@ from pydantic import TypeAdapter, ValidationError
 from mimir.agents.circuit_breaker import Trip
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import Cause
-from mimir.domain.usage import Usage
-from mimir.domain.verdict import Judgement
+from mimir.domain.usage import TokenUsage
+from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.store.schema import pack, unpack
 
 T = TypeVar("T")
 
 
-class Stored(Generic[T]):
+class JsonCodec(Generic[T]):
     """Writes and reads values of one type."""
 
     def __init__(self, type: type[T]) -> None:
@@ -41,13 +41,13 @@ class Stored(Generic[T]):
             ) from None
 
 
-NO_USAGE = Usage()
+NO_USAGE = TokenUsage()
 OUTPUT_ON_TASK = 50_000
 """Characters of the answer kept on Task; the whole is an artifact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Deliverable:
     """The deliverable: what the worker answered and what it changed."""
 
     answer: str
@@ -70,26 +70,26 @@ class Work:
     """What tripped, when and what was left; empty: nothing."""
     tool_calls: int = 0
     messages: int = 0
-    usage: Usage = NO_USAGE
+    usage: TokenUsage = NO_USAGE
     ledger: tuple[tuple[int, str, str], ...] = ()
     """(sequence, tree, text) of the worker's tool calls; texts bounded. Sources `call:<seq>` of QC's quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class WorkerUsage:
     """What a worker used of its limits."""
 
     tool_calls: int = 0
     messages: int = 0
-    usage: Usage = NO_USAGE
+    usage: TokenUsage = NO_USAGE
     seconds: float = 0.0
 
 
-NO_EFFORT = Effort()
+NO_EFFORT = WorkerUsage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class AttemptRejection:
     """An attempt that was judged without QC."""
 
     cause: Cause
@@ -98,30 +98,30 @@ class Rejection:
     """Empty: the model gave none that can be used."""
     tree: str = ""
     """What the next attempt goes on from: the workspace as it was left, without what was refused."""
-    effort: Effort = NO_EFFORT
+    effort: WorkerUsage = NO_EFFORT
     smaller_context: bool = False
     """True: the retry must start with a smaller context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class AttemptState:
     """All that is known of an attempt so far."""
 
-    work: Work | None = None
-    rejection: Rejection | None = None
+    work: Deliverable | None = None
+    rejection: AttemptRejection | None = None
     outcomes: tuple[CheckOutcome, ...] = ()
-    judgement: Judgement | None = None
+    judgement: Verdict | None = None
     failure: Cause | None = None
     """Set when the machine itself ended the task (`qc_unavailable`)."""
 
 
-TRIP = Stored(Trip)
-WORK = Stored(Work)
-OUTCOMES = Stored(tuple[CheckOutcome, ...])
-JUDGEMENT = Stored(Judgement)
+TRIP = JsonCodec(Trip)
+WORK = JsonCodec(Deliverable)
+OUTCOMES = JsonCodec(tuple[CheckOutcome, ...])
+JUDGEMENT = JsonCodec(Verdict)
 
 
-def phase_values(answer: str, effort: Effort) -> dict[str, str | int | float]:
+def phase_values(answer: str, effort: WorkerUsage) -> dict[str, str | int | float]:
     """Return the values of phase 3."""
     return {
         "workerOutput": answer[:OUTPUT_ON_TASK],

@@ -6,28 +6,28 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.agents.circuit_breaker import Trip
-from mimir.agents.context.inputs import Related
-from mimir.agents.context.task_context import Background
-from mimir.attempts.results import Work
+from mimir.agents.context.inputs import RelatedTask
+from mimir.agents.context.task_context import PlannerKnowledge
+from mimir.attempts.results import Deliverable
 from mimir.domain.agent import ROLES
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.graph import TaskGraph
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import Cause, Status
-from mimir.domain.usage import Usage
-from mimir.domain.verdict import Judgement
+from mimir.domain.task_states import Cause, TaskStatus
+from mimir.domain.usage import TokenUsage
+from mimir.domain.verdict import Verdict
 from mimir.llm.protocol import ChatModel
-from mimir.qc.checks.check_runner import Checks
+from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body
 from mimir.store.protocol import Value
 from mimir.tools.protocol import Toolset
-from mimir.workspace.git.history import History
-from mimir.workspace.shared_checkouts import Lending
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.shared_checkouts import SharedCheckouts
 
 Props = Mapping[str, Value]
 Stand = Callable[[bool], Awaitable[Path]]
@@ -35,7 +35,7 @@ Stand = Callable[[bool], Awaitable[Path]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preamble:
+class PinnedPreamble:
     """A role's preamble, pinned for the run."""
 
     text: str
@@ -44,7 +44,7 @@ class Preamble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class PinnedRun:
     """What is fixed for a run: pinned when it was created."""
 
     id: str
@@ -53,9 +53,9 @@ class RunFacts:
     plan: Plan
     base_commit: str
     base_tree: str
-    preambles: Mapping[tuple[str, str], Preamble]
+    preambles: Mapping[tuple[str, str], PinnedPreamble]
     """By (kind, role): `worker` and `qc`."""
-    background: Background
+    background: PlannerKnowledge
     """What the PM had and no attempt may see; for the receipts."""
     tasks: Mapping[str, Task]
     """The plan's tasks by id: made once, a plan may have thousands."""
@@ -81,7 +81,7 @@ class OpenLane(Protocol):
     """Workspace tree after the last effect that was passed by; empty: none yet."""
     tool_calls: int
     """So far."""
-    usage: Usage
+    usage: TokenUsage
     """Of its model calls so far."""
 
     async def call(
@@ -89,14 +89,14 @@ class OpenLane(Protocol):
         kind: Literal["model", "tool"],
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         /,
         *,
         effectful: bool,
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Answer from the record, or do it and record it."""
         ...
 
@@ -118,15 +118,15 @@ class Mover(Protocol):
 
     async def __call__(
         self,
-        to: Status,
+        to: TaskStatus,
         kind: EventKind,
         *,
         task: Props | None = None,
         attempt: Props | None = None,
         data: Mapping[str, object] | None = None,
-        records: Sequence[Record] = (),
+        records: Sequence[EvidenceRecord] = (),
         artifacts: Mapping[str, str] | None = None,
-        judgement: Judgement | None = None,
+        judgement: Verdict | None = None,
         waits: bool = False,
     ) -> bool:
         """Write status, phase values, sealed records, artifacts (id suffix → text), a verdict and their event, or nothing.
@@ -145,7 +145,7 @@ class Mover(Protocol):
 class LastWords(Protocol):
     """Computes what is written of a task that the machine itself ends."""
 
-    async def __call__(self, work: Work, cause: Cause, why: str, /) -> tuple[Props, Props]:
+    async def __call__(self, work: Deliverable, cause: Cause, why: str, /) -> tuple[Props, Props]:
         """Return the values of phase 9, of the task and of its attempt."""
         ...
 
@@ -160,7 +160,7 @@ class Noter(Protocol):
         ...
 
 
-class Models(Protocol):
+class ModelSource(Protocol):
     """Where models come from."""
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
@@ -169,7 +169,7 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class WorkerWorkspace:
     """Where a worker's tools work, and what they may touch."""
 
     run: str
@@ -189,10 +189,10 @@ class Bench:
     """Paths that the task's checks stand on."""
 
 
-class ToolMaker(Protocol):
+class RoleTools(Protocol):
     """Where tools come from; the only one who knows the concrete ones."""
 
-    def worker(self, bench: Bench) -> Toolset:
+    def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return the worker's tools over its workspace."""
         ...
 
@@ -209,7 +209,7 @@ class ToolMaker(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleChoice:
+class ModelChoice:
     """How a role asks its model, from the settings pinned for the run."""
 
     model: str = ""
@@ -220,7 +220,7 @@ class RoleChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class AttemptStart:
     """How an attempt starts; stored, and used again when it is resumed."""
 
     base_commit: str
@@ -246,34 +246,34 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class AttemptServices:
     """One attempt's services and facts."""
 
-    facts: RunFacts
+    facts: PinnedRun
     task: Task
     number: int
     fence: int
-    start: Start
+    start: AttemptStart
     where: Path
     """Workspace of this attempt and fence; made for its first effect."""
-    lending: Lending
+    lending: SharedCheckouts
     context: CallContext
-    history: History
-    checks: Checks
-    models: Models
-    tools: ToolMaker
+    history: GitHistory
+    checks: CheckRunner
+    models: ModelSource
+    tools: RoleTools
     clock: Clock
     open_lane: LaneOpener
     move: Mover
     note: Noter
     last_words: LastWords
-    records: Sequence[Record]
+    records: Sequence[EvidenceRecord]
     """The attempt's chain so far."""
     artifacts: Sequence[str]
     """Ids that `read_artifact` grants."""
     redact: Callable[[str], str]
-    qc_choice: RoleChoice
-    related: tuple[Related, ...] = ()
+    qc_choice: ModelChoice
+    related: tuple[RelatedTask, ...] = ()
     """Tasks within two edges in the task graph; QC sees them."""
     is_new: bool = True
     """False: an earlier holder has begun this attempt."""
@@ -294,7 +294,7 @@ class Desk:
 Bodies = Sequence[tuple[seal.RecordKind, Body]]
 
 
-def sealed(desk: Desk, bodies: Bodies) -> tuple[Record, ...]:
+def seal_records(desk: AttemptServices, bodies: Bodies) -> tuple[EvidenceRecord, ...]:
     """Seal bodies behind the chain so far; they count once the move that carries them is committed."""
     last = desk.records[-1] if desk.records else None
     return seal.extend(desk.chain, last, bodies)

@@ -16,49 +16,49 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-from mimir.agents.preambles.agentinator import Agentinator, Asking
-from mimir.agents.preambles.preamble_cache import Library
-from mimir.attempts.services import OpenLane, RoleChoice, ToolMaker
+from mimir.agents.preambles.agentinator import Agentinator, ModelQuery
+from mimir.agents.preambles.preamble_cache import PreambleCache
+from mimir.attempts.services import ModelChoice, OpenLane, RoleTools
 from mimir.bootstrap import stores
-from mimir.bootstrap.toolsets import Seat, Toolbox
+from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.errors import UnavailableError, UsageError
 from mimir.llm.config import EndpointConfig
-from mimir.llm.endpoints import Endpoints
+from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.llm.wrappers.rate_limits import Limits
+from mimir.llm.wrappers.rate_limits import RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryPolicy
 from mimir.orchestrator import project_identity, store_transfer
 from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.runs.inspection import find_run
-from mimir.orchestrator.services import Parts
-from mimir.qc.checks.check_execution import Execution
-from mimir.qc.checks.check_runner import Checks
-from mimir.qc.checks.journaled_checks import JournaledExecution
-from mimir.recordings.engine_replay.differences import Replayed
+from mimir.orchestrator.services import ProjectServices
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.journaled_checks import JournaledChecks
+from mimir.recordings.engine_replay.differences import ReplayResult
 from mimir.recordings.engine_replay.playback import Delay, at_once
-from mimir.recordings.engine_replay.replay_runner import play
-from mimir.recordings.format.recording import Tape
-from mimir.recordings.format.recording_file import read as read_recording
-from mimir.recordings.model_replay.recorded_models import ReplayedModels
+from mimir.recordings.engine_replay.replay_runner import replay_runs
+from mimir.recordings.format.recording import Recording
+from mimir.recordings.format.recording_file import read_recording
+from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
-from mimir.recordings.recorded_history import NotedHistory, ServedHistory
+from mimir.recordings.recorded_history import RecordedHistory, RecordingHistory
 from mimir.recordings.recorder import RecordingMimir, recorder, tape_of
-from mimir.scheduling.attempt_order import AtOnce
-from mimir.scheduling.run_services import Wake
-from mimir.settings import Loaded, Settings, git_login
-from mimir.store.operations.worker_processes import Process
+from mimir.scheduling.attempt_order import Unordered
+from mimir.scheduling.run_services import WorkSignals
+from mimir.settings import LoadedSettings, Settings, git_login
+from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore
-from mimir.store.transfer.store_copy import Copied
+from mimir.store.transfer.store_copy import CopyResult
 from mimir.tools.secrets import Redactor
-from mimir.workspace.aio import both
-from mimir.workspace.git.history import History, Remote
-from mimir.workspace.process_locks import Owners
-from mimir.workspace.sandbox.sandbox import Limits as SandboxLimits
+from mimir.workspace.aio import gather_both
+from mimir.workspace.git.history import GitHistory, GitRemote
+from mimir.workspace.process_locks import ProcessLocks
+from mimir.workspace.sandbox.sandbox import ProcessLimits as SandboxLimits
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from mimir.workspace.state_dir import ROOM, prepare
 
@@ -89,11 +89,11 @@ class RandomIds:
 @contextlib.asynccontextmanager
 async def open(
     project: Path,
-    loaded: Loaded,
+    loaded: LoadedSettings,
     *,
     create: bool = True,
     say: Callable[[str], None] = lambda _: None,
-    around: Callable[[ToolMaker], ToolMaker] = lambda tools: tools,
+    around: Callable[[RoleTools], RoleTools] = lambda tools: tools,
     around_store: Callable[[GraphStore], GraphStore] = lambda store: store,
     record: Path | None = None,
     replay: Path | None = None,
@@ -120,14 +120,14 @@ async def open(
     room = prepare(project, create=create)
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-    owners = Owners(room / "work" / "owners")
+    owners = ProcessLocks(room / "work" / "owners")
     store = around_store(
         stores.open_store(settings, room, clock, door=owner, say=say, create=create)
     )
     sandbox = _sandbox(settings, room, clock)
     await store.init()
     name, drifted = _shown(replay, project), partial(tell_drift, store)
-    replayed = ReplayedModels(tape, name, on_drift=drifted) if tape else None
+    replayed = RecordedModels(tape, name, on_drift=drifted) if tape else None
     endpoints = replayed or _endpoints(settings, clock, redact.values)
     owners.live(owner)
     clean = False
@@ -148,19 +148,19 @@ async def open(
         clean = True
     finally:
         await sandbox.end_trial()
-        await both(store.close(), endpoints.close())
+        await gather_both(store.close(), endpoints.close())
         owners.leave(owner, holds=not clean)
 
 
 async def migrate(
     project: Path,
-    loaded: Loaded,
+    loaded: LoadedSettings,
     source: str,
     target: str,
     *,
     run: str = "",
     say: Callable[[str], None] = lambda _: None,
-) -> Copied:
+) -> CopyResult:
     """Copy a run, or a whole store, into another store; neither has to be the one that the settings name.
 
     Args:
@@ -192,13 +192,13 @@ async def migrate(
         if stores.is_same(source, target):
             raise UsageError(f"Both are the same store: {one.uri}.")
         other = await opened(target, create=True)
-        dead = Owners(room / "work" / "owners").dead()
+        dead = ProcessLocks(room / "work" / "owners").dead()
         return await store_transfer.migrate(one, other, run, dead=dead, room=room / "work")
 
 
 async def replay(
-    project: Path, loaded: Loaded, what: str, *, delay: Delay = at_once
-) -> Sequence[Replayed]:
+    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = at_once
+) -> Sequence[ReplayResult]:
     """Replay a recording, or a run of the project, from nothing but its record: no model, tool, check or git is asked.
 
     Args:
@@ -216,30 +216,32 @@ async def replay(
         if not what or not file.is_file():
             async with _looked_at(project, loaded) as (store, history):
                 id = await find_run(
-                    store, project_identity.known(project, project / ROOM), what or None
+                    store, project_identity.find_project_id(project, project / ROOM), what or None
                 )
                 tapes = [await store.read(partial(tape_of, run=id))]
-                return await play(tapes, (), _Workshop(project, loaded, history, room), room, delay)
+                return await replay_runs(
+                    tapes, (), _ReplaySetup(project, loaded, history, room), room, delay
+                )
         tape, broken = read_recording(file, _shown(file, project), forgive=True)
-        workshop = _Workshop(project, loaded, ServedHistory(tape.git, None), room)
-        return await play(list(tape.runs.values()), broken, workshop, room, delay)
+        workshop = _ReplaySetup(project, loaded, RecordedHistory(tape.git, None), room)
+        return await replay_runs(list(tape.runs.values()), broken, workshop, room, delay)
 
 
 @dataclass(frozen=True, slots=True)
-class _Workshop:
+class _ReplaySetup:
     """What a replay is made of."""
 
     project: Path
-    loaded: Loaded
-    history: History
+    loaded: LoadedSettings
+    history: GitHistory
     room: Path
 
     def store(self, path: Path, clock: Clock) -> GraphStore:
         return stores.throw_away(path, clock)
 
-    async def parts(self, store: GraphStore) -> Parts:
-        nobody = ReplayedModels(Tape(), "", on_drift=partial(tell_drift, None))
-        me, redact = (Owners(self.room / "owners"), "replay"), Redactor(self.loaded.secrets)
+    async def parts(self, store: GraphStore) -> ProjectServices:
+        nobody = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
+        me, redact = (ProcessLocks(self.room / "owners"), "replay"), Redactor(self.loaded.secrets)
         sandbox = _sandbox(self.loaded.settings, self.project / ROOM, SystemClock())
         return await _parts(
             self.project, self.loaded, store, nobody, me, redact, sandbox, history=self.history
@@ -247,7 +249,9 @@ class _Workshop:
 
 
 @contextlib.asynccontextmanager
-async def _looked_at(project: Path, loaded: Loaded) -> AsyncGenerator[tuple[GraphStore, History]]:
+async def _looked_at(
+    project: Path, loaded: LoadedSettings
+) -> AsyncGenerator[tuple[GraphStore, GitHistory]]:
     """Open a project's store and history to look at them."""
     room = prepare(project, create=False)
     store = stores.open_store(
@@ -256,7 +260,7 @@ async def _looked_at(project: Path, loaded: Loaded) -> AsyncGenerator[tuple[Grap
     await store.init()
     try:
         place = room / "work" / "history.git"
-        yield store, ServedHistory({}, await History.open(project, place, program=_git()))
+        yield store, RecordedHistory({}, await GitHistory.open(project, place, program=_git()))
     finally:
         await store.close()
 
@@ -272,32 +276,32 @@ def _shown(path: Path | None, project: Path) -> str:
 
 async def _parts(
     project: Path,
-    loaded: Loaded,
+    loaded: LoadedSettings,
     store: GraphStore,
-    endpoints: Endpoints | ReplayedModels,
-    me: tuple[Owners, str],
+    endpoints: EndpointRegistry | RecordedModels,
+    me: tuple[ProcessLocks, str],
     redact: Redactor,
     sandbox: Sandbox,
     *,
-    history: History | None = None,
-) -> Parts:
+    history: GitHistory | None = None,
+) -> ProjectServices:
     settings, clock, room = loaded.settings, SystemClock(), project / ROOM
     place = room / "work" / "history.git"
     is_played = history is not None  # nothing is made in the project of a replay
     if history is None:
-        remote = Remote(url=settings.history.remote, environment=git_login(), name=me[1])
-        history = await NotedHistory.open(
+        remote = GitRemote(url=settings.history.remote, environment=git_login(), name=me[1])
+        history = await RecordingHistory.open(
             project, place, owner=sandbox.owner, program=_git(), remote=remote
         )
-    seat = Seat(sandbox, history, project)
+    seat = ProjectSandbox(sandbox, history, project)
     project_id = (
-        project_identity.known(project, room)
+        project_identity.find_project_id(project, room)
         if is_played
-        else await project_identity.of(project, room, history, store)
+        else await project_identity.project_id(project, room, history, store)
     )
     leases, store = store, PublishingStore(store, history.share)
-    toolbox = Toolbox(seat, store, project_id, redact)
-    execution = Execution(
+    toolbox = ToolFactory(seat, store, project_id, redact)
+    execution = CheckExecution(
         history=history,
         sandbox=seat,
         room=room / "work" / "checks",
@@ -306,7 +310,7 @@ async def _parts(
     )
     owners, owner = me
     choices = {role: _choice(settings, role) for role in ROLES}
-    replayed = endpoints if isinstance(endpoints, ReplayedModels) else None
+    replayed = endpoints if isinstance(endpoints, RecordedModels) else None
 
     def agentinator(open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
         async def model(number: int) -> ChatModel:
@@ -317,9 +321,9 @@ async def _parts(
 
         return Agentinator(
             project=project,
-            library=Library(project, room / "work" / "locks"),
+            library=PreambleCache(project, room / "work" / "locks"),
             open_model=model,
-            asking=Asking(
+            asking=ModelQuery(
                 model=choices["agentinator"].model or (replayed.preambles_by if replayed else ""),
                 temperature=choices["agentinator"].temperature,
                 max_tokens=choices["agentinator"].max_tokens or ROLES["agentinator"].answer_tokens,
@@ -327,7 +331,7 @@ async def _parts(
             recorded=replayed.preamble if replayed else None,
         )
 
-    return Parts(
+    return ProjectServices(
         project=project,
         project_id=project_id,
         room=room,
@@ -335,7 +339,7 @@ async def _parts(
         leases=leases,
         history=history,
         sandbox=sandbox,
-        checks=Checks(history, JournaledExecution(execution, store, owner)),
+        checks=CheckRunner(history, JournaledChecks(execution, store, owner)),
         models=endpoints,
         tools=toolbox,
         planner_tools=toolbox.planner,
@@ -344,14 +348,14 @@ async def _parts(
         ids=RandomIds(),
         owner=owner,
         owners=owners,
-        process=Process(
+        process=WorkerProcess(
             owner=owner,
             host=socket.gethostname(),
             number=os.getpid(),
             lock_file=str(owners.path(owner).absolute()),
         ),
-        wake=Wake(),
-        pace=AtOnce(),
+        wake=WorkSignals(),
+        pace=Unordered(),
         recording="",
         choices=choices,
         lease_seconds=settings.run.lease_seconds,
@@ -369,12 +373,14 @@ async def _parts(
     )
 
 
-def _endpoints(settings: Settings, clock: SystemClock, veil: Callable[[str], str]) -> Endpoints:
+def _endpoints(
+    settings: Settings, clock: SystemClock, veil: Callable[[str], str]
+) -> EndpointRegistry:
     llm = settings.llm
-    return Endpoints(
+    return EndpointRegistry(
         llm.model,
         partial(_config, settings),
-        limits=Limits(
+        limits=RateLimiter(
             clock=clock,
             sleep=asyncio.sleep,
             requests_per_minute=llm.requests_per_minute,
@@ -417,9 +423,9 @@ def _sandbox(settings: Settings, room: Path, clock: Clock) -> Sandbox:
     return Sandbox(config, scratch=room / "work", clock=clock)
 
 
-def _choice(settings: Settings, role: str) -> RoleChoice:
+def _choice(settings: Settings, role: str) -> ModelChoice:
     chosen = settings.role(role)
-    return RoleChoice(
+    return ModelChoice(
         model=chosen.model or settings.llm.model,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,

@@ -9,8 +9,8 @@ from pathlib import Path
 from mimir.bootstrap import stores
 from mimir.orchestrator import project_identity
 from mimir.orchestrator.runs import lookup
-from mimir.settings import Loaded
-from mimir.workspace.process_locks import Owners
+from mimir.settings import LoadedSettings
+from mimir.workspace.process_locks import ProcessLocks
 
 ROOM = ".mimir"
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 async def status(
-    project: Path, loaded: Loaded, run: str | None, say: Callable[[str], None]
+    project: Path, loaded: LoadedSettings, run: str | None, say: Callable[[str], None]
 ) -> Mapping[str, object]:
     """Return where a run stands: the shape of `status --json`. Makes nothing.
 
@@ -47,8 +47,8 @@ async def status(
     store = stores.open_store(loaded.settings, room, clock, door=door, say=say, create=False)
     await store.init()
     try:
-        id = await lookup.find_run(store, project_identity.known(project, room), run)
-        dead = Owners(room / "work" / "owners").dead()
+        id = await lookup.find_run(store, project_identity.find_project_id(project, room), run)
+        dead = ProcessLocks(room / "work" / "owners").dead()
         return await lookup.status(store, id, dead, clock.now())
     finally:
         await store.close()

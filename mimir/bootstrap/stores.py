@@ -8,7 +8,7 @@ from mimir.domain.clock import Clock
 from mimir.errors import ConfigurationError, UsageError
 from mimir.settings import Settings
 from mimir.store.neo4j import browser_links
-from mimir.store.neo4j.address import Address, is_address, parse
+from mimir.store.neo4j.address import Neo4jAddress, is_address, parse
 from mimir.store.neo4j.browser_links import Link
 from mimir.store.protocol import GraphStore
 from mimir.store.sqlite.network_drive import network_drive
@@ -100,7 +100,7 @@ def _file(uri: str) -> Path:
     return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
 
 
-def _address(settings: Settings) -> Address:
+def _address(settings: Settings) -> Neo4jAddress:
     neo4j = settings.neo4j
     password = neo4j.password.get_secret_value()
     return parse(settings.store, user=neo4j.user, password=password, database=neo4j.database)

@@ -5,32 +5,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
-from mimir.attempts.services import Bench, OpenLane, Stand
+from mimir.attempts.services import OpenLane, Stand, WorkerWorkspace
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.store.operations import evidence
-from mimir.store.operations.memory import ProjectMemory, View
+from mimir.store.operations.memory import MemoryScope, ProjectMemory
 from mimir.store.protocol import GraphStore
 from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.gateway import gateway
-from mimir.tools.permissions import Rights
+from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
-from mimir.tools.wrappers.lazy_workspace import Awaited
-from mimir.workspace.git.history import History
-from mimir.workspace.paths import Tree
-from mimir.workspace.sandbox.sandbox import Ran, Sandbox
+from mimir.tools.wrappers.lazy_workspace import LazyWorkspaceTools
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.paths import DirectoryTree
+from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 
 NOTHING = ("/",)
 """Globs that match no path: nothing may be written."""
 
 
-class Toolbox:
+class ToolFactory:
     """Makes the tools of each role; every call goes through the gateway."""
 
     def __init__(
-        self, seat: "Seat", store: GraphStore, project_id: str, redact: Callable[[str], str]
+        self,
+        seat: "ProjectSandbox",
+        store: GraphStore,
+        project_id: str,
+        redact: Callable[[str], str],
     ) -> None:
         self._seat = seat
         self._store = store
@@ -42,10 +46,10 @@ class Toolbox:
         self._seat.base = base
         self._project_id = project_id
 
-    def worker(self, bench: Bench) -> Toolset:
+    def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return the worker's tools over its workspace."""
         task = bench.task
-        tree = Tree(bench.where)
+        tree = DirectoryTree(bench.where)
         files = FileTools(
             tree,
             files=task.files,
@@ -56,13 +60,13 @@ class Toolbox:
             redact=self._redact,
         )
         commands = RunTool(self._seat.at(bench.base_commit), bench.where, redact=self._redact)
-        rights = Rights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
+        rights = ToolRights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
         ]
         return gateway(
-            [Awaited([files, commands], _standing(tree, bench.stand)), *reading],
+            [LazyWorkspaceTools([files, commands], _standing(tree, bench.stand)), *reading],
             granted=rights.granted(ALL_TOOLS),
             lane=bench.lane,
             snapshot=bench.snapshot,
@@ -80,26 +84,26 @@ class Toolbox:
         stand: Stand,
     ) -> Toolset:
         """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
-        tree = Tree(where)
+        tree = DirectoryTree(where)
         files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
         commands = RunTool(self._seat, where, redact=self._redact)
-        rights = Rights(role="qc", role_tools=ROLES["qc"].tools)
-        placed = Awaited([files, commands], _standing(tree, stand))
+        rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
+        placed = LazyWorkspaceTools([files, commands], _standing(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, and the memory."""
-        files = FileTools(Tree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
-        rights = Rights(role="pm", role_tools=ROLES["pm"].tools)
+        files = FileTools(DirectoryTree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
         return self._reading([files, MemoryTools(self._memory(""))], rights, lane)
 
     def _memory(self, run: str) -> ProjectMemory:
-        return ProjectMemory(self._store, View(project=self._project_id, hidden_run=run))
+        return ProjectMemory(self._store, MemoryScope(project=self._project_id, hidden_run=run))
 
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
-        return ArtifactTools(_Answers(self._store, run), granted, redact=self._redact)
+        return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
 
-    def _reading(self, tools: Sequence[Toolset], rights: Rights, lane: OpenLane) -> Toolset:
+    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: OpenLane) -> Toolset:
         """Return tools without a workspace whose tree matters."""
         return gateway(
             tools,
@@ -110,7 +114,7 @@ class Toolbox:
         )
 
 
-def _standing(tree: Tree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
+def _standing(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
     """Have a tree stand where the next call works."""
 
     async def prepare(effectful: bool) -> None:
@@ -120,7 +124,7 @@ def _standing(tree: Tree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answers:
+class _TaskAnswers:
     """Answers of a run's tasks by the ids that prompts use: no run id stands in a prompt."""
 
     store: GraphStore
@@ -130,10 +134,12 @@ class _Answers:
         return await self.store.read(lambda reads: evidence.artifact(reads, f"{self.run}/{id}"))
 
 
-class Seat:
+class ProjectSandbox:
     """The sandbox as tools and checks of one project see it, with a view of its history."""
 
-    def __init__(self, sandbox: Sandbox, history: History, project: Path, base: str = "") -> None:
+    def __init__(
+        self, sandbox: Sandbox, history: GitHistory, project: Path, base: str = ""
+    ) -> None:
         self._sandbox = sandbox
         self._history = history
         self._project = project
@@ -145,9 +151,9 @@ class Seat:
         """What stands in evidence."""
         return self._sandbox.backend
 
-    def at(self, base: str) -> "Seat":
+    def at(self, base: str) -> "ProjectSandbox":
         """Return the same with another commit."""
-        return Seat(self._sandbox, self._history, self._project, base)
+        return ProjectSandbox(self._sandbox, self._history, self._project, base)
 
     async def run(
         self,
@@ -157,7 +163,7 @@ class Seat:
         seconds: float,
         extra_ro: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command with a workspace and nothing else."""
         return await self._sandbox.run(
             argv,

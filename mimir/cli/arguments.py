@@ -23,7 +23,7 @@ _TO_WRITE = 'mimir execute "what you want"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class PlanOrRequest:
     """What the argument of `execute` names: a plan's file, or a request."""
 
     plan: Path | None = None
@@ -105,14 +105,14 @@ def the_plan(project: Path, name: str | None) -> Path:
     return found
 
 
-def plan_or_request(words: Sequence[str], project: Path) -> Named:
+def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
     """Read the argument of `execute`.
 
     Raises:
         UsageError: It is neither a plan nor a request; the nearest plan is named.
     """
     if not words:
-        return Named(plan=newest_plan(project))
+        return PlanOrRequest(plan=newest_plan(project))
     if len(words) > 1:
         first = find_plan(project, words[0])
         step = "Give one plan." if first else f"Put a request in quotes: {_TO_WRITE}"
@@ -120,9 +120,9 @@ def plan_or_request(words: Sequence[str], project: Path) -> Named:
     (word,) = words
     plan = find_plan(project, word)
     if plan is not None:
-        return Named(plan=plan)
+        return PlanOrRequest(plan=plan)
     if word == "-" or word.startswith("@") or any(map(str.isspace, word)):
-        return Named(request=read_request([word], project))
+        return PlanOrRequest(request=read_request([word], project))
     raise no_such_plan(project, word)
 
 
@@ -179,7 +179,7 @@ def amount(text: str) -> Decimal:
     return found
 
 
-def shown(path: Path, project: Path) -> str:
+def display_path(path: Path, project: Path) -> str:
     """Return a path as people and the store see it: relative to the project where it is in it, bytes that are no UTF-8 escaped."""
     try:
         short = path.relative_to(project)
@@ -191,7 +191,7 @@ def shown(path: Path, project: Path) -> str:
 def no_such_plan(project: Path, name: str) -> UsageError:
     """Say that there is no such plan, and which is nearest."""
     plans = {p.parent.name: p for p in plans_of(project)}
-    paths = [shown(p, project) for p in plans.values()]
+    paths = [display_path(p, project) for p in plans.values()]
     near = nearest(name, [*plans, *paths, *_loose(project)])
     if near:
         step = f"Did you mean {near}?"

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from mimir.cli.symbols import Glyphs, for_encoding
+from mimir.cli.symbols import Symbols, for_encoding
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 """What test runners colour their output with: noise, left out. Whatever this joins is looked at again by `_CONTROL`."""
@@ -81,7 +81,7 @@ class Console:
         return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()  # pyright: ignore[reportUnnecessaryComparison]  closed before the process began
 
     @property
-    def glyphs(self) -> Glyphs:
+    def glyphs(self) -> Symbols:
         """The signs that the terminal can show."""
         return for_encoding(self.out.encoding)
 

@@ -36,7 +36,7 @@ _MODEL_EXITS = {"run": CONFIGURATION, "call": PAUSED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CommandFailure:
     """How a command ends early."""
 
     exit_code: int
@@ -50,7 +50,7 @@ class Failure:
         return [f"{name}: {clean_line(text, SAID_CHARS)}" for name, text in parts if text]
 
 
-def failure(error: BaseException) -> Failure | None:
+def failure(error: BaseException) -> CommandFailure | None:
     """Say what an exception means to a person; None: nobody is there to be told (an interruption, a closed pipe)."""
     match _innermost(error):
         case MimirError() as known:
@@ -64,10 +64,12 @@ def failure(error: BaseException) -> Failure | None:
         case OSError() as system:
             return _system(system)
         case RecursionError() | MemoryError():
-            return Failure(exit_code=BUG, what="What was given is too large or too deep to handle.")
+            return CommandFailure(
+                exit_code=BUG, what="What was given is too large or too deep to handle."
+            )
         case bug:
             what = f"mimir has a bug: {type(bug).__name__}: {bug}"
-            return Failure(
+            return CommandFailure(
                 exit_code=BUG, what=what, next_step="Add --debug to see where, and report it."
             )
 
@@ -95,7 +97,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _known(error: MimirError) -> Failure:
+def _known(error: MimirError) -> CommandFailure:
     what, _, why = str(error).strip().partition("\n")
     if isinstance(error, PlanError) and error.at is not None:
         code = f" {error.code}" if error.code else ""
@@ -105,15 +107,15 @@ def _known(error: MimirError) -> Failure:
         code = _MODEL_EXITS.get(error.scope, 1)
     elif isinstance(error, AnswerError):
         code = REFUSED
-    return Failure(exit_code=code, what=what, why=why, next_step=error.next_step or "")
+    return CommandFailure(exit_code=code, what=what, why=why, next_step=error.next_step or "")
 
 
-def _system(error: OSError) -> Failure:
+def _system(error: OSError) -> CommandFailure:
     place = f": {error.filename}" if error.filename else ""
     what = f"{error.strerror or error}{place}"
     if error.errno in _FULL:
         step = "Make room; then `mimir resume` goes on where the run stopped."
-        return Failure(exit_code=PAUSED, what=what, next_step=step)
-    return Failure(
+        return CommandFailure(exit_code=PAUSED, what=what, next_step=step)
+    return CommandFailure(
         exit_code=UNAVAILABLE, what=what, next_step="Add --debug to see where it happened."
     )

@@ -6,14 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from mimir.domain.estimates import Learned
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import Apply, RunBudget, RunResult
 
 if TYPE_CHECKING:
-    from mimir.planning.format.diagnostics import Finding
-    from mimir.settings import Loaded
+    from mimir.planning.format.diagnostics import PlanFinding
+    from mimir.settings import LoadedSettings
 
 Form = Literal["cypher", "jsonl", "mermaid"]
 """Of an export."""
@@ -38,7 +38,7 @@ class Planned(Protocol):
         ...
 
     @property
-    def findings(self) -> "tuple[Finding, ...]":
+    def findings(self) -> "tuple[PlanFinding, ...]":
         """Everything that is wrong with it."""
         ...
 
@@ -223,7 +223,7 @@ class Mimir(Protocol):
         ecko: bool,
         output: str | None,
         model: str,
-        limits: Limits,
+        limits: RunBudget,
     ) -> Planned:
         """Turn a request into a saved plan."""
         ...
@@ -234,19 +234,19 @@ class Mimir(Protocol):
         plan_path: str,
         *,
         only: Sequence[str],
-        limits: Limits,
+        limits: RunBudget,
         from_run: str = "",
     ) -> str:
         """Make a run; its id."""
         ...
 
     async def drive(
-        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
-    ) -> Ending:
+        self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
+    ) -> RunResult:
         """Serve a run; cancelled, it pauses the run and passes the cancellation on."""
         ...
 
-    async def help(self, run: str, *, workers: int) -> Ending:
+    async def help(self, run: str, *, workers: int) -> RunResult:
         """Serve a run that is under way; cancelled, it leaves the run and passes the cancellation on."""
         ...
 
@@ -286,7 +286,7 @@ class Mimir(Protocol):
         """End a run and all its tasks that have not ended."""
         ...
 
-    async def apply(self, run: str, *, commit: bool) -> Ending:
+    async def apply(self, run: str, *, commit: bool) -> RunResult:
         """Bring a run's result into the person's directory."""
         ...
 
@@ -298,7 +298,7 @@ class Mimir(Protocol):
         """Look at all that mimir needs."""
         ...
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return what tasks of these worker roles took in finished runs."""
         ...
 
@@ -313,7 +313,7 @@ class App(Protocol):
     def open(
         self,
         project: Path,
-        loaded: "Loaded",
+        loaded: "LoadedSettings",
         *,
         create: bool = True,
         say: Callable[[str], None] = ...,
@@ -323,14 +323,16 @@ class App(Protocol):
         """Open a project; `create=False` makes nothing and refuses where nothing is. `say` is told that the store is lost or back."""
         ...
 
-    async def replay(self, project: Path, loaded: "Loaded", what: str) -> "Sequence[Replayed]":
+    async def replay(
+        self, project: Path, loaded: "LoadedSettings", what: str
+    ) -> "Sequence[Replayed]":
         """Replay a recording or a run from its record alone; nothing is executed."""
         ...
 
     async def migrate(
         self,
         project: Path,
-        loaded: "Loaded",
+        loaded: "LoadedSettings",
         source: str,
         target: str,
         *,
@@ -345,7 +347,7 @@ class Glance(Protocol):
     """What the commands want of `mimir.bootstrap.quick_status`."""
 
     def status(
-        self, project: Path, loaded: "Loaded", run: str | None, say: Callable[[str], None]
+        self, project: Path, loaded: "LoadedSettings", run: str | None, say: Callable[[str], None]
     ) -> Awaitable[Mapping[str, object]]:
         """Return where a run stands, without opening more than the store."""
         ...

@@ -25,29 +25,37 @@ from mimir.cli.commands import (
     serve_recording,
     transfer,
 )
-from mimir.cli.session import Common, Debug, Json, Session, Store, command, here
+from mimir.cli.session import (
+    CommandSession,
+    CommonOptions,
+    Debug,
+    Json,
+    Store,
+    command,
+    project_directory,
+)
 
 if TYPE_CHECKING:
-    from mimir.cli.error_output import Failure
+    from mimir.cli.error_output import CommandFailure
 
 NAME = "mimir"
 
 
-class _Parameter(Protocol):
+class _UsageParameter(Protocol):
     opts: Sequence[str]
 
 
-class _Command(Protocol):
-    params: Sequence[_Parameter]
+class _UsageCommand(Protocol):
+    params: Sequence[_UsageParameter]
     commands: Mapping[str, object]
     """Of a group only."""
 
 
-class _Context(Protocol):
+class _UsageContext(Protocol):
     """What typer knows of the command whose arguments are wrong; it exports no type for it."""
 
     command_path: str
-    command: _Command
+    command: _UsageCommand
 
 
 app = typer.Typer(
@@ -79,13 +87,15 @@ def start(
     debug: Debug = False,
 ) -> int:
     """Turn a request into a proven result: planned, worked, checked, judged, sealed."""
-    context.obj = Common(store=store, json=as_json)
+    context.obj = CommonOptions(store=store, json=as_json)
     if context.invoked_subcommand is not None:
         return 0
     from mimir.cli.console import Console
 
     console = Console.of_process()
-    session = Session(project=here(), console=console, store=store, json=as_json)
+    session = CommandSession(
+        project=project_directory(), console=console, store=store, json=as_json
+    )
     return inspection.orientation(session)
 
 
@@ -156,7 +166,7 @@ def _failed(error: BaseException) -> int:
     return error_output.exit_code(error) if known is None else _end(known)
 
 
-def _end(failure: "Failure") -> int:
+def _end(failure: "CommandFailure") -> int:
     from mimir.cli.console import Console
 
     console = Console.of_process()
@@ -166,12 +176,12 @@ def _end(failure: "Failure") -> int:
     return failure.exit_code
 
 
-def _usage(error: typer.TyperException) -> "Failure":
+def _usage(error: typer.TyperException) -> "CommandFailure":
     """Say what is wrong with the command line, with the nearest option or command where one is misspelt."""
     from mimir.cli.arguments import nearest
-    from mimir.cli.error_output import USAGE, Failure
+    from mimir.cli.error_output import USAGE, CommandFailure
 
-    context = cast("_Context | None", getattr(error, "ctx", None))
+    context = cast("_UsageContext | None", getattr(error, "ctx", None))
     said = error.format_message()
     option = cast("str", getattr(error, "option_name", ""))
     unknown = _NO_COMMAND.match(said)
@@ -185,7 +195,7 @@ def _usage(error: typer.TyperException) -> "Failure":
         near = f"{NAME} {near}" if near else ""
         said = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"
-    return Failure(exit_code=USAGE, what=said, next_step=step)
+    return CommandFailure(exit_code=USAGE, what=said, next_step=step)
 
 
 _NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)

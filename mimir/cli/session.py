@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from mimir.cli.console import Console
     from mimir.cli.facade import Mimir
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 T = TypeVar("T")
 
@@ -29,14 +29,14 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class CommonOptions:
     """The options that go with every command."""
 
     store: str = ""
     json: bool = False
 
 
-class Session:
+class CommandSession:
     """One command under way."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Session:
         self.replay: Path | None = None
         """Recording that answers in place of every model; None: models are asked."""
 
-    def load(self, flags: Mapping[str, object] | None = None) -> "Loaded":
+    def load(self, flags: Mapping[str, object] | None = None) -> "LoadedSettings":
         """Read the settings, flags on top; what a person should know of them is said at once.
 
         Raises:
@@ -66,7 +66,7 @@ class Session:
             self.console.note(f"warning: {warning}")
         return loaded
 
-    def require_model(self, loaded: "Loaded") -> None:
+    def require_model(self, loaded: "LoadedSettings") -> None:
         """Refuse what would ask a model that nobody can ask, before the heavy libraries are loaded to find out.
 
         Raises:
@@ -87,7 +87,9 @@ class Session:
         ).require_key()
 
     @asynccontextmanager
-    async def open(self, loaded: "Loaded", *, create: bool = True) -> AsyncGenerator["Mimir"]:
+    async def open(
+        self, loaded: "LoadedSettings", *, create: bool = True
+    ) -> AsyncGenerator["Mimir"]:
         """Open the project; `create=False` makes nothing.
 
         Raises:
@@ -110,7 +112,7 @@ class Session:
                 )
             yield mimir
 
-    async def glance(self, loaded: "Loaded", run: str | None) -> "Mapping[str, object]":
+    async def glance(self, loaded: "LoadedSettings", run: str | None) -> "Mapping[str, object]":
         """Return where a run stands, without opening more than the store.
 
         Raises:
@@ -121,7 +123,7 @@ class Session:
         self._require_room(loaded)
         return await glance().status(self.project, loaded, run, self.console.note)
 
-    def _require_room(self, loaded: "Loaded") -> None:
+    def _require_room(self, loaded: "LoadedSettings") -> None:
         from mimir.errors import UsageError
 
         if not (self.project / ROOM).is_dir():
@@ -133,13 +135,13 @@ class Session:
                 else 'Start with: mimir chain "what you want"',
             )
 
-    def waiting(self, what: str, loaded: "Loaded") -> AbstractContextManager[None]:
+    def waiting(self, what: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:
         """Show on a terminal that something takes its time."""
         if self.json or not self.console.is_terminal:
             return nullcontext()
-        from mimir.cli.live.views import waiting
+        from mimir.cli.live.views import show_wait_clock
 
-        return waiting(self.console, what, color=loaded.color)
+        return show_wait_clock(self.console, what, color=loaded.color)
 
     def run(self, job: Coroutine[object, object, T]) -> T:
         """Run a job in an event loop; the first signal cancels it.
@@ -147,12 +149,12 @@ class Session:
         Raises:
             asyncio.CancelledError: It was interrupted.
         """
-        from mimir.cli.signals import Stop
+        from mimir.cli.signals import SignalHandler
 
-        return Stop(self.console.leave).run(job)
+        return SignalHandler(self.console.leave).run(job)
 
 
-def here() -> Path:
+def project_directory() -> Path:
     """Return the current directory: the project.
 
     Raises:
@@ -176,9 +178,9 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
     ) -> int:
         from mimir.cli.console import Console
 
-        before = context.obj if isinstance(context.obj, Common) else Common()
-        session = Session(
-            project=here(),
+        before = context.obj if isinstance(context.obj, CommonOptions) else CommonOptions()
+        session = CommandSession(
+            project=project_directory(),
             console=Console.of_process(),
             store=store or before.store,
             json=as_json or before.json,

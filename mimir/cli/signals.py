@@ -24,7 +24,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 T = TypeVar("T")
 
 
-class Stop:
+class SignalHandler:
     """Turns the process's signals into the cancellation of one job."""
 
     def __init__(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glyphs:
+class Symbols:
     """Signs for one kind of terminal; each is one column wide, but the branches, which are two."""
 
     passed: str
@@ -19,7 +19,7 @@ class Glyphs:
     cut: str
 
 
-UNICODE = Glyphs(
+UNICODE = Symbols(
     passed="✔",
     failed="✘",
     running="●",
@@ -31,7 +31,7 @@ UNICODE = Glyphs(
     dot="·",
     cut="…",
 )
-ASCII = Glyphs(
+ASCII = Symbols(
     passed="+",
     failed="x",
     running="*",
@@ -45,7 +45,7 @@ ASCII = Glyphs(
 )
 
 
-def for_encoding(encoding: str | None) -> Glyphs:
+def for_encoding(encoding: str | None) -> Symbols:
     """Return the signs that a stream of this encoding can carry."""
     name = (encoding or "ascii").lower().replace("-", "").replace("_", "")
     return UNICODE if name.startswith("utf") else ASCII

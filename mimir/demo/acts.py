@@ -9,9 +9,9 @@ from pathlib import Path
 from mimir.bootstrap import app
 from mimir.demo import setup
 from mimir.demo.crash_demo import toll, work_until_killed
-from mimir.demo.highlights import counted, moments
-from mimir.demo.narrator import Screen, Teller
-from mimir.domain.run import Ending, Limits
+from mimir.demo.highlights import find_highlights, proof_line
+from mimir.demo.narrator import Narrator, NarratorScreen
+from mimir.domain.run import RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import Paused, PlanError
 from mimir.orchestrator.api import Mimir
@@ -27,7 +27,7 @@ WIDTH = 100
 
 
 async def perform(
-    screen: Screen, *, crash: bool, directory: Path | None, store: str, record: Path | None
+    screen: NarratorScreen, *, crash: bool, directory: Path | None, store: str, record: Path | None
 ) -> int:
     """Play all acts; see `play.demo`."""
     project = await setup.build(directory)
@@ -36,7 +36,7 @@ async def perform(
     screen.say()
     opened = app.open(project, setup.settings(project, store), say=screen.say, record=record)
     async with opened as mimir:
-        teller = Teller(screen, mimir)
+        teller = Narrator(screen, mimir)
         run = await _plan(mimir, teller)
         killed_at = await work_until_killed(project, run, teller, store) if crash else 0
         try:
@@ -52,7 +52,7 @@ async def perform(
         return await _close(screen, mimir, project, ending, named=bool(store), record=record)
 
 
-async def _plan(mimir: Mimir, teller: Teller) -> str:
+async def _plan(mimir: Mimir, teller: Narrator) -> str:
     """Have the request planned, and a run made of the plan; the run's id."""
     planned = await mimir.plan(REQUEST, ecko=True, output=None, model="")
     await teller.catch_up(planned.run)
@@ -62,14 +62,14 @@ async def _plan(mimir: Mimir, teller: Teller) -> str:
         raise PlanError(
             f"The plan of the demo cannot be accepted: {first.message}", code=first.code
         )
-    return await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
+    return await mimir.create_run(planned.plan, planned.path, only=(), limits=RunBudget())
 
 
-async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> None:
+async def _look_back(screen: NarratorScreen, mimir: Mimir, run: str, killed_at: int) -> None:
     """Say what went wrong on the way, and what a kill cost."""
     screen.say()
     screen.say("What went wrong on the way:")
-    for line in moments(await mimir.material(run)):
+    for line in find_highlights(await mimir.material(run)):
         _say(screen, f"  {line.who:<11}", line.said)
     if killed_at:
         cost = toll(await mimir.events(run, 0), killed_at)
@@ -81,10 +81,10 @@ async def _look_back(screen: Screen, mimir: Mimir, run: str, killed_at: int) -> 
 
 
 async def _close(
-    screen: Screen,
+    screen: NarratorScreen,
     mimir: Mimir,
     project: Path,
-    ending: Ending,
+    ending: RunResult,
     *,
     named: bool,
     record: Path | None,
@@ -93,7 +93,7 @@ async def _close(
     verified = await mimir.verify(ending.run, "")
     word = "every one is as it was sealed" if verified.ok else "BROKEN"
     screen.say()
-    screen.say(f"{ending.outcome.value}: {counted(await mimir.material(ending.run))}")
+    screen.say(f"{ending.outcome.value}: {proof_line(await mimir.material(ending.run))}")
     for name, value in (
         ("run", ending.run),
         ("plan", project / ending.plan_path),
@@ -116,7 +116,7 @@ async def _close(
     return ending.exit_code or (0 if verified.ok else 1)
 
 
-def _list(screen: Screen, lines: Sequence[str]) -> None:
+def _list(screen: NarratorScreen, lines: Sequence[str]) -> None:
     for line in lines:
         screen.say(line)
 
@@ -143,7 +143,7 @@ def _try_next(project: Path, store: str, record: Path | None) -> tuple[str, ...]
     )
 
 
-def _say(screen: Screen, lead: str, text: str) -> None:
+def _say(screen: NarratorScreen, lead: str, text: str) -> None:
     """Say a sentence, broken into lines that stand below one another."""
     for line in textwrap.wrap(
         text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False

@@ -14,27 +14,27 @@ from pathlib import Path
 
 from mimir.bootstrap import app
 from mimir.demo import setup
-from mimir.demo.narrator import POLL_SECONDS, Teller
+from mimir.demo.narrator import POLL_SECONDS, Narrator
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import EXECUTING, Status
+from mimir.domain.task_states import EXECUTING, TaskStatus
 from mimir.errors import UnavailableError
 from mimir.store.operations.runs import fold
 
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 AT_ONCE = 2
 """So many tasks must be under way, and their workers have acted."""
-DOING: Mapping[Status, str] = {
-    Status.WORKER_EXECUTING: "at work",
-    Status.WORKER_COMPLETED: "its checks running",
-    Status.QC_EXECUTING: "being judged",
-    Status.QC_PASSED: "being merged",
-    Status.QC_FAILED: "rejected",
+DOING: Mapping[TaskStatus, str] = {
+    TaskStatus.WORKER_EXECUTING: "at work",
+    TaskStatus.WORKER_COMPLETED: "its checks running",
+    TaskStatus.QC_EXECUTING: "being judged",
+    TaskStatus.QC_PASSED: "being merged",
+    TaskStatus.QC_FAILED: "rejected",
 }
 """What a kill can hit a task in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toll:
+class CrashCost:
     """What a kill cost, by the run's own record."""
 
     before: int
@@ -44,7 +44,7 @@ class Toll:
     """Calls that were answered more than once."""
 
 
-async def work_until_killed(project: Path, run: str, teller: Teller, store: str) -> int:
+async def work_until_killed(project: Path, run: str, teller: Narrator, store: str) -> int:
     """Have another process serve the run, and kill it while tasks are under way.
 
     Returns:
@@ -83,7 +83,7 @@ async def work_until_killed(project: Path, run: str, teller: Teller, store: str)
     return events[-1].seq
 
 
-def under_way(events: Sequence[Event]) -> Mapping[str, Status]:
+def under_way(events: Sequence[Event]) -> Mapping[str, TaskStatus]:
     """Return the tasks in an executing phase whose latest attempt has used a tool."""
     acting: set[str] = set()
     for event in events:
@@ -95,11 +95,11 @@ def under_way(events: Sequence[Event]) -> Mapping[str, Status]:
     return {t: s for t, s in standing.items() if t in acting and s in EXECUTING}
 
 
-def toll(events: Sequence[Event], killed_at: int) -> Toll:
+def toll(events: Sequence[Event], killed_at: int) -> CrashCost:
     """Count what a kill behind event `killed_at` cost."""
     calls = _calls(events)
     before = _calls([event for event in events if event.seq <= killed_at]).total()
-    return Toll(
+    return CrashCost(
         before=before,
         after=calls.total() - before,
         repeated=sum(times - 1 for times in calls.values()),

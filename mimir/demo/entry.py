@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mimir.demo.narrator import Screen
+    from mimir.demo.narrator import NarratorScreen
 
 
 async def demo(
-    console: "Screen",
+    console: "NarratorScreen",
     *,
     crash: bool,
     directory: Path | None,

@@ -19,7 +19,7 @@ _TELLING = re.compile(r"^E  .*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class NarrationLine:
     """One line for people."""
 
     who: str
@@ -29,7 +29,7 @@ class Line:
         return f"{self.who:<12}{self.said}"
 
 
-def tell(event: Event, data: RunData | None) -> list[Line]:
+def narrate_event(event: Event, data: RunData | None) -> list[NarrationLine]:
     """Return the lines of an event; none if it is of no interest.
 
     Args:
@@ -37,7 +37,10 @@ def tell(event: Event, data: RunData | None) -> list[Line]:
         data: The run as it stands. None: no event that is told now needs it.
     """
     who = _who(event)
-    return [Line(who=who if n == 0 else "", said=said) for n, said in enumerate(_said(event, data))]
+    return [
+        NarrationLine(who=who if n == 0 else "", said=said)
+        for n, said in enumerate(_said(event, data))
+    ]
 
 
 def seconds(first: Event, event: Event) -> float:
@@ -85,11 +88,11 @@ def _of_a_task(event: Event, data: RunData) -> Iterator[str]:
     attempt = next((a for a in task.attempts if a.number == event.attempt), None) if task else None
     say = _SAYINGS.get(event.kind)
     if task is not None and attempt is not None and say is not None:
-        yield from say(event, _Seen(task=task, attempt=attempt, data=data))
+        yield from say(event, _EventSubject(task=task, attempt=attempt, data=data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _EventSubject:
     """What an event of an attempt is about."""
 
     task: TaskData
@@ -97,53 +100,53 @@ class _Seen:
     data: RunData
 
 
-def _begins(event: Event, seen: _Seen) -> Iterator[str]:
+def _begins(event: Event, seen: _EventSubject) -> Iterator[str]:
     again = f"attempt {event.attempt} begins, told all that was wrong with the one before"
     yield again if event.attempt > 1 else f"begins: {seen.task.title}"
 
 
-def _taken(_: Event, seen: _Seen) -> Iterator[str]:
+def _taken(_: Event, seen: _EventSubject) -> Iterator[str]:
     yield f"attempt {seen.attempt.number} goes on; what was answered is read from the journal"
 
 
-def _tripped(event: Event, _: _Seen) -> Iterator[str]:
+def _tripped(event: Event, _: _EventSubject) -> Iterator[str]:
     yield f"BREAKER: {_text(event.data, 'detail')}; asked once for a closing answer"
 
 
-def _answered(_: Event, seen: _Seen) -> Iterator[str]:
+def _answered(_: Event, seen: _EventSubject) -> Iterator[str]:
     yield f"worker says: {quote(seen.attempt.work.answer if seen.attempt.work else '')}"
 
 
-def _checked(_: Event, seen: _Seen) -> Iterator[str]:
+def _checked(_: Event, seen: _EventSubject) -> Iterator[str]:
     """Say which checks failed, and which claims of the answer the record does not hold."""
-    for outcome in failed(seen.attempt):
+    for outcome in find_failed_checks(seen.attempt):
         yield f"engine ran: {' '.join(outcome.after.argv)} -> exit {outcome.after.exit_code}"
         yield f"            {trouble(outcome.after)}"
     if seen.attempt.work:
         for claim in seen.attempt.work.unsupported:
-            yield f"claimed without proof: {clipped(claim)}"
+            yield f"claimed without proof: {clip_line(claim)}"
 
 
-def _rejected(_: Event, seen: _Seen) -> Iterator[str]:
+def _rejected(_: Event, seen: _EventSubject) -> Iterator[str]:
     yield f"REJECTED, score {_score(seen.attempt.score)}; to be tried again"
 
 
-def _completed(_: Event, seen: _Seen) -> Iterator[str]:
+def _completed(_: Event, seen: _EventSubject) -> Iterator[str]:
     task, attempt = seen.task, seen.attempt
     proof = next((last_line(o.after) for o in attempt.outcomes if o.state == "passed"), "")
     yield f"completed, score {_score(task.score)}{f' ({proof})' if proof else ''}"
-    both = shared(task, seen.data)
+    both = find_shared_files(task, seen.data)
     if both and judged_again(attempt, seen.data):
         others = ", ".join(dict.fromkeys(other for other, _ in both))
         files = ", ".join(dict.fromkeys(path for _, path in both))
         yield f"MERGED: {others} changed {files} too; checked and judged again on the merged tree"
 
 
-def _failed(event: Event, _: _Seen) -> Iterator[str]:
+def _failed(event: Event, _: _EventSubject) -> Iterator[str]:
     yield f"FAILED: {_text(event.data, 'cause')}"
 
 
-_SAYINGS: Mapping[EventKind, Callable[[Event, _Seen], Iterator[str]]] = {
+_SAYINGS: Mapping[EventKind, Callable[[Event, _EventSubject], Iterator[str]]] = {
     EventKind.ATTEMPT_STARTED: _begins,
     EventKind.LEASE_TAKEN: _taken,
     EventKind.BREAKER_TRIPPED: _tripped,
@@ -155,12 +158,12 @@ _SAYINGS: Mapping[EventKind, Callable[[Event, _Seen], Iterator[str]]] = {
 }
 
 
-def failed(attempt: AttemptData) -> list[CheckOutcome]:
+def find_failed_checks(attempt: AttemptData) -> list[CheckOutcome]:
     """Return the checks that failed on an attempt's deliverable."""
     return [outcome for outcome in attempt.outcomes if outcome.state == "failed"]
 
 
-def shared(task: TaskData, data: RunData) -> list[tuple[str, str]]:
+def find_shared_files(task: TaskData, data: RunData) -> list[tuple[str, str]]:
     """Return (other task, file) of each file that this task and another completed one changed."""
     return [
         (other.id, path)
@@ -180,20 +183,20 @@ def judged_again(attempt: AttemptData, data: RunData) -> bool:
 def trouble(run: CheckRun) -> str:
     """Return the line of a check's output that tells most."""
     told = _TELLING.search(run.output_tail)
-    return clipped(told[0].removeprefix("E  ")) if told else last_line(run)
+    return clip_line(told[0].removeprefix("E  ")) if told else last_line(run)
 
 
 def last_line(run: CheckRun) -> str:
     """Return the last line of a check's output."""
-    return clipped(run.output_tail.rstrip().rpartition("\n")[2])
+    return clip_line(run.output_tail.rstrip().rpartition("\n")[2])
 
 
 def quote(text: str) -> str:
     """Return what a model said, on one line, between quotation marks."""
-    return f'"{clipped(text)}"'
+    return f'"{clip_line(text)}"'
 
 
-def clipped(text: str) -> str:
+def clip_line(text: str) -> str:
     """Return a text on one line, cut with a mark if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 3]}..."

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeVar
 
-from mimir.demo.narration import needs_data, seconds, tell
+from mimir.demo.narration import narrate_event, needs_data, seconds
 from mimir.domain.event import Event
 from mimir.errors import MimirError
 from mimir.orchestrator.api import Mimir
@@ -16,7 +16,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 
 
-class Screen(Protocol):
+class NarratorScreen(Protocol):
     """Where the person looks; to make text harmless is its business."""
 
     def say(self, text: str = "") -> None:
@@ -24,10 +24,10 @@ class Screen(Protocol):
         ...
 
 
-class Teller:
+class Narrator:
     """Tells the events of runs, each once, in order."""
 
-    def __init__(self, screen: Screen, mimir: Mimir) -> None:
+    def __init__(self, screen: NarratorScreen, mimir: Mimir) -> None:
         self._screen = screen
         self._mimir = mimir
         self._first: Event | None = None
@@ -66,5 +66,5 @@ class Teller:
     def _tell(self, event: Event, data: RunData | None) -> None:
         self._first = self._first or event
         at = f"{seconds(self._first, event):.1f} s"
-        for number, line in enumerate(tell(event, data)):
+        for number, line in enumerate(narrate_event(event, data)):
             self.say(line.who, line.said, at if number == 0 else "")

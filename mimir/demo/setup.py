@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 
 from mimir.domain.agent import ROLES
-from mimir.domain.run import Ending, Limits
+from mimir.domain.run import RunBudget, RunResult
 from mimir.errors import UsageError
 from mimir.orchestrator.api import Mimir
-from mimir.settings import Loaded, load
-from mimir.workspace.git.git_command import Git
+from mimir.settings import LoadedSettings, load
+from mimir.workspace.git.git_command import GitCommand
 
 HERE = Path(__file__).parent
 PLAY = HERE / "script.yaml"
@@ -31,7 +31,7 @@ async def build(directory: Path | None) -> Path:
         WorkspaceError: Git is missing.
     """
     place = await asyncio.to_thread(_copy, directory)
-    git = Git(directory=None)
+    git = GitCommand(directory=None)
     await git.run("-C", str(place), "init", "--quiet")
     await git.run("-C", str(place), "add", "--all")
     await git.run("-C", str(place), "commit", "--quiet", "--message", "tally 0.1")
@@ -59,7 +59,7 @@ def _copy(directory: Path | None) -> Path:
     return place
 
 
-def settings(project: Path, store: str) -> Loaded:
+def settings(project: Path, store: str) -> LoadedSettings:
     """Read the person's settings; the play speaks for every role.
 
     Args:
@@ -73,6 +73,8 @@ def settings(project: Path, store: str) -> Loaded:
     return load(project, flags | {f"roles.{role}.model": "" for role in ROLES})
 
 
-async def drive(mimir: Mimir, run: str, *, resumed: bool) -> Ending:
+async def drive(mimir: Mimir, run: str, *, resumed: bool) -> RunResult:
     """Serve a run of the demo to its end."""
-    return await mimir.drive(run, workers=WORKERS, apply="auto", limits=Limits(), resumed=resumed)
+    return await mimir.drive(
+        run, workers=WORKERS, apply="auto", limits=RunBudget(), resumed=resumed
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speaker:
+class Actor:
     """One attempt, or a run at its end."""
 
     run: str
@@ -32,5 +32,5 @@ def on_behalf(task: str) -> None:
         SPEAKER.set(replace(speaker, whose=task))
 
 
-SPEAKER: ContextVar[Speaker | None] = ContextVar("speaker", default=None)
+SPEAKER: ContextVar[Actor | None] = ContextVar("speaker", default=None)
 """Set where an attempt, or a run's end, begins; inherited by everything that is started there. None: nobody's run."""

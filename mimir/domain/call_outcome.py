@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """The result of one model or tool call, in the form in which the journal keeps it."""
 
     value: Mapping[str, object]
     """JSON values; written and read by the wrapper that made it."""
     tree: str = ""
     """Workspace tree after the call; empty where nothing can have changed."""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     """Model calls only. None: unknown, charged at the reservation."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class CriteriaCounts:
     """Criteria by what became of them."""
 
     executed: int = 0
@@ -15,8 +15,8 @@ class Counts:
     unverified: int = 0
     failed: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
+    def __add__(self, other: "CriteriaCounts") -> "CriteriaCounts":
+        return CriteriaCounts(
             executed=self.executed + other.executed,
             judged=self.judged + other.judged,
             unverified=self.unverified + other.unverified,
@@ -38,10 +38,10 @@ class Counts:
         }
 
 
-NO_CRITERIA = Counts()
+NO_CRITERIA = CriteriaCounts()
 
 
-def count(criteria: Iterable[tuple[str, str]]) -> Counts:
+def count(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
     """Count criteria, each given as (state, basis); a state or basis that is not known counts as unverified."""
     executed = judged = unverified = failed = 0
     for criterion in criteria:
@@ -54,4 +54,4 @@ def count(criteria: Iterable[tuple[str, str]]) -> Counts:
                 failed += 1
             case _:
                 unverified += 1
-    return Counts(executed=executed, judged=judged, unverified=unverified, failed=failed)
+    return CriteriaCounts(executed=executed, judged=judged, unverified=unverified, failed=failed)

@@ -7,7 +7,7 @@ from statistics import median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class TaskSample:
     """One task that was completed."""
 
     source: str
@@ -19,7 +19,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearnedEstimate:
     """What a task of a role takes, as a rule."""
 
     minutes: float
@@ -28,11 +28,11 @@ class Learned:
     """From how many completed tasks this is known; at least 1."""
 
 
-def medians(samples: Sequence[Sample]) -> Learned | None:
+def medians(samples: Sequence[TaskSample]) -> LearnedEstimate | None:
     """Return what these tasks have in common; None: there are none."""
     if not samples:
         return None
-    return Learned(
+    return LearnedEstimate(
         minutes=round(median(one.seconds for one in samples) / 60, 3),
         tool_calls=float(median(one.tool_calls for one in samples)),
         tasks=len(samples),

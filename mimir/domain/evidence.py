@@ -82,7 +82,7 @@ class CheckOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class EvidenceRecord:
     """One sealed record of a chain."""
 
     seq: int

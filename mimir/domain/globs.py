@@ -35,7 +35,7 @@ def has_wildcard(glob: str) -> bool:
     return not _WILD.isdisjoint(glob)
 
 
-class _Compiled(NamedTuple):
+class _CompiledGlob(NamedTuple):
     parts: tuple[str, ...]
     below: bool
     """True: it names what is below a match too."""
@@ -56,7 +56,7 @@ def _named(path: str, glob: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(glob: str) -> _Compiled | None:
+def _compiled(glob: str) -> _CompiledGlob | None:
     """Split a glob into parts; None: it points out of the workspace."""
     if is_outside(glob):
         return None
@@ -66,10 +66,10 @@ def _compiled(glob: str) -> _Compiled | None:
             continue
         parts.append(part)
     if not parts:
-        return _Compiled((), glob != "", "", "")
+        return _CompiledGlob((), glob != "", "", "")
     below = glob.endswith("/") or not has_wildcard(parts[-1])
     fixed = [run for part in parts if "[" not in part for run in re.split(r"[*?]", part)]
-    return _Compiled(tuple(parts), below, "/".join(parts), max(fixed, key=len, default=""))
+    return _CompiledGlob(tuple(parts), below, "/".join(parts), max(fixed, key=len, default=""))
 
 
 def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 ToolChoice = Literal["auto", "none"]
@@ -105,7 +105,7 @@ class Answer:
     message: Message
     """Role assistant."""
     finish: Finish = "stop"
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     """None: the provider did not say; charged at its estimate."""
     model: str = ""
     """As the provider named it."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 
 UNITS = 10**12
 """Units of one of the currency. Prices are given per million tokens with six decimals at most: a token costs whole units."""
@@ -12,7 +12,7 @@ MOST = 100_000 * UNITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class ModelPrice:
     """What a model's tokens cost."""
 
     input: int
@@ -21,11 +21,11 @@ class Price:
     """Units a token of the answer."""
 
     @classmethod
-    def per_million(cls, input: Decimal, output: Decimal) -> "Price":
+    def per_million(cls, input: Decimal, output: Decimal) -> "ModelPrice":
         """Make one from what a million tokens cost, with six decimals at most."""
         return cls(input=units(input) // 10**6, output=units(output) // 10**6)
 
-    def of(self, usage: Usage) -> int:
+    def of(self, usage: TokenUsage) -> int:
         """Return what a call costs, in units; at most `MOST`."""
         return min(MOST, usage.input_tokens * self.input + usage.output_tokens * self.output)
 
@@ -41,7 +41,7 @@ def units(amount: Decimal) -> int:
     return int(amount.scaleb(12))
 
 
-def shown(amount: int) -> str:
+def format_money(amount: int) -> str:
     """Write units as an amount of the currency: whole, with two decimals at least."""
     whole, rest = divmod(abs(amount), UNITS)
     return f"{'-' * (amount < 0)}{whole}.{f'{rest:012d}'.rstrip('0'):0<2}"

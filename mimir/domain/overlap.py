@@ -76,15 +76,15 @@ def _steps(
 
 
 @dataclass(slots=True)
-class _Folder:
+class _GlobFolder:
     """The globs whose first wildcard comes right behind this folder, or that end in it; and the folders below."""
 
     globs: Counter[str] = field(default_factory=Counter[str])
-    below: dict[str, "_Folder"] = field(default_factory=dict[str, "_Folder"])
+    below: dict[str, "_GlobFolder"] = field(default_factory=dict[str, "_GlobFolder"])
 
     def all(self) -> Iterator[str]:
         """Yield every glob from here on down."""
-        folders: list[_Folder] = [self]
+        folders: list[_GlobFolder] = [self]
         while folders:
             here = folders.pop()
             yield from here.globs
@@ -95,14 +95,14 @@ class _Folder:
 class GlobSet:
     """Globs that can be asked whether another one overlaps any of them, at the price of those that begin like it."""
 
-    _root: _Folder = field(default_factory=_Folder)
+    _root: _GlobFolder = field(default_factory=_GlobFolder)
 
     def add(self, globs: Iterable[str]) -> None:
         """Put globs in; one that is in already is in twice."""
         for glob in globs:
             here = self._root
             for part in _literal(glob):
-                here = here.below.setdefault(part, _Folder())
+                here = here.below.setdefault(part, _GlobFolder())
             here.globs[glob] += 1
 
     def remove(self, globs: Iterable[str]) -> None:
@@ -124,7 +124,7 @@ class GlobSet:
 
     def _near(self, glob: str) -> Iterator[str]:
         """Yield the globs whose literal beginning is one of this one's, or goes on from it: no other can meet it."""
-        here: _Folder | None = self._root
+        here: _GlobFolder | None = self._root
         for part in _literal(glob):
             yield from here.globs
             here = here.below.get(part)

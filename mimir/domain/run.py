@@ -9,7 +9,7 @@ Apply = Literal["auto", "never", "commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunBudget:
     """Bounds of a whole run; None: no bound."""
 
     max_calls: int | None = None
@@ -19,11 +19,11 @@ class Limits:
     """Units of money, see `money`."""
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = RunBudget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunResult:
     """How a run, or this process's part of it, ended."""
 
     run: str

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseTask:
     """A pending task may be claimed now."""
 
     task: str
@@ -13,7 +13,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class BlockTask:
     """A pending task can never start."""
 
     task: str
@@ -22,8 +22,8 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class FinishRun:
     """Every task has ended: run the final gate and close the run."""
 
 
-Command = Release | Block | Finish
+Command = ReleaseTask | BlockTask | FinishRun

@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass, field
 
 
-class Unsure(Exception):  # noqa: N818  not a fault: the reader does not know
+class UnknownSyntax(Exception):  # noqa: N818  not a fault: the reader does not know
     """The line says something that this reader does not understand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ShellWord:
     """A word of a command."""
 
     text: str
@@ -24,15 +24,15 @@ _BREAKS = " \t\n;|&()<>"
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ShellToken:
     """A word or an operator."""
 
     kind: str
     """`word`, `input` (a redirection of it), or the operator."""
-    word: Word = field(default_factory=lambda: Word(""))
+    word: ShellWord = field(default_factory=lambda: ShellWord(""))
 
 
-class Lexer:
+class ShellLexer:
     """Reads a line from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -42,15 +42,15 @@ class Lexer:
         self.waiting: list[tuple[str, bool]] = []
         """Ends of here-documents that begin after the next line break."""
 
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[ShellToken]:
         """Return the line's tokens."""
-        found: list[Token] = []
+        found: list[ShellToken] = []
         while self._skip_blanks():
             token = self._next()
             if token is not None:
                 found.append(token)
         if self.waiting:
-            raise Unsure
+            raise UnknownSyntax
         return found
 
     def _skip_blanks(self) -> bool:
@@ -67,33 +67,33 @@ class Lexer:
                 return True
         return False
 
-    def _next(self) -> Token | None:
+    def _next(self) -> ShellToken | None:
         heredoc = _HEREDOC.match(self.text, self.at)
         if heredoc:
             self.at = heredoc.end()
             self.waiting.append((heredoc[3], bool(heredoc[1])))
-            return Token("input")
+            return ShellToken("input")
         redirection = _REDIRECTION.match(self.text, self.at)
         if redirection:
             self.at = redirection.end()
             self._skip_blanks()
             self._word()
-            return Token("input") if redirection[0].lstrip("0123456789") == "<" else None
+            return ShellToken("input") if redirection[0].lstrip("0123456789") == "<" else None
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
                 if self.text.startswith("((", self.at):
-                    raise Unsure
+                    raise UnknownSyntax
                 self.at += len(operator)
                 if operator == "\n":
                     self._skip_heredocs()
-                return Token(";" if operator == "\n" else operator)
-        return Token("word", self._word())
+                return ShellToken(";" if operator == "\n" else operator)
+        return ShellToken("word", self._word())
 
     def _skip_heredocs(self) -> None:
         for end, tabs in self.waiting:
             while True:
                 if self.at >= len(self.text):
-                    raise Unsure
+                    raise UnknownSyntax
                 stop = self.text.find("\n", self.at)
                 stop = len(self.text) if stop < 0 else stop
                 line = self.text[self.at : stop]
@@ -102,16 +102,16 @@ class Lexer:
                     break
         self.waiting = []
 
-    def _word(self) -> Word:
+    def _word(self) -> ShellWord:
         start, pieces, literal = self.at, list[str](), True
         while self.at < len(self.text) and self.text[self.at] not in _BREAKS:
             piece, known = self._piece()
             pieces.append(piece)
             literal = literal and known
         if self.at == start:
-            raise Unsure
+            raise UnknownSyntax
         text = "".join(pieces)
-        return Word(text, literal or text in ("{", "}"))
+        return ShellWord(text, literal or text in ("{", "}"))
 
     def _piece(self) -> tuple[str, bool]:
         sign = self.text[self.at]
@@ -130,7 +130,7 @@ class Lexer:
     def _until(self, end: str) -> str:
         stop = self.text.find(end, self.at + 1)
         if stop < 0:
-            raise Unsure
+            raise UnknownSyntax
         inner = self.text[self.at + 1 : stop]
         self.at = stop + 1
         return inner
@@ -151,7 +151,7 @@ class Lexer:
                 pieces.append(sign)
                 self.at += 1
         if self.at >= len(self.text):
-            raise Unsure
+            raise UnknownSyntax
         self.at += 1
         return "".join(pieces), literal
 
@@ -182,4 +182,4 @@ class Lexer:
             self.at += 2 if sign == "\\" else 1
             if depth == 0:
                 return
-        raise Unsure
+        raise UnknownSyntax

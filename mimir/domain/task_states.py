@@ -9,7 +9,7 @@ from enum import StrEnum
 from mimir.errors import IllegalMove
 
 
-class Status(StrEnum):
+class TaskStatus(StrEnum):
     """Where a task stands."""
 
     PENDING = "pending"
@@ -25,7 +25,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Mover(StrEnum):
+class TransitionActor(StrEnum):
     """Who may make a move."""
 
     WORKER = "worker"
@@ -55,7 +55,7 @@ class Cause(StrEnum):
     CANCELLED = "cancelled"
 
 
-S = Status
+S = TaskStatus
 
 EXECUTING = (S.WORKER_EXECUTING, S.WORKER_COMPLETED, S.QC_EXECUTING, S.QC_PASSED, S.QC_FAILED)
 """Phases in which an attempt is under way; with a live lease the task is "running"."""
@@ -65,9 +65,9 @@ TERMINAL = (S.COMPLETED, S.FAILED, S.BLOCKED, S.CANCELLED)
 CLAIMABLE = (S.PENDING, S.PREPARING_RETRY, *EXECUTING)
 
 _OPEN = (S.PENDING, *EXECUTING, S.PREPARING_RETRY)
-_M, _S, _W = Mover.MACHINE, Mover.SCHEDULING, Mover.WORKER
+_M, _S, _W = TransitionActor.MACHINE, TransitionActor.SCHEDULING, TransitionActor.WORKER
 
-MOVES: Mapping[Status, Mapping[Status, Mover]] = {
+MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.PENDING: {S.WORKER_EXECUTING: _W, S.COMPLETED: _S, S.BLOCKED: _S, S.CANCELLED: _S},
     S.WORKER_EXECUTING: {
         S.WORKER_COMPLETED: _M,
@@ -88,14 +88,14 @@ MOVES: Mapping[Status, Mapping[Status, Mover]] = {
 """`MOVES[from][to]` is who makes the move; what is not there is illegal. `worker_died` (scheduling) may end any executing phase, also `qc_executing`."""
 
 
-def guard(at: Status, to: Status, mover: Mover) -> None:
+def guard(at: TaskStatus, to: TaskStatus, mover: TransitionActor) -> None:
     """Allow a move or refuse it.
 
     Raises:
         IllegalMove: The table has no such move, or not by this mover.
     """
     allowed = MOVES[at].get(to)
-    died = at in EXECUTING and to is S.FAILED and mover is Mover.SCHEDULING
+    died = at in EXECUTING and to is S.FAILED and mover is TransitionActor.SCHEDULING
     if allowed is None or (allowed is not mover and not died):
         raise IllegalMove(f"{mover.value} may not move a task from {at.value!r} to {to.value!r}.")
 

@@ -8,7 +8,7 @@ MOST = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class TokenUsage:
     """Tokens of one model call, as the provider counted them."""
 
     input_tokens: int = 0
@@ -19,8 +19,8 @@ class Usage:
         """Both together."""
         return self.input_tokens + self.output_tokens
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
         )

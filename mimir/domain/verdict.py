@@ -30,7 +30,7 @@ class FixOpinion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class QCAnswer:
     """QC's answer, read strictly; nothing in it is believed yet."""
 
     verdict: Literal["PASS", "FAIL"]
@@ -63,14 +63,14 @@ class CriterionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Verdict:
     """The engine's ruling on one attempt; the only thing that moves a task to `qc_passed`."""
 
     passed: bool
     score: Fraction
     """Recomputed: 100 × points of passed criteria ÷ points of decided ones; 0 when none is decided."""
     model_score: Fraction
-    verdict: Verdict
+    verdict: QCAnswer
     criteria: tuple[CriterionResult, ...]
     reasons: tuple[str, ...] = ()
     """Why it did not pass; empty when passed."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast, get_args
 
 from mimir.domain.message import Answer, Finish, Message, ToolCall, ToolSpec
-from mimir.domain.usage import MOST, Usage
+from mimir.domain.usage import MOST, TokenUsage
 
 Json = Mapping[str, object]
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -32,7 +32,7 @@ def message_json(message: Message) -> dict[str, object]:
     return out
 
 
-def said(message: Message) -> dict[str, object]:
+def encode_message(message: Message) -> dict[str, object]:
     """Write what a model is shown of a message: no tree, no bookkeeping of the engine."""
     return {k: v for k, v in message_json(message).items() if k not in ("tree", "ran", "closing")}
 
@@ -85,7 +85,9 @@ def read_answer(value: object) -> Answer:
     if "usage" in row:
         counts = _mapping(row["usage"], "usage")
         _known(counts, _OF_USAGE, "usage")
-        usage = Usage(input_tokens=_count(counts, "input"), output_tokens=_count(counts, "output"))
+        usage = TokenUsage(
+            input_tokens=_count(counts, "input"), output_tokens=_count(counts, "output")
+        )
     return Answer(
         message=read_message(row.get("message")),
         finish=cast("Finish", finish),

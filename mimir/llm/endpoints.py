@@ -14,16 +14,16 @@ from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel, Endpoint
-from mimir.llm.wrappers.rate_limits import LimitedModel, Limits
-from mimir.llm.wrappers.redacting_model import Veil, VeiledModel
-from mimir.llm.wrappers.retrying_model import Chance, RetryingModel, RetryPolicy
+from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
+from mimir.llm.wrappers.redacting_model import RedactingModel, Veil
+from mimir.llm.wrappers.retrying_model import RandomSource, RetryingModel, RetryPolicy
 
 PLAY = "play:"
 OVER_HTTP = "mimir.llm.openai.endpoint"
 OVER_LANGCHAIN = "mimir.llm.langchain"
 
 
-class Endpoints:
+class EndpointRegistry:
     """Where models come from; shared by all lanes of a process."""
 
     def __init__(
@@ -31,10 +31,10 @@ class Endpoints:
         default: str,
         config: Callable[[str], EndpointConfig],
         *,
-        limits: Limits,
+        limits: RateLimiter,
         policy: RetryPolicy,
         clock: Clock,
-        chance: Chance,
+        chance: RandomSource,
         veil: Veil = str,
     ) -> None:
         """Open nothing yet.
@@ -56,7 +56,7 @@ class Endpoints:
         self._chance = chance
         self._veil = veil
         self._open: dict[str, Endpoint] = {}
-        self._limits_of: dict[str, Limits] = {}
+        self._limits_of: dict[str, RateLimiter] = {}
         self._notices: list[str] = []
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
@@ -69,11 +69,11 @@ class Endpoints:
         name = model or self._default
         inner = self._endpoint(name).for_lane(lane)
         limits = self._limits_of.setdefault(_key(name), self._limits.like())
-        limited = LimitedModel(_Named(inner, split_provider(name)[1]), limits)
+        limited = RateLimitedModel(_Named(inner, split_provider(name)[1]), limits)
         retrying = RetryingModel(
             limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
         )
-        return VeiledModel(retrying, self._veil)
+        return RedactingModel(retrying, self._veil)
 
     def notices(self) -> list[str]:
         """Return what was learned of endpoints since the last call; each once."""
@@ -108,18 +108,18 @@ class Endpoints:
 
     def _opened(self, name: str) -> Endpoint:
         if name.startswith(PLAY):
-            from mimir.llm.scripted.loader import load
+            from mimir.llm.scripted.loader import load_script
             from mimir.llm.scripted.scripted_model import ScriptedEndpoint
 
-            return ScriptedEndpoint(load(Path(name.removeprefix(PLAY))))
+            return ScriptedEndpoint(load_script(Path(name.removeprefix(PLAY))))
         config = self._config(name)
         if split_provider(name)[0]:
             from mimir.llm.langchain import open_model
 
             return open_model(config, clock=self._clock)
-        from mimir.llm.openai.endpoint import Adaptation, OpenAIEndpoint
+        from mimir.llm.openai.endpoint import CapabilityChange, OpenAIEndpoint
 
-        def adapted(what: Adaptation) -> None:
+        def adapted(what: CapabilityChange) -> None:
             self._notices.append(
                 f"{what.endpoint} does not take {what.parameter!r} for {what.model!r}: {what.change}."
             )

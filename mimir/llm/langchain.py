@@ -24,12 +24,12 @@ from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableTy
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, ModelError
 from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
 from mimir.llm.openai import api_errors as refusals
 from mimir.llm.openai import payload
-from mimir.llm.openai.stream import FINISHES, MAX_CALLS, Unreadable
+from mimir.llm.openai.stream import FINISHES, MAX_CALLS, UnreadableStream
 from mimir.llm.protocol import ChatModel, Endpoint
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
@@ -49,7 +49,7 @@ def open_model(config: EndpointConfig, *, clock: Clock) -> Endpoint:
     return LangChainEndpoint(_opener(provider, config), name, config, clock)
 
 
-class Opener(Protocol):
+class ModelOpener(Protocol):
     """Makes the LangChain model of one kind of request."""
 
     def __call__(self, name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
@@ -57,7 +57,7 @@ class Opener(Protocol):
         ...
 
 
-def _opener(provider: str, config: EndpointConfig) -> Opener:
+def _opener(provider: str, config: EndpointConfig) -> ModelOpener:
     """Return what opens a provider's models. They look for their own key and address: ours belong to another endpoint."""
 
     def make(name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
@@ -88,7 +88,7 @@ def _opener(provider: str, config: EndpointConfig) -> Opener:
 class LangChainEndpoint:
     """Any other LangChain chat model. Structured answers are asked for in words only."""
 
-    def __init__(self, make: Opener, name: str, config: EndpointConfig, clock: Clock) -> None:
+    def __init__(self, make: ModelOpener, name: str, config: EndpointConfig, clock: Clock) -> None:
         self._make = make
         self._name = name
         self._config = config
@@ -128,7 +128,7 @@ class LangChainEndpoint:
                     answer = _answer(await self._collect(request))
         except TimeoutError:
             return self._error("the answer did not come in time", scope="call")
-        except Unreadable as error:
+        except UnreadableStream as error:
             return self._error(str(error), scope="call")
         except ConfigurationError:
             raise
@@ -154,10 +154,10 @@ class LangChainEndpoint:
                     break
                 taken += _size(chunk)
                 if taken > self._config.max_answer_bytes:
-                    raise Unreadable("the answer is too large (llm.max_answer_bytes)")
+                    raise UnreadableStream("the answer is too large (llm.max_answer_bytes)")
                 whole = chunk if whole is None else whole + chunk
         if whole is None:
-            raise Unreadable("the answer is empty")
+            raise UnreadableStream("the answer is empty")
         return whole
 
     def _named(self, error: Exception) -> ModelError:
@@ -165,12 +165,12 @@ class LangChainEndpoint:
         status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
         if not isinstance(status, int):
             return self._error(f"{type(error).__name__}: {_line(str(error))}", scope="call")
-        found = refusals.read(status, self._config.veil(str(error)))
-        ruling = refusals.rule(found)
+        found = refusals.parse_error_body(status, self._config.veil(str(error)))
+        ruling = refusals.classify_error(found)
         headers = getattr(response, "headers", None)
         known = cast("Mapping[str, str]", headers) if isinstance(headers, Mapping) else _NOTHING
         return ModelError(
-            self._veil(f"{ruling.what} ({status}): {refusals.shown(found.text)}"),
+            self._veil(f"{ruling.what} ({status}): {refusals.error_excerpt(found.text)}"),
             scope=ruling.scope,
             status=status,
             retry_after_seconds=refusals.wait_seconds(known, self._clock.now()),
@@ -234,7 +234,7 @@ def _answer(whole: AIMessageChunk) -> Answer:
     if finish == "content_filter":  # what came before the filter is no answer
         message = Message(role="assistant", text="")
     counted = whole.usage_metadata
-    usage = counted and Usage(
+    usage = counted and TokenUsage(
         input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
     )
     model = str(whole.response_metadata.get("model_name", ""))
@@ -246,7 +246,7 @@ def _answer(whole: AIMessageChunk) -> Answer:
 def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
     """Return the calls with their arguments as text: what could not be read as JSON stays as it came."""
     if len(whole.tool_call_chunks) > MAX_CALLS:
-        raise Unreadable(f"the answer asks for more than {MAX_CALLS} tool calls")
+        raise UnreadableStream(f"the answer asks for more than {MAX_CALLS} tool calls")
     return tuple(
         ToolCall(
             id=payload.clean(row["id"] or f"call-{number}")[:256],

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from mimir.domain.estimates import Learned
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
-from mimir.domain.run import NO_LIMITS, Apply, Ending, Limits
+from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, result_application, store_transfer
-from mimir.orchestrator.plan_creation import Planned
+from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import creation, execution, inspection, join, worker_status
-from mimir.orchestrator.services import Parts
-from mimir.reporting.audit.verification import Verified, verify
+from mimir.orchestrator.services import ProjectServices
+from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
 from mimir.store import row_fields
@@ -21,8 +21,8 @@ from mimir.store.operations import estimates, runs
 class Mimir:
     """The verbs; made by `app.open`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts: Parts = parts
+    def __init__(self, parts: ProjectServices) -> None:
+        self._parts: ProjectServices = parts
 
     @property
     def store_uri(self) -> str:
@@ -36,8 +36,8 @@ class Mimir:
         ecko: bool,
         output: str | None,
         model: str,
-        limits: Limits = NO_LIMITS,
-    ) -> Planned:
+        limits: RunBudget = NO_LIMITS,
+    ) -> PlanningResult:
         """Make a plan of a request and write it, by a run of its own; of `limits`, those of calls, tokens and money.
 
         Raises:
@@ -56,7 +56,7 @@ class Mimir:
         plan_path: str,
         *,
         only: Sequence[str],
-        limits: Limits,
+        limits: RunBudget,
         from_run: str = "",
     ) -> str:
         """Make a run of a checked plan; its id. `from_run`: whose completed tasks are taken over."""
@@ -66,19 +66,19 @@ class Mimir:
         )
 
     async def drive(
-        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
-    ) -> Ending:
+        self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
+    ) -> RunResult:
         """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
         row = await self._parts.store.read(partial(runs.node, run=run), brief=True)
         if row.get("kind") == "plan":
             return await execution.plan_again(self._parts, run, limits)
-        return await execution.drive(
+        return await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
 
-    async def help(self, run: str, *, workers: int) -> Ending:
+    async def help(self, run: str, *, workers: int) -> RunResult:
         """Serve a run that is under way beside the process that coordinates it, or in its place when it dies."""
-        return await join.help(self._parts, run, workers=workers)
+        return await join.join_run(self._parts, run, workers=workers)
 
     async def find_work(self, run: str | None) -> str:
         """Return the run to help: named whole or by its beginning, or the newest one that is being worked on.
@@ -86,7 +86,7 @@ class Mimir:
         Raises:
             UsageError: There is none.
         """
-        return await join.find(self._parts, run)
+        return await join.find_joinable_run(self._parts, run)
 
     async def workers(self, run: str) -> Mapping[str, object]:
         """Return which processes serve a run, what they hold and how they do: `workers`, `locks`, `metrics`."""
@@ -131,23 +131,23 @@ class Mimir:
         """Cancel what has not ended."""
         await execution.cancel(self._parts, run)
 
-    async def apply(self, run: str, *, commit: bool) -> Ending:
+    async def apply(self, run: str, *, commit: bool) -> RunResult:
         """Bring a run's result into the person's directory by hand."""
         return await result_application.by_hand(self._parts, run, commit=commit)
 
-    async def verify(self, run: str, seal: str) -> Verified:
+    async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""
         row = await self._parts.store.read(partial(runs.node, run=run))
-        await self._parts.history.serve(run, row_fields.text(row, "baseCommit"))
+        await self._parts.history.serve(run, row_fields.text_field(row, "baseCommit"))
         return await verify(self._parts.store, self._parts.history, run, seal)
 
-    async def doctor(self) -> Sequence[inspection.Diagnosis]:
+    async def doctor(self) -> Sequence[inspection.DoctorFinding]:
         """Say what works here and what does not."""
         return await inspection.doctor(self._parts)
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return what tasks of these worker roles took in finished runs; a role that nothing is known of is left out."""
-        ask = partial(estimates.learned, project=self._parts.project_id, roles=roles)
+        ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)
         return await self._parts.store.read(ask)
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:

@@ -10,19 +10,19 @@ from mimir.attempts.deliverable import HIDDEN
 from mimir.errors import UnavailableError, WorkspaceError
 from mimir.store import row_fields
 from mimir.store.protocol import GraphStore, Row
-from mimir.store.schema import Label
-from mimir.workspace.atomic_write import put
+from mimir.store.schema import NodeLabel
+from mimir.workspace.atomic_write import write_atomically
 
-if TYPE_CHECKING:  # `known` is asked where nothing heavy is imported
-    from mimir.orchestrator.services import Parts
-    from mimir.workspace.git.history import History
+if TYPE_CHECKING:  # `find_project_id` is asked where nothing heavy is imported
+    from mimir.orchestrator.services import ProjectServices
+    from mimir.workspace.git.history import GitHistory
 
 FILE = "project"
 """In `.mimir`: the project's id, once it is known, whatever becomes of the directory's place and history."""
 DIGITS = 12
 
 
-async def of(project: Path, room: Path, history: "History", store: GraphStore) -> str:
+async def project_id(project: Path, room: Path, history: "GitHistory", store: GraphStore) -> str:
     """Return the id of a directory's project.
 
     All clones of a repository are one project: the id is made of its first commits. A directory without commits, or a shallow clone, is
@@ -33,18 +33,18 @@ async def of(project: Path, room: Path, history: "History", store: GraphStore) -
         return kept
     by_path = _by_path(project)
     lineage = await history.lineage()
-    before = await store.read(lambda reads: reads.get(Label.PROJECT, by_path))
+    before = await store.read(lambda reads: reads.get(NodeLabel.PROJECT, by_path))
     id = by_path if before or not lineage else f"project-{lineage[:DIGITS]}"
     await asyncio.to_thread(_write, room / FILE, id)
     return id
 
 
-def known(project: Path, room: Path) -> str:
+def find_project_id(project: Path, room: Path) -> str:
     """Return the same for who only looks, and makes nothing."""
     return _read(room / FILE) or _by_path(project)
 
 
-async def admit(parts: "Parts", row: Row) -> None:
+async def require_same_project(parts: "ProjectServices", row: Row) -> None:
     """Let this directory serve a run, or refuse: it must have begun it, or be of the same project and able to exchange commits.
 
     Args:
@@ -54,8 +54,8 @@ async def admit(parts: "Parts", row: Row) -> None:
     Raises:
         UnavailableError: It is another project, or the run's commits cannot be had here.
     """
-    run, base = str(row["id"]), row_fields.text(row, "baseCommit")
-    history, exchanged = parts.history, row_fields.flag(row, "isExchanged")
+    run, base = str(row["id"]), row_fields.text_field(row, "baseCommit")
+    history, exchanged = parts.history, row_fields.bool_field(row, "isExchanged")
     if exchanged and not history.is_exchanged:
         raise UnavailableError(
             f"The processes of run {run} exchange commits through a git remote, and this one has none.",
@@ -76,19 +76,19 @@ async def admit(parts: "Parts", row: Row) -> None:
     await history.adopt(
         run,
         base,
-        head=row_fields.text(row, "userHead") or None,
+        head=row_fields.text_field(row, "userHead") or None,
         hidden=HIDDEN,
-        rules=row_fields.text(row, "ignoreRules"),
+        rules=row_fields.text_field(row, "ignoreRules"),
     )
 
 
-async def _is_of_project(parts: "Parts", row: Row, base: str) -> bool:
+async def _is_of_project(parts: "ProjectServices", row: Row, base: str) -> bool:
     try:
         related = await parts.history.is_related(base, hidden=HIDDEN)
     except WorkspaceError as error:
         raise UnavailableError(str(error), next_step=error.next_step) from error
     return related or (
-        row_fields.text(row, "projectId") == parts.project_id
+        row_fields.text_field(row, "projectId") == parts.project_id
         and bool(await parts.history.lineage())
     )
 
@@ -106,4 +106,4 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, id: str) -> None:
     """Keep an id; several may do so at once, and all write the same."""
-    put(path, f"{id}\n".encode())
+    write_atomically(path, f"{id}\n".encode())

@@ -10,21 +10,21 @@ from typing import cast
 
 from mimir.domain.event import EventKind
 from mimir.domain.ids import branch
-from mimir.domain.run import Apply, Ending
+from mimir.domain.run import Apply, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
-from mimir.orchestrator.services import Parts
-from mimir.scheduling.completion.run_outcome import End
+from mimir.orchestrator.services import ProjectServices
+from mimir.scheduling.completion.run_outcome import RunOutcome
 from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import Ops, Row
-from mimir.store.schema import Label, pack, unpack
+from mimir.store.protocol import Row, WriteOps
+from mimir.store.schema import NodeLabel, pack, unpack
 from mimir.workspace.user_tree import apply as workspace
-from mimir.workspace.user_tree.apply import Conflict, Step
+from mimir.workspace.user_tree.apply import ApplyStep, UserFileConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class ApplyResult:
     """What was brought into the person's directory."""
 
     paths: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Applied:
     """On the person's branch; empty: none was made."""
 
 
-def must_be_possible(parts: Parts, apply: object) -> None:
+def must_be_possible(parts: ProjectServices, apply: object) -> None:
     """Refuse, before any work, an end that cannot come.
 
     Raises:
@@ -47,23 +47,23 @@ def must_be_possible(parts: Parts, apply: object) -> None:
         )
 
 
-async def finish(parts: Parts, run: str, end: End, apply: Apply) -> Applied:
+async def finish(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> ApplyResult:
     """Apply a run's result at its end, if it may be: only a run whose every criterion is proven.
 
     Raises:
         Paused: The disk is full; what was done is undone.
     """
     if apply == "never" or end.outcome is not RunStatus.COMPLETED or not end.commit:
-        return Applied()
+        return ApplyResult()
     if parts.history.is_away:  # these are the files of somebody who did not ask for it
         message = f"The run ended in another directory; bring its result where it was begun: mimir apply {run}"
         await parts.store.write(partial(_warn, run=run, message=message))
-        return Applied()
+        return ApplyResult()
     row = await parts.store.read(partial(runs.node, run=run))
     return await _apply(parts, row, commit=apply == "commit")
 
 
-async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
+async def by_hand(parts: ProjectServices, run: str, *, commit: bool) -> RunResult:
     """Apply a run's result because the person says so.
 
     Raises:
@@ -71,17 +71,17 @@ async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
     """
     must_be_possible(parts, "commit" if commit else "auto")
     row = await parts.store.read(partial(runs.node, run=run))
-    status = RunStatus(row_fields.text(row, "status"))
+    status = RunStatus(row_fields.text_field(row, "status"))
     if not row.get("finalCommit") or status in (RunStatus.RUNNING, RunStatus.PAUSED):
         raise UsageError(
             f"Run {run} has no result to apply: it is {status.value}.",
             next_step=f"Look at it: mimir status {run}",
         )
-    await parts.history.serve(run, row_fields.text(row, "baseCommit"))
+    await parts.history.serve(run, row_fields.text_field(row, "baseCommit"))
     # Of a run that ended in another directory, the branch is not here yet.
-    await parts.history.branch(run, row_fields.text(row, "finalCommit"))
+    await parts.history.branch(run, row_fields.text_field(row, "finalCommit"))
     applied = await _apply(parts, row, commit=commit)
-    return Ending(
+    return RunResult(
         run=run,
         outcome=status,
         exit_code=1 if applied.conflicts else 0,
@@ -93,17 +93,17 @@ async def by_hand(parts: Parts, run: str, *, commit: bool) -> Ending:
     )
 
 
-def _why_not(applied: Applied) -> str:
+def _why_not(applied: ApplyResult) -> str:
     if not applied.conflicts:
         return ""
     return "Nothing was applied: you changed files that the run touched."
 
 
-async def _apply(parts: Parts, row: Row, *, commit: bool) -> Applied:
+async def _apply(parts: ProjectServices, row: Row, *, commit: bool) -> ApplyResult:
     run = str(row["id"])
-    steps = _read(row_fields.text(row, "applyJson"))
+    steps = _read(row_fields.text_field(row, "applyJson"))
     if row.get("appliedAt"):
-        return Applied(paths=tuple(step.path for step in steps))
+        return ApplyResult(paths=tuple(step.path for step in steps))
     if steps:  # a process died half-way
         conflicts = await workspace.finish(parts.history, steps, parts.project)
         if conflicts:
@@ -114,23 +114,25 @@ async def _apply(parts: Parts, row: Row, *, commit: bool) -> Applied:
         await parts.store.write(partial(_note, run=run, props={"applyJson": None}))
         named = tuple(f"{c.path}: {c.why}" for c in conflicts)
         await parts.store.write(partial(_tell, run=run, data={"conflicts": list(named)}))
-        return Applied(conflicts=named)
+        return ApplyResult(conflicts=named)
     made = await workspace.commit(parts.history, steps, _message(row)) if commit and steps else ""
     props = {"appliedAt": parts.clock.now().isoformat(), "appliedCommit": made or None}
     await parts.store.write(partial(_note, run=run, props=props))
     paths = tuple(step.path for step in steps)
     await parts.store.write(partial(_tell, run=run, data={"paths": list(paths), "commit": made}))
-    return Applied(paths=paths, commit=made)
+    return ApplyResult(paths=paths, commit=made)
 
 
-async def _begin(parts: Parts, row: Row) -> tuple[tuple[Step, ...], tuple[Conflict, ...]]:
+async def _begin(
+    parts: ProjectServices, row: Row
+) -> tuple[tuple[ApplyStep, ...], tuple[UserFileConflict, ...]]:
     """Plan and apply; the steps are in the store before the first change."""
     run = str(row["id"])
-    base, final = row_fields.text(row, "baseTree"), row_fields.text(row, "headTree")
+    base, final = row_fields.text_field(row, "baseTree"), row_fields.text_field(row, "headTree")
     changes = await parts.history.changed(base, final)
     planned = await workspace.plan(changes, parts.project)
 
-    async def journal(steps: Sequence[Step]) -> None:
+    async def journal(steps: Sequence[ApplyStep]) -> None:
         text = pack([asdict(step) for step in steps])
         await parts.store.write(partial(_note, run=run, props={"applyJson": text}))
 
@@ -138,25 +140,25 @@ async def _begin(parts: Parts, row: Row) -> tuple[tuple[Step, ...], tuple[Confli
     return planned.steps, conflicts
 
 
-def _read(text: str) -> tuple[Step, ...]:
+def _read(text: str) -> tuple[ApplyStep, ...]:
     rows = cast("list[dict[str, str | None]]", unpack(text)) if text else []
     return tuple(
-        Step(path=str(row["path"]), old=row.get("old"), new=row.get("new")) for row in rows
+        ApplyStep(path=str(row["path"]), old=row.get("old"), new=row.get("new")) for row in rows
     )
 
 
-def _note(ops: Ops, run: str, props: Row) -> None:
-    ops.patch(Label.RUN, run, props)
+def _note(ops: WriteOps, run: str, props: Row) -> None:
+    ops.patch(NodeLabel.RUN, run, props)
 
 
-def _tell(ops: Ops, run: str, data: dict[str, object]) -> None:
-    runs.emit(ops, run, EventKind.APPLIED, data=data)
+def _tell(ops: WriteOps, run: str, data: dict[str, object]) -> None:
+    runs.append_event(ops, run, EventKind.APPLIED, data=data)
 
 
-def _warn(ops: Ops, run: str, message: str) -> None:
-    runs.emit(ops, run, EventKind.WARNING, data={"message": message})
+def _warn(ops: WriteOps, run: str, message: str) -> None:
+    runs.append_event(ops, run, EventKind.WARNING, data={"message": message})
 
 
 def _message(row: Row) -> str:
-    title = row_fields.text(row, "title") or row_fields.text(row, "name")
-    return f"{title}\n\nMimir-Run: {row['id']}\nMimir-Seal: {row_fields.text(row, 'seal')}\n"
+    title = row_fields.text_field(row, "title") or row_fields.text_field(row, "name")
+    return f"{title}\n\nMimir-Run: {row['id']}\nMimir-Seal: {row_fields.text_field(row, 'seal')}\n"

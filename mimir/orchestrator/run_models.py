@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from mimir.attempts.services import RoleChoice
+from mimir.attempts.services import ModelChoice
 from mimir.domain.task_states import RunStatus
-from mimir.orchestrator.services import Parts
+from mimir.orchestrator.services import ProjectServices
 from mimir.store import row_fields
 from mimir.store.protocol import Row
 
 _PLANNERS = ("ecko", "pm")
 
 
-def choice(settings: Mapping[str, object], role: str) -> RoleChoice | None:
+def choice(settings: Mapping[str, object], role: str) -> ModelChoice | None:
     """Return how a role asks its model by pinned settings; None: they do not tell."""
     llm = settings.get("llm")
     if not isinstance(llm, Mapping):
@@ -24,24 +24,26 @@ def choice(settings: Mapping[str, object], role: str) -> RoleChoice | None:
     own = _members(_members(settings.get("roles")).get(role))
     named = settings.get("model") if role in _PLANNERS else ""  # of a planning run alone
     temperature, most = own.get("temperature", 0.0), own.get("max_tokens")
-    return RoleChoice(
+    return ModelChoice(
         model=str(named or own.get("model") or _members(cast("object", llm)).get("model") or ""),
         temperature=float(temperature) if isinstance(temperature, int | float) else None,
         max_tokens=most if isinstance(most, int) else None,
     )
 
 
-def pinned(parts: Parts, row: Row) -> Parts:
+def services_for_run(parts: ProjectServices, row: Row) -> ProjectServices:
     """Return the parts with which a run is served; `row` is its node."""
-    own = by(parts, row_fields.mapping(row, "settingsJson"))
-    models = row_fields.mapping(row, "modelsJson")
+    own = apply_pinned_settings(parts, row_fields.json_field(row, "settingsJson"))
+    models = row_fields.json_field(row, "modelsJson")
     choices = {
         r: replace(one, model=str(models.get(r) or one.model)) for r, one in own.choices.items()
     }
     return replace(own, choices=choices)
 
 
-def by(parts: Parts, settings: Mapping[str, object]) -> Parts:
+def apply_pinned_settings(
+    parts: ProjectServices, settings: Mapping[str, object]
+) -> ProjectServices:
     """Return the parts as settings say that a run has pinned; what they do not tell is as it is."""
     choices = {role: choice(settings, role) or now for role, now in parts.choices.items()}
     tokens = _members(settings.get("run")).get("attempt_tokens")
@@ -50,10 +52,10 @@ def by(parts: Parts, settings: Mapping[str, object]) -> Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ResumedSettings:
     """How a run is gone on with."""
 
-    parts: Parts
+    parts: ProjectServices
     """As it asks its models now."""
     models: Mapping[str, str]
     """Role → model that is asked in the place of the one before; to be kept with the run."""
@@ -61,16 +63,16 @@ class Taken:
     """Role → model that it goes on with, though another one is set."""
 
 
-def taken_up(parts: Parts, row: Row) -> Taken:
+def taken_up(parts: ProjectServices, row: Row) -> ResumedSettings:
     """Say how a run is gone on with; `row` is its node, from before that."""
-    own = pinned(parts, row)
+    own = services_for_run(parts, row)
     new = {r: one.model for r, one in parts.choices.items() if one.model != own.choices[r].model}
-    is_paused = row_fields.text(row, "status") == RunStatus.PAUSED.value
-    if not (is_paused and row_fields.text(row, "pauseReason") == "configuration"):
+    is_paused = row_fields.text_field(row, "status") == RunStatus.PAUSED.value
+    if not (is_paused and row_fields.text_field(row, "pauseReason") == "configuration"):
         aside = {role: own.choices[role].model for role in new}
-        return Taken(parts=own, models={}, left_aside=aside)
+        return ResumedSettings(parts=own, models={}, left_aside=aside)
     choices = {r: replace(one, model=new.get(r, one.model)) for r, one in own.choices.items()}
-    return Taken(parts=replace(own, choices=choices), models=new, left_aside={})
+    return ResumedSettings(parts=replace(own, choices=choices), models=new, left_aside={})
 
 
 def _members(value: object) -> Mapping[str, object]:

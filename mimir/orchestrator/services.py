@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Protocol
 
 from mimir.agents.preambles.agentinator import Agentinator
-from mimir.attempts.services import Models, OpenLane, RoleChoice, ToolMaker
+from mimir.attempts.services import ModelChoice, ModelSource, OpenLane, RoleTools
 from mimir.domain.clock import Clock, IdFactory
-from mimir.domain.money import Price
-from mimir.qc.checks.check_runner import Checks
+from mimir.domain.money import ModelPrice
+from mimir.qc.checks.check_runner import CheckRunner
 from mimir.reporting.render.sections import Link
-from mimir.scheduling.attempt_order import Pace
-from mimir.scheduling.run_services import Wake
-from mimir.store.operations.worker_processes import Process
+from mimir.scheduling.attempt_order import AttemptOrder
+from mimir.scheduling.run_services import WorkSignals
+from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.tools.protocol import Toolset
-from mimir.workspace.git.history import History
-from mimir.workspace.process_locks import Owners
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
 
-class PlannerTools(Protocol):
+class PlannerToolFactory(Protocol):
     """Where the PM's tools come from: read-only files of a checkout, and the memory."""
 
     def __call__(self, where: Path, lane: OpenLane) -> Toolset:
@@ -30,7 +30,7 @@ class PlannerTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ProjectServices:
     """One process's services for one project."""
 
     project: Path
@@ -40,28 +40,28 @@ class Parts:
     store: GraphStore
     leases: GraphStore
     """The same store, for writes that name no commit."""
-    history: History
+    history: GitHistory
     sandbox: Sandbox
-    checks: Checks
-    models: Models
-    tools: ToolMaker
-    planner_tools: PlannerTools
+    checks: CheckRunner
+    models: ModelSource
+    tools: RoleTools
+    planner_tools: PlannerToolFactory
     agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
     """Makes one for a run, given how a lane is opened by role and number, and the run's id."""
     clock: Clock
     ids: IdFactory
     owner: str
-    owners: Owners
-    process: Process
+    owners: ProcessLocks
+    process: WorkerProcess
     """How this process is registered where it serves a run; `owner` is its name."""
-    wake: Wake
-    choices: Mapping[str, RoleChoice]
+    wake: WorkSignals
+    choices: Mapping[str, ModelChoice]
     """By role."""
     lease_seconds: float
     attempt_tokens: int
     pinned: Mapping[str, object]
     """Settings that a run pins; no secrets."""
-    prices: Mapping[str, Price]
+    prices: Mapping[str, ModelPrice]
     """Of models, by name; a run pins them."""
     redact: Callable[[str], str]
     warnings: Sequence[str]
@@ -74,7 +74,7 @@ class Parts:
     sandbox_name: str
     link: Link | None
     """Makes links to the store's nodes; None: it has no page that shows them."""
-    pace: Pace
+    pace: AttemptOrder
     """In which attempts begin and land."""
     recording: str
     """File that is recorded into or replayed from, as the person calls it; empty: none. It grows, and is no part of what is planned on."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import BusyError, UsageError
 from mimir.reporting.render import mermaid
 from mimir.scheduling.lifecycle import COORDINATOR
@@ -14,11 +14,11 @@ from mimir.store import row_fields
 from mimir.store.neo4j import cypher_export
 from mimir.store.neo4j.address import DEFAULT_STORE
 from mimir.store.operations import leases, runs
-from mimir.store.protocol import GraphStore, Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import GraphStore, ReadOps, Row
+from mimir.store.schema import NodeLabel
 from mimir.store.transfer import spool
-from mimir.store.transfer.spool import Spool
-from mimir.store.transfer.store_copy import Copied, copy
+from mimir.store.transfer.spool import StoreSpool
+from mimir.store.transfer.store_copy import CopyResult, copy
 
 Form = Literal["cypher", "jsonl", "mermaid"]
 FORMS: tuple[Form, ...] = ("cypher", "jsonl", "mermaid")
@@ -44,7 +44,7 @@ async def export(
             write(line)
         return
     with _temporary(room) as file:
-        kept = Spool(file)
+        kept = StoreSpool(file)
         await store.read(partial(_fill, kept=kept, run=run, dead=None))
         if form == "jsonl":
             write(spool.header(run))
@@ -56,7 +56,7 @@ async def export(
 
 async def migrate(
     source: GraphStore, target: GraphStore, run: str, *, dead: Collection[str], room: Path
-) -> Copied:
+) -> CopyResult:
     """Copy a run, or the whole store, into another store, and compare what came through; the source stays as it is.
 
     Args:
@@ -72,7 +72,7 @@ async def migrate(
         UsageError: There is no such run, or nothing at all.
     """
     with _temporary(room) as file:
-        kept = Spool(file)
+        kept = StoreSpool(file)
         await source.read(partial(_fill, kept=kept, run=run, dead=frozenset(dead)))
         if next(kept.lines(), None) is None:
             raise UsageError(
@@ -88,7 +88,7 @@ def _temporary(room: Path) -> IO[str]:
     return cast("IO[str]", tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=room))
 
 
-def _fill(reads: Reads, kept: Spool, run: str, dead: Collection[str] | None) -> None:
+def _fill(reads: ReadOps, kept: StoreSpool, run: str, dead: Collection[str] | None) -> None:
     """Keep one view; it is refused in the same view if somebody works on it. `dead` None: that does not matter."""
     id = _named(reads, run) if run else ""
     if dead is not None:
@@ -96,15 +96,17 @@ def _fill(reads: Reads, kept: Spool, run: str, dead: Collection[str] | None) -> 
     kept.fill(spool.of_run(reads, id) if id else reads.dump())
 
 
-def _named(reads: Reads, run: str) -> str:
+def _named(reads: ReadOps, run: str) -> str:
     """Return the id of a run of any project, named whole or by its beginning.
 
     Raises:
         UsageError: There is none, or there are several.
     """
-    if reads.get(Label.RUN, run) is not None:
+    if reads.get(NodeLabel.RUN, run) is not None:
         return run
-    near = [str(row["id"]) for row in reads.find(Label.RUN, {}) if str(row["id"]).startswith(run)]
+    near = [
+        str(row["id"]) for row in reads.find(NodeLabel.RUN, {}) if str(row["id"]).startswith(run)
+    ]
     if len(near) > 1:
         raise UsageError(
             f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
@@ -112,13 +114,13 @@ def _named(reads: Reads, run: str) -> str:
     return near[0] if near else str(runs.node(reads, run)["id"])  # raises, and names the nearest
 
 
-def _must_rest(reads: Reads, run: str, dead: Collection[str]) -> None:
+def _must_rest(reads: ReadOps, run: str, dead: Collection[str]) -> None:
     """Refuse to copy what somebody works on: both stores would go on with it.
 
     Raises:
         BusyError: Somebody does.
     """
-    rows = [runs.node(reads, run)] if run else reads.find(Label.RUN, {})
+    rows = [runs.node(reads, run)] if run else reads.find(NodeLabel.RUN, {})
     for row in rows:
         holder = _holder(reads, row, dead)
         if holder:
@@ -128,22 +130,22 @@ def _must_rest(reads: Reads, run: str, dead: Collection[str]) -> None:
             )
 
 
-def _holder(reads: Reads, row: Row, dead: Collection[str]) -> str:
-    if row_fields.text(row, "status") != RunStatus.RUNNING.value:
+def _holder(reads: ReadOps, row: Row, dead: Collection[str]) -> str:
+    if row_fields.text_field(row, "status") != RunStatus.RUNNING.value:
         return ""
     holder = leases.holder(reads, row, COORDINATOR, dead)
     if holder:
         return holder
-    held = reads.find(Label.TASK, {"runId": row["id"], "claimState": "held"})
+    held = reads.find(NodeLabel.TASK, {"runId": row["id"], "claimState": "held"})
     for task in held:
-        owner = row_fields.text(task, "lockedBy")
-        if owner not in dead and row_fields.text(task, "expiresAt") > reads.now():
+        owner = row_fields.text_field(task, "lockedBy")
+        if owner not in dead and row_fields.text_field(task, "expiresAt") > reads.now():
             return owner
     return ""
 
 
-def _script(kept: Spool, write: Callable[[str], object]) -> None:
-    for line in cypher_export.beginning(DEFAULT_STORE):
+def _script(kept: StoreSpool, write: Callable[[str], object]) -> None:
+    for line in cypher_export.script_header(DEFAULT_STORE):
         write(line)
     for label, rows in kept.nodes():
         for line in cypher_export.nodes(label, rows, DEFAULT_STORE):
@@ -153,20 +155,20 @@ def _script(kept: Spool, write: Callable[[str], object]) -> None:
             write(line)
 
 
-def _diagram(reads: Reads, run: str) -> list[str]:
+def _diagram(reads: ReadOps, run: str) -> list[str]:
     row = runs.node(reads, run)
     tasks = [_node(task) for task in runs.tasks(reads, run)]
     if not tasks:
         raise UsageError(
             f"Run {run} has no tasks.", next_step="Name a run of a plan: mimir status RUN"
         )
-    return mermaid.diagram(row_fields.text(row, "name"), tasks)
+    return mermaid.diagram(row_fields.text_field(row, "name"), tasks)
 
 
-def _node(row: Row) -> mermaid.Node:
-    return mermaid.Node(
-        id=row_fields.text(row, "taskId"),
-        title=row_fields.text(row, "title"),
-        status=Status(row_fields.text(row, "status")),
-        dependencies=tuple(row_fields.texts(row, "dependencies")),
+def _node(row: Row) -> mermaid.DiagramNode:
+    return mermaid.DiagramNode(
+        id=row_fields.text_field(row, "taskId"),
+        title=row_fields.text_field(row, "title"),
+        status=TaskStatus(row_fields.text_field(row, "status")),
+        dependencies=tuple(row_fields.text_list_field(row, "dependencies")),
     )

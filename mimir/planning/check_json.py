@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from mimir.domain.estimates import Learned
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 
 SCHEMA = 1
 
 
 def json_shape(
     plan: Plan | None,
-    findings: Sequence[Finding],
-    learned: Mapping[str, Learned] | None = None,
+    findings: Sequence[PlanFinding],
+    learned: Mapping[str, LearnedEstimate] | None = None,
 ) -> dict[str, object]:
     """Return `{schema, tasks: […], findings: […], learned: […]}`, the same where there are errors; roles are those in force.
 
@@ -32,7 +32,7 @@ def json_shape(
     }
 
 
-def finding_shape(one: Finding) -> dict[str, object]:
+def finding_shape(one: PlanFinding) -> dict[str, object]:
     """Return `{code, severity, line, column, message, suggestion}`."""
     return {
         "code": one.code,
@@ -68,7 +68,7 @@ def _task(task: Task) -> dict[str, object]:
     }
 
 
-def _learned(task: Task, known: Learned) -> dict[str, object]:
+def _learned(task: Task, known: LearnedEstimate) -> dict[str, object]:
     return {
         "task": task.id,
         "estimated_minutes": task.estimated_minutes,

@@ -1,10 +1,10 @@
 """Ecko: sharpens a raw request into a specification. Optional; no tools, one answer."""
 
-from mimir.agents.agent_loop import Services, converse
+from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.message import Message
 
 
-async def specify(request: str, system: str, services: Services) -> str:
+async def specify(request: str, system: str, services: LoopServices) -> str:
     """Return the specification of a raw request: goal, assumptions, context, ambiguities.
 
     Raises:

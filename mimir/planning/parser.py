@@ -9,13 +9,13 @@ from pathlib import Path
 
 from mimir.domain.plan import Plan
 from mimir.errors import Location, PlanError
-from mimir.planning.format.diagnostics import Finding, Places, finding
-from mimir.planning.format.located_tree import Node, NodeError, parse_json
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding
+from mimir.planning.format.located_tree import LocatedValue, LocatedValueError, parse_json
 from mimir.planning.reader import json_plan, markdown
 from mimir.planning.reader.block_text import fence_text
 from mimir.planning.reader.line_syntax import fence_of, is_task_start
-from mimir.planning.reader.markdown import GivenPlan
-from mimir.planning.reader.source import NESTING_INFO, Source
+from mimir.planning.reader.markdown import RawPlan
+from mimir.planning.reader.source import NESTING_INFO, SourceText
 from mimir.planning.reader.task_reader import read_all
 
 MAX_BYTES = 10_000_000
@@ -24,21 +24,21 @@ _LARGE = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class ParsedPlan:
     """What a text says."""
 
     plan: Plan
     """As far as it could be read."""
-    findings: tuple[Finding, ...]
+    findings: tuple[PlanFinding, ...]
     """What could not be read."""
-    places: Places
+    places: SourceMap
     """Where each field of each task stands."""
     lines: Mapping[str, int]
     """Task id → its line, 1-based."""
     file: str
 
 
-def read(path: Path) -> Parsed:
+def parse_document(path: Path) -> ParsedPlan:
     """Return what a file says.
 
     Raises:
@@ -61,7 +61,7 @@ def read(path: Path) -> Parsed:
             code="plan-too-large",
             next_step="Split it into several plans.",
         )
-    return parse(_decoded(data, str(path)), file=str(path))
+    return parse_plan(_decoded(data, str(path)), file=str(path))
 
 
 def _decoded(data: bytes, file: str) -> str:
@@ -78,7 +78,7 @@ def _decoded(data: bytes, file: str) -> str:
         ) from None
 
 
-def parse(text: str, *, file: str = "chain-output.md") -> Parsed:
+def parse_plan(text: str, *, file: str = "chain-output.md") -> ParsedPlan:
     """Return what `text` says; work grows linearly with its length.
 
     Args:
@@ -105,9 +105,9 @@ def _no_collection(length: int) -> Generator[None]:
         gc.enable()
 
 
-def _parse(text: str, file: str) -> Parsed:
+def _parse(text: str, file: str) -> ParsedPlan:
     given = _given(text.removeprefix("\ufeff"))
-    places = Places()
+    places = SourceMap()
     found = list(given.findings)
     tasks = read_all(given.tasks, places, found)
     values = given.values
@@ -123,19 +123,19 @@ def _parse(text: str, file: str) -> Parsed:
     for number, task in enumerate(tasks):
         lines.setdefault(task.id, places.of(number).line)
     findings = tuple(sorted(found, key=lambda one: (one.line, one.column)))
-    return Parsed(plan=plan, findings=findings, places=places, lines=lines, file=file)
+    return ParsedPlan(plan=plan, findings=findings, places=places, lines=lines, file=file)
 
 
-def _given(text: str) -> GivenPlan:
+def _given(text: str) -> RawPlan:
     body, first_line = _unwrapped(text)
-    failed: NodeError | None = None
+    failed: LocatedValueError | None = None
     if re.match(r"\s*(?:\{|\[\s*[{\]\"])", body):
         try:
             return _given_json(parse_json(body, first_line))
-        except NodeError as error:
+        except LocatedValueError as error:
             failed = error
-    source = Source(body, first_line=first_line)
-    given = markdown.read(source)
+    source = SourceText(body, first_line=first_line)
+    given = markdown.read_markdown_plan(source)
     if given.tasks:
         return given
     inner = _in_fences(source) or _in_prose(source)
@@ -143,7 +143,7 @@ def _given(text: str) -> GivenPlan:
         return inner
     if failed is not None:
         given.findings.append(
-            finding(
+            make_finding(
                 "json-unreadable",
                 str(failed),
                 failed.place,
@@ -153,12 +153,12 @@ def _given(text: str) -> GivenPlan:
     return given
 
 
-def _given_json(node: Node) -> GivenPlan:
+def _given_json(node: LocatedValue) -> RawPlan:
     if json_plan.is_plan(node) or node.kind == "list":
-        return json_plan.read(node)
-    given = GivenPlan()
+        return json_plan.read_json_plan(node)
+    given = RawPlan()
     given.findings.append(
-        finding(
+        make_finding(
             "json-shape",
             "This JSON has no list of tasks.",
             node.place,
@@ -184,7 +184,7 @@ def _unwrapped(text: str) -> tuple[str, int]:
     return "\n".join(lines[first + 1 : last]), first + 2
 
 
-def _in_fences(source: Source) -> GivenPlan | None:
+def _in_fences(source: SourceText) -> RawPlan | None:
     """Return the plan that stands in a fence between other text."""
     for block in source.blocks.values():
         if block.kind != "fence" or block.info not in (*NESTING_INFO, "json"):
@@ -195,13 +195,17 @@ def _in_fences(source: Source) -> GivenPlan | None:
             given = _json_or_nothing(text, first_line)
         else:
             has_tasks = any(is_task_start(line) for line in text.split("\n"))
-            given = markdown.read(Source(text, first_line=first_line)) if has_tasks else None
+            given = (
+                markdown.read_markdown_plan(SourceText(text, first_line=first_line))
+                if has_tasks
+                else None
+            )
         if given is not None and given.tasks:
             return given
     return None
 
 
-def _in_prose(source: Source) -> GivenPlan | None:
+def _in_prose(source: SourceText) -> RawPlan | None:
     """Return the JSON plan that stands between other text, without a fence."""
     inside = {n for b in source.blocks.values() if b.kind == "tag" for n in range(b.start, b.end)}
     free = [(n, line) for n, line in enumerate(source.lines) if n not in inside]
@@ -214,10 +218,10 @@ def _in_prose(source: Source) -> GivenPlan | None:
     return given if given is not None and given.tasks else None
 
 
-def _json_or_nothing(text: str, first_line: int) -> GivenPlan | None:
+def _json_or_nothing(text: str, first_line: int) -> RawPlan | None:
     """Return the plan of a JSON text; an unreadable one that speaks of tasks is a plan with a finding."""
     try:
         node = parse_json(text, first_line)
-    except NodeError:
+    except LocatedValueError:
         return None
-    return json_plan.read(node) if json_plan.is_plan(node) else None
+    return json_plan.read_json_plan(node) if json_plan.is_plan(node) else None

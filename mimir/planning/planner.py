@@ -3,24 +3,24 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.agents.agent_loop import Conversation, Services, converse
+from mimir.agents.agent_loop import Conversation, LoopServices, converse
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 from mimir.planning.lint.plan_check import check
 
 MAX_REPAIRS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class PlanProposal:
     """What the PM proposed last, with all that is wrong with it."""
 
     text: str
     """As the PM wrote it."""
     plan: Plan
-    findings: tuple[Finding, ...]
+    findings: tuple[PlanFinding, ...]
     repairs: int
 
     @property
@@ -30,18 +30,18 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class PlannerServices:
     """What the planner needs beside the agent's services."""
 
-    services: Services
+    services: LoopServices
     tools: Collection[str]
     """Names that a plan may list."""
     exists: Callable[[str], bool] | None
     """True if a path is in the project."""
-    on_proposal: Callable[[Proposal], Awaitable[None]]
+    on_proposal: Callable[[PlanProposal], Awaitable[None]]
 
 
-async def propose(request: str, brief: Sequence[Message], desk: Desk) -> Proposal:
+async def propose(request: str, brief: Sequence[Message], desk: PlannerServices) -> PlanProposal:
     """Ask for a plan until it can be accepted, at most `MAX_REPAIRS` rounds more.
 
     Args:
@@ -64,14 +64,14 @@ async def propose(request: str, brief: Sequence[Message], desk: Desk) -> Proposa
         messages = (*talk.messages, Message(role="user", text=_repair(proposal)))
 
 
-def _read(request: str, talk: Conversation, desk: Desk, repairs: int) -> Proposal:
-    parsed = parser.parse(talk.answer.text)
+def _read(request: str, talk: Conversation, desk: PlannerServices, repairs: int) -> PlanProposal:
+    parsed = parser.parse_plan(talk.answer.text)
     plan = replace(parsed.plan, request=" ".join(request.split()))
     found = check(parsed, tools=desk.tools, exists=desk.exists)
-    return Proposal(text=talk.answer.text, plan=plan, findings=found, repairs=repairs)
+    return PlanProposal(text=talk.answer.text, plan=plan, findings=found, repairs=repairs)
 
 
-def _repair(proposal: Proposal) -> str:
+def _repair(proposal: PlanProposal) -> str:
     lines = [
         f"- line {f.line}: {f.code}: {f.message} {f.suggestion}".rstrip() for f in proposal.findings
     ]

@@ -11,10 +11,17 @@ from fractions import Fraction
 
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, Criterion, Plan, Task
 from mimir.planning.format.diagnostics import START
-from mimir.planning.format.labels import BY_KEY, PLAN_LABELS, TASKS_HEADING, Found, Key, PlanKey
+from mimir.planning.format.labels import (
+    BY_KEY,
+    PLAN_LABELS,
+    TASKS_HEADING,
+    Key,
+    LabelMatch,
+    PlanKey,
+)
 from mimir.planning.reader import criteria, values
 from mimir.planning.reader.line_syntax import heading_of, is_task_start
-from mimir.planning.reader.values import Raw
+from mimir.planning.reader.values import RawField
 
 
 def render(plan: Plan) -> str:
@@ -56,7 +63,7 @@ def _reasoning(text: str) -> str:
 
 def _task(task: Task) -> str:
     lines = [f"### {' '.join(f'{task.id}: {task.title}'.split())}".rstrip(": ")]
-    lines.append(_field("id", task.id, task.id == values.bare(task.id)))
+    lines.append(_field("id", task.id, task.id == values.strip_markup(task.id)))
     lines.append(_title(task.title))
     lines += _texts(task, "worker_role", "model")
     lines += [f"**{BY_KEY['prompt'].label}:**", _block("prompt", task.prompt)]
@@ -102,7 +109,7 @@ def _texts(task: Task, *keys: Key) -> list[str]:
     lines: list[str] = []
     for key in keys:
         text = str(getattr(task, key))
-        plain = values.bare(text) == text and values.without_aside(text) == text
+        plain = values.strip_markup(text) == text and values.without_aside(text) == text
         if key == "parallel_group":
             plain = plain and not values.is_none(text) and not text.casefold().startswith("group")
         if text:
@@ -141,7 +148,7 @@ def _texts_of_tools(task: Task) -> list[str]:
 
 def _names(key: Key, items: tuple[str, ...]) -> str:
     text = ", ".join(items)
-    raw = Raw(found=Found(field=BY_KEY[key]), name="", text=text)
+    raw = RawField(found=LabelMatch(field=BY_KEY[key]), name="", text=text)
     read = [item.text for item in values.names(raw, [])]
     special = text.casefold() in ("all", "any", "default", "n/a")
     plain = (

@@ -1,6 +1,6 @@
 """What was asked of a run's history, and what it said: trees and commits never change, so a question has one answer, whenever it is asked.
 
-`NotedHistory` is the real one and tells of every answer; `ServedHistory` gives recorded answers, and neither writes a file nor starts git.
+`RecordingHistory` is the real one and tells of every answer; `RecordedHistory` gives recorded answers, and neither writes a file nor starts git.
 """
 
 import hashlib
@@ -13,7 +13,13 @@ from mimir.errors import RecordingMiss, StoreError
 from mimir.store import codec
 from mimir.store.schema import pack
 from mimir.workspace.git import merge
-from mimir.workspace.git.history import MAX_DIFF_BYTES, Change, History, Merge, Snapshot
+from mimir.workspace.git.history import (
+    MAX_DIFF_BYTES,
+    GitHistory,
+    TreeChange,
+    TreeMerge,
+    WorkspaceSnapshot,
+)
 
 T = TypeVar("T")
 Note = Callable[[Sequence[object], object], None]
@@ -28,7 +34,7 @@ def _forget(_ask: Sequence[object], _answer: object) -> None:
     """Tell nobody."""
 
 
-class NotedHistory(History):
+class RecordingHistory(GitHistory):
     """The history of a project that is being recorded."""
 
     note: Note = staticmethod(_forget)
@@ -40,7 +46,7 @@ class NotedHistory(History):
         base: str | None = None,
         *,
         labels: tuple[str, str] = _SIDES,
-    ) -> Merge:
+    ) -> TreeMerge:
         """Merge, and tell."""
         made = await super().merge(ours, theirs, base, labels=labels)
         self.note(["merge", ours, theirs, base], codec.encode(made))
@@ -60,7 +66,7 @@ class NotedHistory(History):
         self.note(["with_files", tree, from_tree, list(globs)], made)
         return made
 
-    async def changed(self, a: str, b: str) -> tuple[Change, ...]:
+    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Compare, and tell."""
         made = await super().changed(a, b)
         self.note(["changed", a, b], codec.encode(made))
@@ -101,10 +107,10 @@ class NotedHistory(History):
         return made
 
 
-class ServedHistory(History):
+class RecordedHistory(GitHistory):
     """A recorded history: whatever would change something does nothing."""
 
-    def __init__(self, known: Mapping[str, object], inner: History | None) -> None:
+    def __init__(self, known: Mapping[str, object], inner: GitHistory | None) -> None:
         """Stand on what is recorded.
 
         Args:
@@ -141,7 +147,7 @@ class ServedHistory(History):
         self,
         ask: Sequence[object],
         read: Callable[[object], T],
-        live: Callable[[History], Awaitable[T]],
+        live: Callable[[GitHistory], Awaitable[T]],
     ) -> T:
         key = pack(list(ask))
         if key in self._known:
@@ -163,7 +169,7 @@ class ServedHistory(History):
 
     async def snapshot(
         self, where: Path, index: Path, *, files: Sequence[str] = (), base: str | None = None
-    ) -> Snapshot:
+    ) -> WorkspaceSnapshot:
         """Refuse: trees after effects stand in the lanes."""
         raise RecordingMiss("A replay takes no snapshot of a workspace.")
 
@@ -185,11 +191,11 @@ class ServedHistory(History):
         base: str | None = None,
         *,
         labels: tuple[str, str] = _SIDES,
-    ) -> Merge:
+    ) -> TreeMerge:
         """Say how it was merged."""
         return await self._said(
             ["merge", ours, theirs, base],
-            lambda value: codec.decode(Merge, value),
+            lambda value: codec.decode(TreeMerge, value),
             lambda inner: inner.merge(ours, theirs, base, labels=labels),
         )
 
@@ -211,11 +217,11 @@ class ServedHistory(History):
             lambda inner: inner.with_files(tree, from_tree, globs),
         )
 
-    async def changed(self, a: str, b: str) -> tuple[Change, ...]:
+    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Say what differed."""
         return await self._said(
             ["changed", a, b],
-            lambda value: codec.decode(tuple[Change, ...], value),
+            lambda value: codec.decode(tuple[TreeChange, ...], value),
             lambda inner: inner.changed(a, b),
         )
 
@@ -264,7 +270,7 @@ class ServedHistory(History):
         return hashlib.sha1(pack(ask).encode(), usedforsecurity=False).hexdigest()
 
 
-class _Sized(bytes):
+class _SizedBytes(bytes):
     """Bytes that stand for a file of another size: a secret in it was replaced, or it was too large to be kept."""
 
     size = 0
@@ -290,7 +296,7 @@ def _read(value: object) -> bytes | None:
         return None
     row = codec.decode(Mapping[str, object], value)
     text = row.get("text")
-    content = _Sized(text.encode("utf-8") if isinstance(text, str) else b"\xff")
+    content = _SizedBytes(text.encode("utf-8") if isinstance(text, str) else b"\xff")
     content.size = codec.decode(int, row.get("bytes"))
     if not 0 <= content.size <= sys.maxsize:
         raise StoreError(f"A file cannot have {content.size} bytes.")

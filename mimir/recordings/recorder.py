@@ -11,24 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from mimir.domain.run import NO_LIMITS, Apply, Ending, Limits
+from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation
 from mimir.orchestrator.api import Mimir
-from mimir.orchestrator.plan_creation import Planned
-from mimir.orchestrator.services import Parts
+from mimir.orchestrator.plan_creation import PlanningResult
+from mimir.orchestrator.services import ProjectServices
 from mimir.planning.renderer import render
-from mimir.recordings.format.recording import RunTape, build
-from mimir.recordings.format.recording_export import Line, Written, end_of, lines
-from mimir.recordings.format.recording_file import Writer
-from mimir.recordings.recorded_history import NotedHistory
-from mimir.reporting.render.narrative import NO_PROSE, Prose
+from mimir.recordings.format.recording import RecordedRun, build
+from mimir.recordings.format.recording_export import ExportProgress, Line, end_of, lines
+from mimir.recordings.format.recording_file import RecordingWriter
+from mimir.recordings.recorded_history import RecordingHistory
+from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import markdown
 from mimir.reporting.summary.run_loader import gather
 from mimir.reporting.summary.summary import summarise
 from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import Reads
-from mimir.store.schema import Label, pack
+from mimir.store.protocol import ReadOps
+from mimir.store.schema import NodeLabel, pack
 
 EVERY_SECONDS = 0.25
 
@@ -36,7 +36,7 @@ EVERY_SECONDS = 0.25
 class RecordingMimir(Mimir):
     """The verbs of a project, with everything that runs ask and get written to a file."""
 
-    def __init__(self, parts: Parts, recorder: "Recorder") -> None:
+    def __init__(self, parts: ProjectServices, recorder: "Recorder") -> None:
         super().__init__(parts)
         self._recorder = recorder
 
@@ -47,8 +47,8 @@ class RecordingMimir(Mimir):
         ecko: bool,
         output: str | None,
         model: str,
-        limits: Limits = NO_LIMITS,
-    ) -> Planned:
+        limits: RunBudget = NO_LIMITS,
+    ) -> PlanningResult:
         """Make a plan, recorded."""
         run = await plan_creation.create(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
@@ -57,8 +57,8 @@ class RecordingMimir(Mimir):
             return await plan_creation.plan(self._parts, run)
 
     async def drive(
-        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
-    ) -> Ending:
+        self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
+    ) -> RunResult:
         """Serve a run, recorded."""
         async with self._recorder.following(run):
             return await super().drive(
@@ -68,18 +68,18 @@ class RecordingMimir(Mimir):
 
 @contextlib.contextmanager
 def recorder(
-    parts: Parts, path: Path, name: str, say: Callable[[str], None]
+    parts: ProjectServices, path: Path, name: str, say: Callable[[str], None]
 ) -> Generator["Recorder"]:
     """Open a recording to write behind it, with all that the history is asked.
 
     Raises:
         PlanError: Something else is there.
     """
-    writer = Writer(path, name, engine=parts.engine_version)
+    writer = RecordingWriter(path, name, engine=parts.engine_version)
     if writer.healed:
         say(f"{name} was cut in the middle of its last line; that half line was taken away.")
     made = Recorder(writer, parts)
-    if isinstance(parts.history, NotedHistory):
+    if isinstance(parts.history, RecordingHistory):
         parts.history.note = made.note
     try:
         yield made
@@ -90,7 +90,7 @@ def recorder(
 class Recorder:
     """One recording that is being written."""
 
-    def __init__(self, writer: Writer, parts: Parts) -> None:
+    def __init__(self, writer: RecordingWriter, parts: ProjectServices) -> None:
         self._writer = writer
         self._parts = parts
         self._asked: set[str] = set(writer.known.git) if writer.known else set()
@@ -116,24 +116,24 @@ class Recorder:
             await asyncio.gather(following, return_exceptions=True)
             await asyncio.shield(self._finish(run, written))
 
-    def _before(self, run: str) -> Written:
+    def _before(self, run: str) -> ExportProgress:
         """Return how far an earlier process has written the run."""
         known = self._writer.known.runs.get(run) if self._writer.known else None
         if known is None:
-            return Written()
-        return Written(
+            return ExportProgress()
+        return ExportProgress(
             seq=max((event.seq for event in known.events), default=0),
             checks_at=max((check.at for check in known.checks), default=""),
             texts=frozenset(known.texts),
         )
 
-    async def _follow(self, run: str, written: Written) -> None:
+    async def _follow(self, run: str, written: ExportProgress) -> None:
         while True:
             await self._write(run, written)
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def _write(self, run: str, written: Written) -> None:
-        def look(reads: Reads) -> tuple[list[Line], Written]:
+    async def _write(self, run: str, written: ExportProgress) -> None:
+        def look(reads: ReadOps) -> tuple[list[Line], ExportProgress]:
             further = replace(
                 written
             )  # it may be asked again: nothing is noted before it is written
@@ -145,31 +145,31 @@ class Recorder:
         written.seq, written.texts = further.seq, further.texts
         written.checks, written.checks_at = further.checks, further.checks_at
 
-    async def _finish(self, run: str, written: Written) -> None:
+    async def _finish(self, run: str, written: ExportProgress) -> None:
         await self._write(run, written)
-        self._writer.write(await self._parts.store.read(partial(ended, run=run)))
+        self._writer.write(await self._parts.store.read(partial(outcome_record, run=run)))
 
 
-def tape_of(reads: Reads, run: str) -> RunTape:
+def tape_of(reads: ReadOps, run: str) -> RecordedRun:
     """Return what the store holds of a run, as a recording would."""
-    whole = [*lines(reads, run, Written()), ended(reads, run)]
+    whole = [*lines(reads, run, ExportProgress()), outcome_record(reads, run)]
     return build(whole).runs[run]
 
 
-def ended(reads: Reads, run: str) -> Line:
+def outcome_record(reads: ReadOps, run: str) -> Line:
     """Return the line of what a run came to so far."""
     report, plan = bytes_of(reads, run)
     return end_of(reads, run, report=report, plan=plan)
 
 
-def bytes_of(reads: Reads, run: str) -> tuple[str, str]:
+def bytes_of(reads: ReadOps, run: str) -> tuple[str, str]:
     """Return a run's report and its plan as they follow from the store; a planning run has no report."""
     row = runs.get(reads, run)
-    if row_fields.text(row, "kind") == "plan":
-        made = reads.get(Label.ARTIFACT, f"{run}#made")
-        return "", row_fields.text(made, "text") if made else ""
-    kept = reads.get(Label.ARTIFACT, f"{run}#prose")
-    prose = Prose.load(row_fields.text(kept, "text")) if kept else NO_PROSE
+    if row_fields.text_field(row, "kind") == "plan":
+        made = reads.get(NodeLabel.ARTIFACT, f"{run}#made")
+        return "", row_fields.text_field(made, "text") if made else ""
+    kept = reads.get(NodeLabel.ARTIFACT, f"{run}#prose")
+    prose = Narrative.load(row_fields.text_field(kept, "text")) if kept else NO_PROSE
     return markdown(summarise(gather(reads, run)), prose), render(runs.plan_of(row))
 
 

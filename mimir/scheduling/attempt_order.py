@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Pace(Protocol):
+class AttemptOrder(Protocol):
     """Keeps attempts in an order."""
 
     async def begin(self, task: str, attempt: int) -> None:
@@ -23,7 +23,7 @@ class Pace(Protocol):
         ...
 
 
-class AtOnce:
+class Unordered:
     """No order."""
 
     async def begin(self, task: str, attempt: int) -> None:

@@ -9,13 +9,13 @@ from typing import assert_never
 
 from mimir.domain.event import EventKind
 from mimir.domain.ids import task_id
-from mimir.domain.scheduling_command import Block, Command, Finish, Release
-from mimir.domain.task_states import Status
-from mimir.scheduling.decide import Snapshot, decide
+from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.task_states import TaskStatus
+from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import claims, runs
-from mimir.store.protocol import Ops, Row
+from mimir.store.protocol import Row, WriteOps
 
 _NEWS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
 """Events that may tell of a move: most tell of calls."""
@@ -24,10 +24,10 @@ _NEWS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
 class Coordinator:
     """Keeps one run's snapshot and carries out what `decide` says."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: RunServices) -> None:
         self._crew = crew
         self._seen = 0
-        self._snapshot: Snapshot | None = None
+        self._snapshot: RunSnapshot | None = None
 
     async def drive(self) -> None:
         """Release and block tasks until every task of the run has ended; then return."""
@@ -41,10 +41,10 @@ class Coordinator:
                 if commands:
                     await self._carry_out(commands)
                 crew.wake.decided(moves)
-                if not any(isinstance(c, Block) for c in commands):  # more may follow from one
+                if not any(isinstance(c, BlockTask) for c in commands):  # more may follow from one
                     await crew.wake.until_moved(moves, crew.poll_seconds)
 
-    async def _look(self) -> Snapshot:
+    async def _look(self) -> RunSnapshot:
         """Bring the snapshot up to the store's events; build it from the rows the first time."""
         run = self._crew.facts.id
         if self._snapshot is None:
@@ -58,18 +58,18 @@ class Coordinator:
             self._seen = event.seq
             to = event.data.get("to")
             if event.task and isinstance(to, str):
-                self._snapshot.apply(event.task, Status(to))
+                self._snapshot.apply(event.task, TaskStatus(to))
         return self._snapshot
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         run = self._crew.facts.id
         releases, blocks = _parted(commands)
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             if releases:
-                claims.release(ops, run, releases)
+                claims.release_task(ops, run, releases)
             for task, because in blocks:
-                claims.block(ops, run, task, because)
+                claims.block_task(ops, run, task, because)
 
         await self._crew.store.write(work, durable=False)  # it follows from what is stored
         if self._snapshot:
@@ -85,11 +85,11 @@ def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[
     blocks: list[tuple[str, str]] = []
     for command in commands:
         match command:
-            case Release(task=task, priority=priority):
+            case ReleaseTask(task=task, priority=priority):
                 releases.append((task, priority))
-            case Block(task=task, because=because):
+            case BlockTask(task=task, because=because):
                 blocks.append((task, because))
-            case Finish():
+            case FinishRun():
                 pass
             case _:
                 assert_never(command)
@@ -97,16 +97,16 @@ def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[
 
 
 def _finished(commands: Sequence[Command]) -> bool:
-    return any(isinstance(c, Finish) for c in commands)
+    return any(isinstance(c, FinishRun) for c in commands)
 
 
-def _snapshot(crew: Crew, rows: Sequence[Row]) -> Snapshot:
+def _snapshot(crew: RunServices, rows: Sequence[Row]) -> RunSnapshot:
     run, plan = crew.facts.id, crew.facts.plan
     by_id = {row["id"]: row for row in rows}
     known = {t.id: by_id[task_id(run, t.id)] for t in plan.tasks}
-    return Snapshot.of(
+    return RunSnapshot.of(
         plan,
-        {t: Status(str(row["status"])) for t, row in known.items()},
+        {t: TaskStatus(str(row["status"])) for t, row in known.items()},
         [t for t, row in known.items() if row.get("released")],
         weights(plan, crew.facts.learned),
     )

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from mimir.attempts.services import Models
+from mimir.attempts.services import ModelSource
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.protocol import ChatModel
 
@@ -21,7 +21,7 @@ AT_ONCE_SECONDS = 0.02
 """Where models answer sooner nothing is gained by asking sooner, and without turns more is committed together."""
 
 
-class Turns:
+class CpuTurns:
     """The turns of one process."""
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Turns:
         """Whether the last answer was waited for."""
 
 
-class Turn:
+class CpuTurn:
     """One attempt's turns."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: CpuTurns) -> None:
         self._turns = turns
         self._until: asyncio.TimerHandle | None = None
 
@@ -67,22 +67,22 @@ class Turn:
         return thought
 
 
-class TakingTurns:
+class TurnTakingModels:
     """Models of an attempt that thinks in turns."""
 
-    def __init__(self, models: Models, turn: Turn) -> None:
+    def __init__(self, models: ModelSource, turn: CpuTurn) -> None:
         self._models = models
         self._turn = turn
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
         """Return the model of a role, bound to a lane."""
-        return _Model(self._models.for_lane(role, lane, model), self._turn)
+        return _TurnTakingModel(self._models.for_lane(role, lane, model), self._turn)
 
 
-class _Model:
+class _TurnTakingModel:
     """A model that others think beside while it does."""
 
-    def __init__(self, inner: ChatModel, turn: Turn) -> None:
+    def __init__(self, inner: ChatModel, turn: CpuTurn) -> None:
         self._inner = inner
         self._turn = turn
 

@@ -11,18 +11,18 @@ from heapq import heappop, heappush
 from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import GlobSet
 from mimir.domain.plan import Plan, Task
-from mimir.domain.scheduling_command import Block, Command, Finish, Release
-from mimir.domain.task_states import TERMINAL, Status
+from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.task_states import TERMINAL, TaskStatus
 
 
 @dataclass(slots=True)
-class Snapshot:
+class RunSnapshot:
     """Where every task stands, with what a decision needs to be quick."""
 
     tasks: Mapping[str, Task]
     priority: Mapping[str, float]
     dependents: Mapping[str, tuple[str, ...]]
-    status: dict[str, Status]
+    status: dict[str, TaskStatus]
     missing: dict[str, int]
     """Dependencies that are not completed yet."""
     open: int
@@ -46,17 +46,17 @@ class Snapshot:
     def of(
         cls,
         plan: Plan,
-        status: Mapping[str, Status],
+        status: Mapping[str, TaskStatus],
         released: Iterable[str],
         weights: Mapping[str, float],
-    ) -> "Snapshot":
+    ) -> "RunSnapshot":
         """Build a snapshot from stored rows."""
         graph = TaskGraph.from_plan(plan)
         snapshot = cls(
             tasks={t.id: t for t in plan.tasks},
             priority=graph.remaining_path(weights),
             dependents={t.id: tuple(graph.dependents(t.id)) for t in plan.tasks},
-            status={t.id: Status.PENDING for t in plan.tasks},
+            status={t.id: TaskStatus.PENDING for t in plan.tasks},
             missing={t.id: len(set(t.dependencies)) for t in plan.tasks},
             open=len(plan.tasks),
         )
@@ -69,7 +69,7 @@ class Snapshot:
             snapshot.apply(task, at)
         return snapshot
 
-    def apply(self, task: str, to: Status) -> None:
+    def apply(self, task: str, to: TaskStatus) -> None:
         """Take in one change of status."""
         before = self.status[task]
         if before in TERMINAL or before is to:
@@ -85,10 +85,10 @@ class Snapshot:
             self.declared.remove(task)
             self.taken.remove(self.tasks[task].files)
         for dependent in self.dependents[task]:
-            self._dependency_ended(dependent, task, completed=to is Status.COMPLETED)
+            self._dependency_ended(dependent, task, completed=to is TaskStatus.COMPLETED)
 
     def _dependency_ended(self, task: str, dependency: str, *, completed: bool) -> None:
-        if self.status[task] is not Status.PENDING:
+        if self.status[task] is not TaskStatus.PENDING:
             return
         if not completed:
             self.doomed.setdefault(task, dependency)
@@ -134,14 +134,16 @@ class Snapshot:
             self.taken.add(files)
 
 
-def decide(snapshot: Snapshot) -> list[Command]:
+def decide(snapshot: RunSnapshot) -> list[Command]:
     """Return what must happen now. The snapshot learns of it when it has happened, through `apply` and `note_released`."""
-    blocks: list[Command] = [Block(task=t, because=b) for t, b in sorted(snapshot.doomed.items())]
-    finish: list[Command] = [Finish()] if snapshot.open == 0 else []
+    blocks: list[Command] = [
+        BlockTask(task=t, because=b) for t, b in sorted(snapshot.doomed.items())
+    ]
+    finish: list[Command] = [FinishRun()] if snapshot.open == 0 else []
     return [*blocks, *_releases(snapshot), *finish]
 
 
-def _releases(snapshot: Snapshot) -> list[Command]:
+def _releases(snapshot: RunSnapshot) -> list[Command]:
     """Release every ready task that no declared overlap holds back, longest remaining path first."""
     out: list[Command] = []
     chosen = GlobSet()
@@ -150,5 +152,5 @@ def _releases(snapshot: Snapshot) -> list[Command]:
         if snapshot.taken.meets(files) or chosen.meets(files):
             continue
         chosen.add(files)
-        out.append(Release(task=id, priority=snapshot.priority[id]))
+        out.append(ReleaseTask(task=id, priority=snapshot.priority[id]))
     return out

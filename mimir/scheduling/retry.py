@@ -8,7 +8,7 @@ MAX_INTEGRATION_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RetryInput:
     """What counts for the decision, after the attempt that just ended."""
 
     cause: Cause
@@ -22,7 +22,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class RetryDecision:
     """The decision."""
 
     retry: bool
@@ -33,15 +33,15 @@ class Next:
 _FINAL = (Cause.CRITERIA_IMPOSSIBLE, Cause.UNVERIFIABLE, Cause.QC_UNAVAILABLE, Cause.WORKER_DIED)
 
 
-def decide(standing: Standing) -> Next:
+def decide(standing: RetryInput) -> RetryDecision:
     """Decide what follows; attempts are `max_retries` + 1, integration retries two."""
     if standing.cause in _FINAL:
-        return Next(retry=False, cause=standing.cause)
+        return RetryDecision(retry=False, cause=standing.cause)
     if standing.cause is Cause.INTEGRATION:
         again = standing.integration_retries < MAX_INTEGRATION_RETRIES
-        return Next(retry=again, cause=Cause.INTEGRATION)
+        return RetryDecision(retry=again, cause=Cause.INTEGRATION)
     if standing.judged_failures > standing.max_retries:
-        return Next(retry=False, cause=standing.cause)
+        return RetryDecision(retry=False, cause=standing.cause)
     if standing.same_as_before:
-        return Next(retry=False, cause=Cause.NO_PROGRESS)
-    return Next(retry=True, cause=standing.cause)
+        return RetryDecision(retry=False, cause=Cause.NO_PROGRESS)
+    return RetryDecision(retry=True, cause=standing.cause)

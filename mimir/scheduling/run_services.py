@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from mimir.attempts.services import RunFacts
+from mimir.attempts.services import PinnedRun
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
-from mimir.scheduling.attempt_order import AtOnce, Pace
-from mimir.scheduling.cpu_turns import Turns
-from mimir.scheduling.task_queries import Completions
+from mimir.scheduling.attempt_order import AttemptOrder, Unordered
+from mimir.scheduling.cpu_turns import CpuTurns
+from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
 from mimir.store.protocol import GraphStore, Row
 
@@ -30,7 +30,7 @@ class Owners(Protocol):
 
 
 @dataclass(slots=True)
-class Roster:
+class ProcessLiveness:
     """Which processes are known to be gone: by their lock files here, and by those that the processes of a run have named."""
 
     owners: Owners
@@ -47,7 +47,7 @@ class Roster:
 
 
 @dataclass(slots=True)
-class Wake:
+class WorkSignals:
     """The bells of one process: of the coordinator, when a task has moved; of idle agents, when there may be work for them.
 
     Where the run's coordinator is in this process, who looks for work looks after it: a task that the last change made ready
@@ -136,29 +136,29 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class RunServices:
     """Services of one process for one run."""
 
-    facts: RunFacts
+    facts: PinnedRun
     store: GraphStore
     leases: GraphStore
     """The same store, for writes that name no commit: a slow exchange of commits must not hold back a heartbeat."""
     clock: Clock
     owner: str
     """Name of this process in leases."""
-    process: worker_processes.Process
+    process: worker_processes.WorkerProcess
     """How it is registered; `owner` is its name."""
-    owners: Roster
+    owners: ProcessLiveness
     lease_seconds: float
     work_room: Path
-    wake: Wake
-    completions: Completions
+    wake: WorkSignals
+    completions: CompletedTasks
     """Looked at by whoever holds `integrating`."""
     integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
-    turns: Turns = field(default_factory=Turns)
+    turns: CpuTurns = field(default_factory=CpuTurns)
     """In which its attempts think."""
-    pace: Pace = field(default_factory=AtOnce)
+    pace: AttemptOrder = field(default_factory=Unordered)
     poll_seconds: float = 0.25
     """How often the store is asked for what other processes did."""
     answers_wait: bool = True
@@ -166,7 +166,7 @@ class Crew:
 
 
 @dataclass(slots=True)
-class Halt:
+class StopSignal:
     """The first reason why this process stops serving the run; set once."""
 
     reason: Paused | None = None

@@ -9,17 +9,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from mimir.store.protocol import Doors, Ops, Reads
+from mimir.store.protocol import ReadOps, Transactions, WriteOps
 
 T = TypeVar("T")
-Work = Callable[[Ops], object]
+Work = Callable[[WriteOps], object]
 Later = Callable[[Work], None]
 
 
-class JoiningStore:
+class DeferringStore:
     """Doors of a store for one attempt."""
 
-    def __init__(self, store: Doors) -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
         self._waiting: list[Work] = []
         self._turn = asyncio.Lock()
@@ -28,12 +28,12 @@ class JoiningStore:
         """Have something committed with the next write, before it; done twice it must be as if done once."""
         self._waiting.append(work)
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Do what waits, then `work`, in one transaction; if that fails, what waits goes on waiting. It may all be lost where `work` may."""
         async with self._turn:
             waiting = tuple(self._waiting)
 
-            def together(ops: Ops) -> T:
+            def together(ops: WriteOps) -> T:
                 for one in waiting:
                     one(ops)
                 return work(ops)
@@ -42,7 +42,7 @@ class JoiningStore:
             del self._waiting[: len(waiting)]
             return value
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Read; what waits is not there yet."""
         return await self._store.read(work, brief=brief)
 
@@ -52,5 +52,5 @@ class JoiningStore:
             await self.write(_nothing)
 
 
-def _nothing(_ops: Ops) -> None:
+def _nothing(_ops: WriteOps) -> None:
     """Write nothing."""

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
 
-def reached(id: str, depth: int | None, step: Callable[[Sequence[str]], set[str]]) -> list[str]:
+def reachable_ids(
+    id: str, depth: int | None, step: Callable[[Sequence[str]], set[str]]
+) -> list[str]:
     """Return ids within `depth` edges, without `id` itself, sorted.
 
     Args:
@@ -39,7 +41,7 @@ Where = Mapping[str, Value | Compare]
 Direction = Literal["out", "in", "both"]
 
 
-class Reads(Protocol):
+class ReadOps(Protocol):
     """Verbs that change nothing."""
 
     def now(self) -> str:
@@ -109,7 +111,7 @@ class Reads(Protocol):
         ...
 
 
-class Ops(Reads, Protocol):
+class WriteOps(ReadOps, Protocol):
     """All verbs, inside one write transaction: everything or nothing.
 
     Writers go one after another: what a writing transaction has read stays so until it is over.
@@ -147,10 +149,10 @@ class Ops(Reads, Protocol):
         ...
 
 
-class Doors(Protocol):
+class Transactions(Protocol):
     """The two ways into a store."""
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction and commit it: no death of a process takes it back.
 
         A power cut does not either, unless `durable` is False: then it may, and all that was committed after it, as if the machine had stopped
@@ -161,7 +163,7 @@ class Doors(Protocol):
         """
         ...
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view: of each transaction it sees all or nothing.
 
         `work` may be run more than once (a writer came between, lost connection), so it must have no effect but through what it
@@ -170,7 +172,7 @@ class Doors(Protocol):
         ...
 
 
-class GraphStore(Doors, Protocol):
+class GraphStore(Transactions, Protocol):
     """A store of nodes and edges that survives a kill at any point."""
 
     @property

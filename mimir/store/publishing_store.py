@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from mimir.store.protocol import GraphStore, Ops, Reads
+from mimir.store.protocol import GraphStore, ReadOps, WriteOps
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class PublishingStore:
         """Make or check the schema."""
         await self._store.init()
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Publish, then write.
 
         Raises:
@@ -39,7 +39,7 @@ class PublishingStore:
         await self._share()
         return await self._store.write(work, durable=durable)
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Read."""
         return await self._store.read(work, brief=brief)
 

@@ -8,12 +8,12 @@ from mimir.store.protocol import Row
 from mimir.store.schema import unpack
 
 
-def part(row: Row, names: Iterable[str]) -> Row:
+def object_field(row: Row, names: Iterable[str]) -> Row:
     """Return a row with these properties of it alone, and its id."""
     return {name: row[name] for name in ("id", *names) if name in row}
 
 
-def text(row: Row, name: str, default: str = "") -> str:
+def text_field(row: Row, name: str, default: str = "") -> str:
     """Read a text."""
     value = row.get(name)
     if value is None:
@@ -21,7 +21,7 @@ def text(row: Row, name: str, default: str = "") -> str:
     return value if isinstance(value, str) else _wrong(row, name, "a text")
 
 
-def whole(row: Row, name: str, default: int = 0) -> int:
+def int_field(row: Row, name: str, default: int = 0) -> int:
     """Read a whole number."""
     value = row.get(name)
     if value is None:
@@ -33,10 +33,10 @@ def whole(row: Row, name: str, default: int = 0) -> int:
 
 def maybe_whole(row: Row, name: str) -> int | None:
     """Read a whole number that may be missing."""
-    return None if row.get(name) is None else whole(row, name)
+    return None if row.get(name) is None else int_field(row, name)
 
 
-def number(row: Row, name: str, default: float = 0.0) -> float:
+def float_field(row: Row, name: str, default: float = 0.0) -> float:
     """Read a number."""
     value = row.get(name)
     if value is None:
@@ -46,7 +46,7 @@ def number(row: Row, name: str, default: float = 0.0) -> float:
     return value
 
 
-def flag(row: Row, name: str, *, default: bool = False) -> bool:
+def bool_field(row: Row, name: str, *, default: bool = False) -> bool:
     """Read true or false."""
     value = row.get(name)
     if value is None:
@@ -54,7 +54,7 @@ def flag(row: Row, name: str, *, default: bool = False) -> bool:
     return value if isinstance(value, bool) else _wrong(row, name, "true or false")
 
 
-def texts(row: Row, name: str) -> list[str]:
+def text_list_field(row: Row, name: str) -> list[str]:
     """Read a list of texts; empty if it is not there."""
     value = row.get(name)
     if value is None:
@@ -62,9 +62,9 @@ def texts(row: Row, name: str) -> list[str]:
     return list(value) if isinstance(value, list) else _wrong(row, name, "a list")
 
 
-def mapping(row: Row, name: str) -> Mapping[str, object]:
+def json_field(row: Row, name: str) -> Mapping[str, object]:
     """Read a JSON object, from a property whose name ends in `Json`; empty if it is not there."""
-    packed = text(row, name)
+    packed = text_field(row, name)
     if not packed:
         return {}
     value = unpack(packed)

@@ -28,7 +28,7 @@ MAX_ID = 4000
 """Characters of an id; longer ones are a bug of the caller."""
 
 
-class Label(StrEnum):
+class NodeLabel(StrEnum):
     """Every kind of node there is."""
 
     PROJECT = "Project"
@@ -44,7 +44,7 @@ class Label(StrEnum):
     EVENT = "Event"
 
 
-class Edge(StrEnum):
+class EdgeType(StrEnum):
     """Every kind of edge there is. Calls and events have none: they are reached by property."""
 
     HAS_RUN = "HAS_RUN"
@@ -69,7 +69,7 @@ class Edge(StrEnum):
     """Run → Run it was made from."""
 
 
-SEARCHED: Mapping[str, str] = {Label.MEMORY: "text"}
+SEARCHED: Mapping[str, str] = {NodeLabel.MEMORY: "text"}
 """Label → property that full-text search reads."""
 
 PROMOTED_TEXT = (
@@ -356,5 +356,5 @@ def _member(kinds: Mapping[str, str], name: str, what: str) -> str:
 
 
 # Each write asks for a dozen of them: looked up, not searched for.
-_LABELS: Mapping[str, str] = {kind.value: kind.value for kind in Label}
-_EDGES: Mapping[str, str] = {kind.value: kind.value for kind in Edge}
+_LABELS: Mapping[str, str] = {kind.value: kind.value for kind in NodeLabel}
+_EDGES: Mapping[str, str] = {kind.value: kind.value for kind in EdgeType}

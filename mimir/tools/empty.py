@@ -6,7 +6,7 @@ from typing import Final
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 
 
-class _None:
+class _NoTools:
     @property
     def specs(self) -> Sequence[ToolSpec]:
         return ()
@@ -18,5 +18,5 @@ class _None:
         )
 
 
-NO_TOOLS: Final = _None()
+NO_TOOLS: Final = _NoTools()
 """Every call is answered that there are no tools."""

@@ -13,12 +13,12 @@ from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import MimirError, ToolError
 from mimir.tools.calls import arguments
-from mimir.tools.calls.failures import Denied, failure, pause_if_full
-from mimir.tools.calls.messages import listed, nearest, quoted, storable
+from mimir.tools.calls.failures import CallDenied, failure, pause_if_full
+from mimir.tools.calls.messages import list_names, nearest, quote_text, storable
 from mimir.tools.permissions import not_granted
 from mimir.tools.protocol import Toolset
-from mimir.tools.wrappers.journaled_tools import Admission, Journal, JournaledTools, Snapshot
-from mimir.tools.wrappers.quota import CallQuota, Quota
+from mimir.tools.wrappers.journaled_tools import GateDecision, Journal, JournaledTools, Snapshot
+from mimir.tools.wrappers.quota import CallQuota, ToolQuota
 
 MAX_RESULT_CHARS = 60_000
 """A backstop for tools that do not bound their own text."""
@@ -36,7 +36,7 @@ def gateway(
     snapshot: Snapshot | None = None,
     redact: Callable[[str], str],
     why: Callable[[str], str] = not_granted,
-    quota: Quota | None = None,
+    quota: ToolQuota | None = None,
     report: Report | None = None,
     base_tree: str = "",
 ) -> Toolset:
@@ -53,11 +53,13 @@ def gateway(
         report: See `Report`.
         base_tree: The workspace's tree before the first call.
     """
-    door = _Door(toolsets, frozenset(granted), redact, why, quota or CallQuota({}), report)
+    door = _GatewayDispatcher(
+        toolsets, frozenset(granted), redact, why, quota or CallQuota({}), report
+    )
     return JournaledTools(door, lane, snapshot, redact, base_tree)
 
 
-class _Door:
+class _GatewayDispatcher:
     """Decides on calls and runs them."""
 
     def __init__(
@@ -66,7 +68,7 @@ class _Door:
         granted: frozenset[str],
         redact: Callable[[str], str],
         why: Callable[[str], str],
-        quota: Quota,
+        quota: ToolQuota,
         report: Report | None,
     ) -> None:
         self._owners = {s.name: (t, s) for t in reversed(toolsets) for s in t.specs}
@@ -78,20 +80,20 @@ class _Door:
         shown = (spec for _, spec in self._owners.values() if spec.name in granted)
         self.specs = tuple(sorted(shown, key=_place))
 
-    def admit(self, call: ToolCall, context: CallContext, /) -> Admission:
+    def admit(self, call: ToolCall, context: CallContext, /) -> GateDecision:
         """Decide on a call without waiting; the quota is taken here."""
         title = ""
         try:
             spec = self._spec(call.name)
-            values = arguments.read(call.arguments, spec)
+            values = arguments.parse_arguments(call.arguments, spec)
             title = self._title(call.name, values.first)
             refused = self._quota.take(call.name, context)
             if refused is not None:
-                raise Denied(refused, next_step=self._yours())
+                raise CallDenied(refused, next_step=self._yours())
         except ToolError as error:
             title = title or self._title(call.name)
-            return Admission(refusal=self._clean(failure(error)), title=title)
-        return Admission(effectful=not spec.read_only, title=title)
+            return GateDecision(refusal=self._clean(failure(error)), title=title)
+        return GateDecision(effectful=not spec.read_only, title=title)
 
     async def run(self, call: ToolCall, context: CallContext, /) -> ToolResult:
         """Run an admitted call; whatever it raises becomes a result, unless the engine must act."""
@@ -116,15 +118,17 @@ class _Door:
         """
         if name not in self._owners and name not in ALL_TOOLS:
             near = nearest(name, [spec.name for spec in self.specs])
-            raise ToolError(f"There is no tool {quoted(name)}.{near}", next_step=self._yours())
+            raise ToolError(f"There is no tool {quote_text(name)}.{near}", next_step=self._yours())
         if name not in self._granted:
-            raise Denied(self._why(name), next_step=self._yours())
+            raise CallDenied(self._why(name), next_step=self._yours())
         if name not in self._owners:
-            raise Denied(f"{quoted(name)} is not there in this attempt.", next_step=self._yours())
+            raise CallDenied(
+                f"{quote_text(name)} is not there in this attempt.", next_step=self._yours()
+            )
         return self._owners[name][1]
 
     def _yours(self) -> str:
-        return f"Your tools: {listed([spec.name for spec in self.specs], 30)}."
+        return f"Your tools: {list_names([spec.name for spec in self.specs], 30)}."
 
     def _broken(self, tool: str, error: Exception) -> ToolResult:
         if self._report:
@@ -146,7 +150,7 @@ class _Door:
         """Name a call in a few words: the tool and its first argument, on one line."""
         # A long argument is cut twice: what is redacted must not be a whole file's text.
         plain = " ".join(self._redact(storable(f"{tool} {words[: 10 * TITLE_CHARS]}")).split())
-        return quoted(plain, TITLE_CHARS)[1:-1]
+        return quote_text(plain, TITLE_CHARS)[1:-1]
 
 
 def _place(spec: ToolSpec) -> tuple[int, str]:

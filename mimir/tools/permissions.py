@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from mimir.tools.calls.messages import listed, quoted
+from mimir.tools.calls.messages import list_names, quote_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class ToolPolicy:
     """What the person allows everywhere; globs over tool names."""
 
     allow: tuple[str, ...] = ("*",)
@@ -22,7 +22,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class PermissionDecision:
     """Whether a tool may be used, and why not."""
 
     granted: bool
@@ -31,7 +31,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rights:
+class ToolRights:
     """Everything that decides what one agent may use."""
 
     role: str
@@ -39,19 +39,19 @@ class Rights:
     """What the role grants at most (`domain.agent.ROLES`)."""
     plan_tools: tuple[str, ...] = ()
     """The task's own list, for the worker; empty: the plan takes nothing away."""
-    policy: Policy = Policy()
+    policy: ToolPolicy = ToolPolicy()
 
-    def decide(self, tool: str) -> Decision:
+    def decide(self, tool: str) -> PermissionDecision:
         """Grant one tool or say who refuses it."""
         if tool not in self.role_tools:
-            return _no(f"the role {quoted(self.role)} may not use {quoted(tool)}.")
+            return _no(f"the role {quote_text(self.role)} may not use {quote_text(tool)}.")
         if self.plan_tools and tool not in self.plan_tools:
             return _no(
-                f"{quoted(tool)} is not among the tools of this task ({listed(self.plan_tools)})."
+                f"{quote_text(tool)} is not among the tools of this task ({list_names(self.plan_tools)})."
             )
         if not self.policy.permits(tool):
-            return _no(f"{quoted(tool)} is switched off by the policy of this installation.")
-        return Decision(granted=True)
+            return _no(f"{quote_text(tool)} is switched off by the policy of this installation.")
+        return PermissionDecision(granted=True)
 
     def granted(self, tools: Iterable[str]) -> tuple[str, ...]:
         """Return those of `tools` that may be used, in their order."""
@@ -63,18 +63,18 @@ class Rights:
 
 
 @lru_cache
-def _granted(rights: Rights, tools: tuple[str, ...]) -> tuple[str, ...]:
+def _granted(rights: ToolRights, tools: tuple[str, ...]) -> tuple[str, ...]:
     """Asked for each attempt, of a few different rights."""
     return tuple(tool for tool in tools if rights.decide(tool).granted)
 
 
 def not_granted(tool: str) -> str:
     """Return the reason where nobody knows a better one."""
-    return f"{quoted(tool)} was not granted to this agent."
+    return f"{quote_text(tool)} was not granted to this agent."
 
 
-def _no(reason: str) -> Decision:
-    return Decision(granted=False, reason=reason)
+def _no(reason: str) -> PermissionDecision:
+    return PermissionDecision(granted=False, reason=reason)
 
 
 def _matches(tool: str, globs: Collection[str]) -> bool:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.errors import ToolError
-from mimir.tools.calls.failures import Denied
-from mimir.tools.calls.messages import listed, quoted
+from mimir.tools.calls.failures import CallDenied
+from mimir.tools.calls.messages import list_names, quote_text
 
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
@@ -21,7 +21,7 @@ WORKSPACE = "/workspace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class PathScope:
     """What one agent may see and write."""
 
     files: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Scope:
         protected: Collection[str] = (),
         hidden: Collection[str] = (),
         allow_hidden: Collection[str] = (),
-    ) -> "Scope":
+    ) -> "PathScope":
         """Make a scope from lists as plans and settings have them."""
         return cls(
             files=tuple(files),
@@ -68,8 +68,8 @@ class Scope:
             Denied: It is not there for this agent.
         """
         if not self.sees(path):
-            raise Denied(
-                f"{quoted(path)} is not part of the workspace of this task.",
+            raise CallDenied(
+                f"{quote_text(path)} is not part of the workspace of this task.",
                 next_step="Use list_files to see what is there, and work without it.",
             )
 
@@ -82,23 +82,23 @@ class Scope:
         parts = [_folded(part) for part in path.split("/")]
         engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
         if engine or matches(path, self.forbidden) or matches(_folded(path), self.forbidden):
-            raise Denied(
-                f"{quoted(path)} belongs to the engine; no task may change it.",
+            raise CallDenied(
+                f"{quote_text(path)} belongs to the engine; no task may change it.",
                 next_step="Leave it as it is.",
             )
         if matches(path, self.protected):
-            raise Denied(
-                f"{quoted(path)} is protected: a check of this task stands on it, and it is restored before the check runs.",
+            raise CallDenied(
+                f"{quote_text(path)} is protected: a check of this task stands on it, and it is restored before the check runs.",
                 next_step="Make the check pass by changing the code that it tests.",
             )
         if self.files and not matches(path, self.files):
-            raise Denied(
-                f"{quoted(path)} is not among the files of this task ({listed(self.files)}).",
+            raise CallDenied(
+                f"{quote_text(path)} is not among the files of this task ({list_names(self.files)}).",
                 next_step="Make the change in one of those, or say in your answer why it is needed.",
             )
 
 
-def normal(path: str) -> str:
+def normalise_path(path: str) -> str:
     """Return the one form of a path below the workspace: `a/b`, without `.` and empty parts.
 
     Raises:
@@ -109,13 +109,13 @@ def normal(path: str) -> str:
         raise ToolError("A path cannot hold a NUL character.", next_step="Leave it out.")
     parts = _parts(path)
     if path.startswith("/") or parts[:1] == ["~"]:
-        raise Denied(
-            f"The path {quoted(path)} is not relative to the workspace.{_relative_hint(path)}",
+        raise CallDenied(
+            f"The path {quote_text(path)} is not relative to the workspace.{_relative_hint(path)}",
             next_step="Give paths as list_files shows them.",
         )
     if ".." in parts:
-        raise Denied(
-            f"The path {quoted(path)} climbs with '..', which is not allowed.",
+        raise CallDenied(
+            f"The path {quote_text(path)} climbs with '..', which is not allowed.",
             next_step="Give paths as list_files shows them.",
         )
     if not parts:
@@ -123,7 +123,9 @@ def normal(path: str) -> str:
     whole = "/".join(parts)
     longest = max(len(part.encode()) for part in parts)
     if longest > MAX_NAME_BYTES or len(whole.encode()) > MAX_PATH_BYTES:
-        raise ToolError(f"The path {quoted(path)} is too long.", next_step="Choose shorter names.")
+        raise ToolError(
+            f"The path {quote_text(path)} is too long.", next_step="Choose shorter names."
+        )
     return whole
 
 
@@ -138,4 +140,4 @@ def _folded(name: str) -> str:
 
 def _relative_hint(path: str) -> str:
     inside = path.removeprefix(f"{WORKSPACE}/")
-    return f" Did you mean {quoted(inside)}?" if inside != path and inside else ""
+    return f" Did you mean {quote_text(inside)}?" if inside != path and inside else ""

@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[str, str, str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
+class _SecretForm:
     """One way in which a known value is written."""
 
     text: str
@@ -144,7 +144,7 @@ def _wrapped(form: str) -> re.Pattern[str]:
     return re.compile(r"(?:\r?\n)?".join(map(re.escape, form)))
 
 
-def _forms(value: str) -> Iterator[_Form]:
+def _forms(value: str) -> Iterator[_SecretForm]:
     """Yield the texts in which a known value may stand."""
     value = value.strip()
     if len(value) < MIN_CHARS:
@@ -160,14 +160,14 @@ def _forms(value: str) -> Iterator[_Form]:
         "".join(f"%{b:02X}" for b in data),
     )
     for text in escaped:
-        yield _Form(text=text)
-        yield _Form(text=re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text))
+        yield _SecretForm(text=text)
+        yield _SecretForm(text=re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text))
     if len(value) >= FREE_CHARS:
-        yield _Form(text=data.hex(), wraps=True)
-        yield _Form(text=data.hex().upper(), wraps=True)
+        yield _SecretForm(text=data.hex(), wraps=True)
+        yield _SecretForm(text=data.hex().upper(), wraps=True)
         for core in _base64_cores(data):
-            yield _Form(text=core, wraps=True)
-            yield _Form(text=core.replace("+", "-").replace("/", "_"), wraps=True)
+            yield _SecretForm(text=core, wraps=True)
+            yield _SecretForm(text=core.replace("+", "-").replace("/", "_"), wraps=True)
 
 
 def _base64_cores(data: bytes) -> Iterator[str]:

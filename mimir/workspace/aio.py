@@ -9,7 +9,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-async def both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
+async def gather_both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
     """Await two things at once, each to its end: nothing is gained by killing a git that is done in a moment.
 
     When both have ended, the first one's error is raised, else the second one's.
@@ -23,7 +23,7 @@ async def both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
 
 
 @contextlib.asynccontextmanager
-async def beside(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
+async def run_beside(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
     """Have something done while the block runs, and cancelled at its end; its errors are not told."""
     job = asyncio.ensure_future(work)
     try:
@@ -37,7 +37,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def to_its_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def to_thread_shielded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work on a thread; whoever is cancelled meanwhile goes on only when it is done.
 
     `asyncio.to_thread` leaves a thread to itself, which then makes directories behind the back of whoever cleared them away.

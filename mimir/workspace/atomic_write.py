@@ -7,7 +7,7 @@ from pathlib import Path
 _numbers = itertools.count()
 
 
-def put(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file in one step, unless it already says the same."""
     if path.exists() and path.read_bytes() == data:
         return

@@ -16,14 +16,14 @@ from typing import Literal
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import ToolError
 from mimir.workspace.safe_walk import (
+    describe_os_error,
     open_regular,
     opened_directory,
     opened_root,
     parts_of,
+    quote_path,
     replace_file,
     require_regular,
-    said,
-    shown,
     status_at,
 )
 
@@ -41,7 +41,7 @@ MAX_DEPTH = 100
 _numbers = itertools.count()
 
 
-class Tree:
+class DirectoryTree:
     """One directory and what is below it.
 
     Calls block for as long as the local disk does. Each opens the top anew, so an object holds no descriptor
@@ -82,11 +82,11 @@ class Tree:
             rest = max(os.fstat(file).st_size - offset, 0)
             if max_bytes is None and rest > MAX_READ_BYTES:
                 raise ToolError(
-                    f"{shown(path)} has {rest:,} bytes; files over {MAX_READ_BYTES:,} are not read.",
+                    f"{quote_path(path)} has {rest:,} bytes; files over {MAX_READ_BYTES:,} are not read.",
                     next_step="Use a command that shows a part of it, such as head, tail or sed.",
                 )
             wanted = MAX_READ_BYTES if max_bytes is None else min(max_bytes, MAX_READ_BYTES)
-            with said(path):
+            with describe_os_error(path):
                 return _read_at(file, offset, wanted)
         finally:
             os.close(file)
@@ -128,7 +128,7 @@ class Tree:
             for name, data in files:
                 path = f"{directory}/{name}"
                 if parts_of(name) != (name,):
-                    raise ToolError(f"{shown(path)} is not a file of {shown(directory)}.")
+                    raise ToolError(f"{quote_path(path)} is not a file of {quote_path(directory)}.")
                 _require_room(path, data)
                 _put(top, parent, name, path, data)
 
@@ -138,7 +138,7 @@ class Tree:
         Raises:
             ToolError: The path leads out, is missing, or is a directory.
         """
-        with self._parent(path) as (_, parent, name), said(path):
+        with self._parent(path) as (_, parent, name), describe_os_error(path):
             status = status_at(parent, name)
             if status is not None and not stat.S_ISLNK(status.st_mode):
                 require_regular(status, path)
@@ -179,7 +179,7 @@ class Tree:
         """
         if is_outside(glob):
             raise ToolError(
-                f"The glob {shown(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
+                f"The glob {quote_path(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
             )
         with opened_root(self.root) as top:
             found = sorted(
@@ -191,7 +191,7 @@ class Tree:
         """Split a path that the caller may see."""
         parts = parts_of(path)
         if parts[0] in self._hidden:
-            raise ToolError(f"{shown(path)} is not part of the workspace. Work without it.")
+            raise ToolError(f"{quote_path(path)} is not part of the workspace. Work without it.")
         return parts
 
     @contextlib.contextmanager
@@ -237,13 +237,13 @@ def make_directories(root: Path, path: str) -> None:
 def _require_room(path: str, data: bytes | bytearray) -> None:
     if len(data) > MAX_WRITE_BYTES:
         raise ToolError(
-            f"The text for {shown(path)} has {len(data)} bytes; at most {MAX_WRITE_BYTES} can be written. Split it."
+            f"The text for {quote_path(path)} has {len(data)} bytes; at most {MAX_WRITE_BYTES} can be written. Split it."
         )
 
 
 def _put(top: int, parent: int, name: str, path: str, data: bytes | bytearray) -> None:
     """Write a file of the directory `parent`, which is below `top`; `path` is what it is called in messages."""
-    with said(path):
+    with describe_os_error(path):
         mode = _writable_mode(parent, name, path)
         status = os.fstat(top)
         owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
@@ -275,7 +275,7 @@ def _writable_mode(parent: int, name: str, path: str) -> int | None:
     require_regular(status, path)
     if status.st_nlink > 1:
         raise ToolError(
-            f"{shown(path)} has further names (hard links), so writing it could change another file. "
+            f"{quote_path(path)} has further names (hard links), so writing it could change another file. "
             "Delete it first, then write it anew."
         )
     return stat.S_IMODE(status.st_mode)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-class Owners:
+class ProcessLocks:
     """A directory of lock files, one a process; the file's name is the owner's name in leases."""
 
     def __init__(self, directory: Path) -> None:

@@ -37,19 +37,19 @@ def parts_of(path: str) -> tuple[str, ...]:
         raise ToolError("The path holds a NUL character, which no file name can hold. Remove it.")
     if path.startswith("/"):
         raise ToolError(
-            f"{shown(path)} is an absolute path. Give it relative to the workspace, such as 'src/app.py'."
+            f"{quote_path(path)} is an absolute path. Give it relative to the workspace, such as 'src/app.py'."
         )
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
         raise ToolError(
-            f"{shown(path)} holds '..', which could lead out of the workspace. Give the plain path from its top."
+            f"{quote_path(path)} holds '..', which could lead out of the workspace. Give the plain path from its top."
         )
     if any(part.lower() == ".git" for part in parts):
         raise ToolError(
-            f"{shown(path)} is inside '.git', which belongs to the engine. Leave it alone; use `run` with git to look at history."
+            f"{quote_path(path)} is inside '.git', which belongs to the engine. Leave it alone; use `run` with git to look at history."
         )
     if not parts:
-        raise ToolError(f"{shown(path)} is the workspace itself. Name a file in it.")
+        raise ToolError(f"{quote_path(path)} is the workspace itself. Name a file in it.")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     return parts
 
 
-def shown(path: str) -> str:
+def quote_path(path: str) -> str:
     """Write a path for a message: quoted, control characters escaped, bounded."""
     text = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "…"
     return ascii(text) if any(0xD800 <= ord(c) <= 0xDFFF for c in text) else repr(text)
@@ -103,7 +103,7 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
             path = "/".join(parts[: number + 1])
             if make:
                 _make_directory(here, part, owner_of=top)
-            with said(path):
+            with describe_os_error(path):
                 below = os.open(part, _DIRECTORY, dir_fd=here)
             os.close(here)
             here = below
@@ -113,7 +113,7 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
 
 
 def _make_directory(parent: int, name: str, *, owner_of: int) -> None:
-    with contextlib.suppress(FileExistsError), said(name):
+    with contextlib.suppress(FileExistsError), describe_os_error(name):
         os.mkdir(name, dir_fd=parent)
         give(parent, name, owner_of=owner_of)
 
@@ -131,7 +131,7 @@ def open_regular(parent: int, name: str, path: str) -> int:
     Raises:
         ToolError: It is missing, a link, a directory, or something that is no file.
     """
-    with said(path):
+    with describe_os_error(path):
         file = os.open(name, _FILE, dir_fd=parent)
     try:
         require_regular(os.fstat(file), path)
@@ -150,10 +150,14 @@ def require_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{shown(path)} is a directory. Name a file in it; list_files shows them.")
+        raise ToolError(
+            f"{quote_path(path)} is a directory. Name a file in it; list_files shows them."
+        )
     if stat.S_ISLNK(status.st_mode):
         raise _link(path)
-    raise ToolError(f"{shown(path)} is a pipe, socket or device. Only regular files can be used.")
+    raise ToolError(
+        f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
+    )
 
 
 def status_at(parent: int, name: str) -> os.stat_result | None:
@@ -212,7 +216,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 @contextlib.contextmanager
-def said(path: str) -> Generator[None]:
+def describe_os_error(path: str) -> Generator[None]:
     """Turn what the system says of `path` into words a model can act on.
 
     Raises:
@@ -224,10 +228,10 @@ def said(path: str) -> Generator[None]:
     except FileExistsError:
         raise
     except OSError as error:
-        raise explained(error, path) from error
+        raise explain_os_error(error, path) from error
 
 
-def explained(error: OSError, path: str) -> ToolError | Paused:
+def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
     """Say what a system error on `path` means for the one who asked."""
     if error.errno in _FULL:
         return Paused(
@@ -237,30 +241,30 @@ def explained(error: OSError, path: str) -> ToolError | Paused:
         )
     match error.errno:
         case errno.ENOENT:
-            text = f"There is no {shown(path)}. list_files shows what exists."
+            text = f"There is no {quote_path(path)}. list_files shows what exists."
         case errno.ELOOP | errno.EMLINK:
             return _link(path)
         case errno.ENOTDIR:
             # Linux says so for a link too when a directory was asked for.
-            text = f"{shown(path)} is not a directory (links are not followed). Use the path of a real directory."
+            text = f"{quote_path(path)} is not a directory (links are not followed). Use the path of a real directory."
         case errno.EISDIR:
-            text = f"{shown(path)} is a directory. Name a file in it."
+            text = f"{quote_path(path)} is a directory. Name a file in it."
         case errno.ENXIO | errno.ENODEV:
-            text = f"{shown(path)} is a pipe, socket or device. Only regular files can be used."
-        case errno.ENAMETOOLONG:
-            text = f"{shown(path)} is too long for a file name. Use a shorter one."
-        case errno.EACCES | errno.EPERM:
-            text = f"{shown(path)} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
-        case errno.ENOTEMPTY:
-            text = f"{shown(path)} is a directory that is not empty. Delete its files instead."
-        case _:
             text = (
-                f"{shown(path)} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
+                f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
             )
+        case errno.ENAMETOOLONG:
+            text = f"{quote_path(path)} is too long for a file name. Use a shorter one."
+        case errno.EACCES | errno.EPERM:
+            text = f"{quote_path(path)} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
+        case errno.ENOTEMPTY:
+            text = f"{quote_path(path)} is a directory that is not empty. Delete its files instead."
+        case _:
+            text = f"{quote_path(path)} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
     return ToolError(text)
 
 
 def _link(path: str) -> ToolError:
     return ToolError(
-        f"{shown(path)} is a symbolic link; links are not followed. Use the path of the real file."
+        f"{quote_path(path)} is a symbolic link; links are not followed. Use the path of the real file."
     )

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.aio import to_its_end
-from mimir.workspace.git.history import History
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.tree_removal import remove_tree
 
 
 @dataclass(slots=True, eq=False)
-class Loan:
+class SharedCheckout:
     """A lent workspace, shared by all who look at it."""
 
     where: Path
@@ -27,10 +27,10 @@ class Loan:
     filling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Lending:
+class SharedCheckouts:
     """The lent workspaces of one process in one run."""
 
-    def __init__(self, history: History, room: Path) -> None:
+    def __init__(self, history: GitHistory, room: Path) -> None:
         """Lend workspaces below a directory.
 
         Args:
@@ -39,10 +39,10 @@ class Lending:
         """
         self._history = history
         self._room = room
-        self._loans: dict[tuple[str, str], Loan] = {}
+        self._loans: dict[tuple[str, str], SharedCheckout] = {}
         self._numbers = itertools.count(1)
 
-    async def borrow(self, source: str, base: str) -> Loan:
+    async def borrow(self, source: str, base: str) -> SharedCheckout:
         """Return a directory that holds exactly a tree, to look at; `give_back` or `keep` ends that.
 
         Args:
@@ -54,7 +54,7 @@ class Lending:
         """
         loan = self._loans.get((source, base))
         if loan is None:
-            loan = Loan(self._room / str(next(self._numbers)), source, base)
+            loan = SharedCheckout(self._room / str(next(self._numbers)), source, base)
             self._loans[source, base] = loan
         loan.readers += 1
         try:
@@ -67,7 +67,7 @@ class Lending:
             raise
         return loan
 
-    async def give_back(self, loan: Loan) -> None:
+    async def give_back(self, loan: SharedCheckout) -> None:
         """End a loan. The last directory that nobody looks at stays for the next one who would."""
         loan.readers -= 1
         idle = [each for each in self._loans.values() if not each.readers and each is not loan]
@@ -75,9 +75,9 @@ class Lending:
             del self._loans[each.source, each.base]
         for each in idle:
             with contextlib.suppress(WorkspaceError):  # it goes with the run's room
-                await to_its_end(_clear, each.where)
+                await to_thread_shielded(_clear, each.where)
 
-    async def keep(self, loan: Loan, where: Path) -> bool:
+    async def keep(self, loan: SharedCheckout, where: Path) -> bool:
         """Make what was borrowed a workspace of one's own, if nobody else looks at it; False: it stays a loan.
 
         Args:
@@ -87,7 +87,7 @@ class Lending:
         if loan.readers > 1:
             return False
         del self._loans[loan.source, loan.base]
-        await to_its_end(_move, loan.where, where)
+        await to_thread_shielded(_move, loan.where, where)
         return True
 
 
@@ -103,7 +103,7 @@ def _with_notes(where: Path) -> list[Path]:
 
 def _clear(where: Path) -> None:
     for path in _with_notes(where):
-        remove(path)
+        remove_tree(path)
 
 
 def _move(where: Path, to: Path) -> None:

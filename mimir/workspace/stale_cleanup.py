@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 
 LEFT = (
     "checks/*",
@@ -19,7 +19,7 @@ LEFT = (
 """What a process removes itself when it is done with it, however it ends but by a kill."""
 
 
-def sweep(work: Path, alone: Callable[[], bool]) -> int:
+def remove_stale_files(work: Path, alone: Callable[[], bool]) -> int:
     """Remove what is left of processes that are gone, unless another one is at work; how much was found. Blocking.
 
     Args:
@@ -32,5 +32,5 @@ def sweep(work: Path, alone: Callable[[], bool]) -> int:
         return 0
     for path in found:
         with contextlib.suppress(WorkspaceError):  # what resists stays, and harms nobody
-            remove(path)
+            remove_tree(path)
     return len(found)

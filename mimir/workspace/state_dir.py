@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from pathlib import Path, PurePosixPath
 
 from mimir.errors import PlanError, ToolError, UsageError
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 
 ROOM = ".mimir"
 FOLDERS = (ROOM, "chains", "generated-agents", f"{ROOM}/work", f"{ROOM}/mimir.db")
@@ -43,7 +43,7 @@ def prepare(project: Path, *, create: bool) -> Path:
     return room
 
 
-def put(project: Path, path: str, data: bytes | bytearray) -> None:
+def write_state_file(project: Path, path: str, data: bytes | bytearray) -> None:
     """Write a file of mimir's own below a project, following no link; a path that leads out was named by a flag, and is obeyed.
 
     Raises:
@@ -55,21 +55,21 @@ def put(project: Path, path: str, data: bytes | bytearray) -> None:
         target.write_bytes(data)
         return
     with _told(path):
-        Tree(project).write(path, data)
+        DirectoryTree(project).write(path, data)
 
 
 def put_all(project: Path, folder: str, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files (name, data) into a folder, each as `put` does.
+    """Write files (name, data) into a folder, each as `write_state_file` does.
 
     Raises:
         PlanError: Something stands in the way of one.
     """
     if _leads_out(folder):
         for name, data in files:
-            put(project, f"{folder}/{name}", data)
+            write_state_file(project, f"{folder}/{name}", data)
         return
     with _told(folder):
-        Tree(project).write_many(folder, files)
+        DirectoryTree(project).write_many(folder, files)
 
 
 def _leads_out(path: str) -> bool:

@@ -18,7 +18,7 @@ MAX_DEPTH = 100
 _MOVED = ".mimir-removed-"
 
 
-def remove(path: Path) -> None:
+def remove_tree(path: Path) -> None:
     """Remove a file, a link or a whole directory; nothing happens if there is none.
 
     Raises:

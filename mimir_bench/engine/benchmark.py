@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, replace
 
 from mimir_bench.engine import startup
 from mimir_bench.engine.control_protocol import model_server
-from mimir_bench.engine.measured_process import Order, Took, Who
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.measured_process import SubjectCost, SubjectOrder, Who
+from mimir_bench.engine.workload import Workload
 from mimir_bench.figures import Figures, Goal
-from mimir_bench.result import Result
+from mimir_bench.result import BenchResult
 from mimir_bench.size import Size
-from mimir_bench.subprocesses import Ask, answering
+from mimir_bench.subprocesses import Ask, answering_process
 
 NAME = "engine"
 _SUBJECT = "mimir_bench.engine.measured_process"
@@ -50,7 +50,7 @@ GOALS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class BenchScope:
     """How much is measured."""
 
     tasks: int
@@ -68,14 +68,20 @@ class Scope:
     often as the rest."""
 
 
-SCOPES: Mapping[Size, Scope] = {
-    "smoke": Scope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1, walls=1),
-    "usual": Scope(tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=6),
-    "large": Scope(tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=6),
+SCOPES: Mapping[Size, BenchScope] = {
+    "smoke": BenchScope(tasks=20, files=10, grown=60, chain=20, fan_in=30, repeats=1, walls=1),
+    "usual": BenchScope(
+        tasks=100, files=20, grown=1000, chain=400, fan_in=1000, repeats=2, walls=6
+    ),
+    "large": BenchScope(
+        tasks=100, files=20, grown=10_000, chain=400, fan_in=1000, repeats=2, walls=6
+    ),
 }
 
 
-async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+async def run(
+    size: Size, *, say: Callable[[str], None], keep: Callable[[BenchResult], None]
+) -> BenchResult:
     """Measure the engine.
 
     Args:
@@ -90,7 +96,7 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
         name=NAME, seeds="none: every task follows from its number", tolerance=0.25, goals=GOALS
     )
     async with model_server() as url:
-        desk = _Desk(url=url, say=say, scope=SCOPES[size])
+        desk = _Measurements(url=url, say=say, scope=SCOPES[size])
         small = await _processor(desk, figures)
         keep(figures.result())
         await _growth(desk, figures, small)
@@ -105,29 +111,29 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Desk:
+class _Measurements:
     url: str
     say: Callable[[str], None]
-    scope: Scope
+    scope: BenchScope
 
     @property
     def both(self) -> dict[Who, int]:
         """The peer and we, and how often."""
         return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
 
-    async def take(self, who: Who, load: Load) -> Took:
+    async def take(self, who: Who, load: Workload) -> SubjectCost:
         """Have one of them do a workload, in a process of its own."""
-        async with answering(_SUBJECT) as ask:
+        async with answering_process(_SUBJECT) as ask:
             return await self._asked(ask, who, load, 0.0)
 
     async def repeated(
-        self, times: Mapping[Who, int], load: Load, *, latency: float = 0.0
-    ) -> Mapping[Who, Sequence[Took]]:
+        self, times: Mapping[Who, int], load: Workload, *, latency: float = 0.0
+    ) -> Mapping[Who, Sequence[SubjectCost]]:
         """Have several do a workload some times each, in turns, so that what comes over the machine comes over all of them.
 
         Each has one process for all its times: to start and warm up a process takes longer than many a workload.
         """
-        took: dict[Who, list[Took]] = {who: [] for who in times}
+        took: dict[Who, list[SubjectCost]] = {who: [] for who in times}
         asks: dict[Who, Ask] = {}
         async with contextlib.AsyncExitStack() as stack:
             for nth in range(max(times.values())):
@@ -135,32 +141,32 @@ class _Desk:
                     if nth >= most:
                         continue
                     if who not in asks:  # not before: others are measured while it starts
-                        asks[who] = await stack.enter_async_context(answering(_SUBJECT))
+                        asks[who] = await stack.enter_async_context(answering_process(_SUBJECT))
                     took[who].append(await self._asked(asks[who], who, load, latency))
         return took
 
-    async def _asked(self, ask: Ask, who: Who, load: Load, latency: float) -> Took:
+    async def _asked(self, ask: Ask, who: Who, load: Workload, latency: float) -> SubjectCost:
         self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
-        order = Order(who=who, load=load, url=self.url, latency_seconds=latency)
-        return Took(**json.loads(await ask(json.dumps(asdict(order)))))
+        order = SubjectOrder(who=who, load=load, url=self.url, latency_seconds=latency)
+        return SubjectCost(**json.loads(await ask(json.dumps(asdict(order)))))
 
 
-def _least(took: Sequence[Took], of: Callable[[Took], float]) -> float:
+def _least(took: Sequence[SubjectCost], of: Callable[[SubjectCost], float]) -> float:
     return min(map(of, took))
 
 
-def _own(took: Took) -> float:
+def _own(took: SubjectCost) -> float:
     return took.cpu_seconds
 
 
-def _cpu(took: Took) -> float:
+def _cpu(took: SubjectCost) -> float:
     return took.cpu_seconds + took.child_seconds
 
 
-async def _processor(desk: _Desk, figures: Figures) -> Took:
+async def _processor(desk: _Measurements, figures: Figures) -> SubjectCost:
     """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
-    load = Load(tasks=desk.scope.tasks)
-    took: dict[Who, Sequence[Took]] = dict(await desk.repeated(desk.both, load))
+    load = Workload(tasks=desk.scope.tasks)
+    took: dict[Who, Sequence[SubjectCost]] = dict(await desk.repeated(desk.both, load))
     for floor in FLOORS:
         took[floor] = [await desk.take(floor, load)]
     ours = _least(took["mimir"], _cpu)
@@ -172,21 +178,21 @@ async def _processor(desk: _Desk, figures: Figures) -> Took:
     return replace(min(took["mimir"], key=_cpu), peak_bytes=took["mimir"][0].peak_bytes)
 
 
-def _of_files(desk: _Desk) -> Load:
-    return Load(tasks=desk.scope.files, work="files")
+def _of_files(desk: _Measurements) -> Workload:
+    return Workload(tasks=desk.scope.files, work="files")
 
 
-async def _files(desk: _Desk) -> Mapping[Who, Sequence[Took]]:
+async def _files(desk: _Measurements) -> Mapping[Who, Sequence[SubjectCost]]:
     """The same for tasks that write a file, which a check looks at."""
     return await desk.repeated(desk.both, _of_files(desk))
 
 
 def _tell_files(
-    desk: _Desk, figures: Figures, times: Sequence[Mapping[Who, Sequence[Took]]]
+    desk: _Measurements, figures: Figures, times: Sequence[Mapping[Who, Sequence[SubjectCost]]]
 ) -> None:
     """Tell of several times, minutes apart. What programs cost changes by half from minute to minute, whoever starts them: it is told, not compared."""
     load = _of_files(desk)
-    took: dict[Who, list[Took]] = {
+    took: dict[Who, list[SubjectCost]] = {
         who: [one for time in times for one in time[who]] for who in PEER_AND_WE
     }
     ratio = _least(took["mimir"], _own) / _least(took["langgraph"], _own)
@@ -194,16 +200,16 @@ def _tell_files(
     _tell_cpu(figures, load, took)
 
 
-def _tell_cpu(figures: Figures, load: Load, took: Mapping[Who, Sequence[Took]]) -> None:
+def _tell_cpu(figures: Figures, load: Workload, took: Mapping[Who, Sequence[SubjectCost]]) -> None:
     for who, rows in took.items():
         best = min(rows, key=_cpu)
         own, run = (s * 1000 / load.tasks for s in (best.cpu_seconds, best.child_seconds))
         figures.note(f"CPU ms of a task, {load.work}, {who}", f"{own:.1f} + {run:.1f} of programs")
 
 
-async def _waiting(desk: _Desk, figures: Figures) -> None:
+async def _waiting(desk: _Measurements, figures: Figures) -> None:
     """Measure how long a run takes whose models take their time."""
-    load = Load(tasks=desk.scope.tasks)
+    load = Workload(tasks=desk.scope.tasks)
     walls = desk.scope.walls
     times: dict[Who, int] = {"httpx2": walls, **desk.both, "mimir": walls}
     took = await desk.repeated(times, load, latency=LATENCY)
@@ -214,18 +220,18 @@ async def _waiting(desk: _Desk, figures: Figures) -> None:
         figures.note(f"wall s at 50 ms a call, {who}", seconds)
 
 
-async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
+async def _growth(desk: _Measurements, figures: Figures, small: SubjectCost) -> None:
     """Measure ten times the tasks: processor and memory. It takes long: again only where once shows too much, which the machine may have added.
 
     Each time is compared with one of few tasks that was measured just before it: within minutes a machine may become slower by a third.
     """
     scope = desk.scope
     told = f"{scope.tasks} to {scope.grown} tasks"
-    pairs: list[tuple[Took, Took]] = []
+    pairs: list[tuple[SubjectCost, SubjectCost]] = []
     exponent = more = peak = math.inf
     while len(pairs) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
-        few = await desk.take("mimir", Load(tasks=scope.tasks)) if pairs else small
-        pairs.append((few, await desk.take("mimir", Load(tasks=scope.grown))))
+        few = await desk.take("mimir", Workload(tasks=scope.tasks)) if pairs else small
+        pairs.append((few, await desk.take("mimir", Workload(tasks=scope.grown))))
         exponent = min(
             _exponent(_cpu(few), _cpu(many), scope.tasks, scope.grown) for few, many in pairs
         )
@@ -236,10 +242,10 @@ async def _growth(desk: _Desk, figures: Figures, small: Took) -> None:
     figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {peak / 1e6:.0f}")
 
 
-async def _sizes(desk: _Desk, figures: Figures) -> None:
+async def _sizes(desk: _Measurements, figures: Figures) -> None:
     """Measure what is counted and not timed: side by side, each with a model server of its own."""
-    chain = Load(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
-    wide = Load(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
+    chain = Workload(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
+    wide = Workload(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
     async with model_server() as other:
         chains, fans = await asyncio.gather(
             _both(desk, chain, chain.tasks // 4),
@@ -249,12 +255,12 @@ async def _sizes(desk: _Desk, figures: Figures) -> None:
     _tell_fan_in(figures, wide, *fans)
 
 
-async def _both(desk: _Desk, load: Load, fewer: int) -> tuple[Took, Took]:
+async def _both(desk: _Measurements, load: Workload, fewer: int) -> tuple[SubjectCost, SubjectCost]:
     """Have a workload done, and the same with fewer tasks."""
     return await desk.take("mimir", load), await desk.take("mimir", replace(load, tasks=fewer))
 
 
-def _tell_storage(figures: Figures, chain: Load, long: Took, short: Took) -> None:
+def _tell_storage(figures: Figures, chain: Workload, long: SubjectCost, short: SubjectCost) -> None:
     """Tell what is stored of what is said, on a chain with answers of 1 kB."""
     figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
     grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
@@ -264,14 +270,14 @@ def _tell_storage(figures: Figures, chain: Load, long: Took, short: Took) -> Non
     figures.note("bytes of answers", int(long.meter["answer_bytes"]))
 
 
-def _tell_fan_in(figures: Figures, wide: Load, large: Took, small: Took) -> None:
+def _tell_fan_in(figures: Figures, wide: Workload, large: SubjectCost, small: SubjectCost) -> None:
     """Tell of the largest request of a task that many lead to."""
     most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
     figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
     figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")
 
 
-async def _start(desk: _Desk, figures: Figures) -> None:
+async def _start(desk: _Measurements, figures: Figures) -> None:
     """Measure how long a person waits before anything happens."""
     desk.say(f"{NAME}: starting")
     took = await startup.measure(desk.url, desk.scope.repeats)

@@ -10,16 +10,16 @@ from typing import cast
 import httpx2
 
 from mimir.errors import UnavailableError
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 
 
-class Control:
+class ServerControl:
     """Tells the model server what it is to answer, and asks what passed."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def order(self, load: Load, latency_seconds: float) -> None:
+    async def order(self, load: Workload, latency_seconds: float) -> None:
         """Begin anew with a workload."""
         await self._post("orders", {"load": asdict(load), "latency_seconds": latency_seconds})
 

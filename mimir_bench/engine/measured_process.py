@@ -17,27 +17,27 @@ from typing import Literal, cast
 
 from mimir import settings
 from mimir.bootstrap import app
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.store.sqlite import malloc_tuning
-from mimir.workspace.git.git_command import Git
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.engine import workload
-from mimir_bench.engine.control_protocol import Control
+from mimir_bench.engine.control_protocol import ServerControl
 from mimir_bench.engine.peers import bare_loop
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 from mimir_bench.subprocesses import questions
 
 Who = Literal["mimir", "httpx2", "openai", "langgraph"]
-WARM = Load(tasks=4)
+WARM = Workload(tasks=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SubjectOrder:
     """Who does what; the orders of one process differ in what, and how fast it is answered."""
 
     who: Who
-    load: Load
+    load: Workload
     url: str
     """Of the model server, without `/v1`."""
     latency_seconds: float = 0.0
@@ -45,7 +45,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
+class SubjectCost:
     """What it took."""
 
     cpu_seconds: float
@@ -61,15 +61,15 @@ class Took:
     """What passed at the server."""
 
 
-Do = Callable[[Load], Awaitable[int]]
+Do = Callable[[Workload], Awaitable[int]]
 """Does a workload; returns how large its store is."""
 
 
-async def _mimir(order: Order, room: Path) -> Do:
-    malloc_tuning.share()  # as in a process of mimir's own, which opens its store before any thread is started
+async def _mimir(order: SubjectOrder, room: Path) -> Do:
+    malloc_tuning.use_single_arena()  # as in a process of mimir's own, which opens its store before any thread is started
     project = room / "project"
     _write(project, workload.project())
-    git = Git(directory=None)
+    git = GitCommand(directory=None)
     for words in (
         ("init", "--quiet"),
         ("add", "--all"),
@@ -83,11 +83,11 @@ async def _mimir(order: Order, room: Path) -> Do:
     }
     loaded = settings.load(project, flags, {"HOME": str(room)})
 
-    async def do(load: Load) -> int:
+    async def do(load: Workload) -> int:
         async with app.open(project, loaded) as mimir:
-            run = await mimir.create_run(workload.plan(load), "", only=(), limits=Limits())
+            run = await mimir.create_run(workload.plan(load), "", only=(), limits=RunBudget())
             ending = await mimir.drive(
-                run, workers=order.slots, apply="never", limits=Limits(), resumed=False
+                run, workers=order.slots, apply="never", limits=RunBudget(), resumed=False
             )
         if ending.exit_code:
             raise UnavailableError(f"The workload ended {ending.outcome.value}: {ending.message}")
@@ -96,11 +96,11 @@ async def _mimir(order: Order, room: Path) -> Do:
     return do
 
 
-async def _bare(order: Order, room: Path) -> Do:
+async def _bare(order: SubjectOrder, room: Path) -> Do:
     _write(room, workload.project())
     opened = bare_loop.over_httpx2 if order.who == "httpx2" else bare_loop.over_sdk
 
-    async def do(load: Load) -> int:
+    async def do(load: Workload) -> int:
         async with opened(f"{order.url}/v1") as post:
             await bare_loop.work(post, load, room, order.slots)
         return 0
@@ -108,11 +108,11 @@ async def _bare(order: Order, room: Path) -> Do:
     return do
 
 
-async def _langgraph(order: Order, room: Path) -> Do:
+async def _langgraph(order: SubjectOrder, room: Path) -> Do:
     _write(room, workload.project())
     peer = importlib.import_module("mimir_bench.engine.peers.langgraph_agent")
 
-    async def do(load: Load) -> int:
+    async def do(load: Workload) -> int:
         await peer.work(f"{order.url}/v1", load, room, order.slots)
         return 0
 
@@ -122,28 +122,28 @@ async def _langgraph(order: Order, room: Path) -> Do:
 _MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _langgraph}
 
 
-class _Subject:
+class _MeasuredEngine:
     """One that is measured."""
 
-    def __init__(self, do: Do, control: Control) -> None:
+    def __init__(self, do: Do, control: ServerControl) -> None:
         self._do = do
         self._control = control
         self._stored = 0
 
     @classmethod
-    async def warm(cls, order: Order, room: Path) -> "_Subject":
+    async def warm(cls, order: SubjectOrder, room: Path) -> "_MeasuredEngine":
         """Make one, and warm it up."""
-        subject = cls(await _MAKERS[order.who](order, room), Control(order.url))
+        subject = cls(await _MAKERS[order.who](order, room), ServerControl(order.url))
         await subject.measure(WARM, 0.0)
         return subject
 
-    async def measure(self, load: Load, latency_seconds: float) -> Took:
+    async def measure(self, load: Workload, latency_seconds: float) -> SubjectCost:
         """Do a workload, and see what it took."""
         clock, before = app.SystemClock(), self._stored
         await self._control.order(load, latency_seconds)
         own, children, started = _cpu(False), _cpu(True), clock.monotonic()
         self._stored = await self._do(load)
-        return Took(
+        return SubjectCost(
             cpu_seconds=_cpu(False) - own,
             child_seconds=_cpu(True) - children,
             wall_seconds=clock.monotonic() - started,
@@ -173,11 +173,11 @@ def _write(room: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def read(text: str) -> Order:
+def read_order(text: str) -> SubjectOrder:
     """Read an order."""
     given = cast("dict[str, object]", json.loads(text))
-    load = Load(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
-    return Order(load=load, **given)  # pyright: ignore[reportArgumentType]
+    load = Workload(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
+    return SubjectOrder(load=load, **given)  # pyright: ignore[reportArgumentType]
 
 
 def main() -> None:
@@ -185,14 +185,14 @@ def main() -> None:
     room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
     try:
         with asyncio.Runner() as runner:
-            subject: _Subject | None = None
-            for order in map(read, questions()):
-                subject = subject or runner.run(_Subject.warm(order, room))
+            subject: _MeasuredEngine | None = None
+            for order in map(read_order, questions()):
+                subject = subject or runner.run(_MeasuredEngine.warm(order, room))
                 took = runner.run(subject.measure(order.load, order.latency_seconds))
                 sys.stdout.write(f"{json.dumps(asdict(took))}\n")
                 sys.stdout.flush()
     finally:
-        remove(room)
+        remove_tree(room)
 
 
 if __name__ == "__main__":

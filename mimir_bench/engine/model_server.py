@@ -16,13 +16,13 @@ import orjson
 
 from mimir.bootstrap import app
 from mimir_bench.engine import workload
-from mimir_bench.engine.workload import PREAMBLE, Load
+from mimir_bench.engine.workload import PREAMBLE, Workload
 
 Json = Mapping[str, object]
 
 
 @dataclass(slots=True, kw_only=True)
-class Meter:
+class RequestMeter:
     """What passed since the orders were given."""
 
     calls: int = 0
@@ -65,14 +65,14 @@ class Meter:
         return {name: value for name, value in asdict(self).items() if name[0] != "_"}
 
 
-class Server:
+class ModelServer:
     """Answers one workload after the other."""
 
     def __init__(self) -> None:
         self._clock = app.SystemClock()
-        self._load = Load()
+        self._load = Workload()
         self._latency = 0.0
-        self._meter = Meter()
+        self._meter = RequestMeter()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection until it ends."""
@@ -114,9 +114,9 @@ class Server:
         return b"application/json", _whole(message)
 
     def _order(self, orders: Json) -> None:
-        self._load = Load(**cast("dict[str, object]", orders["load"]))  # pyright: ignore[reportArgumentType]
+        self._load = Workload(**cast("dict[str, object]", orders["load"]))  # pyright: ignore[reportArgumentType]
         self._latency = float(cast("float", orders["latency_seconds"]))
-        self._meter = Meter()
+        self._meter = RequestMeter()
 
     def _say(self, lane: str, turn: int) -> Json:
         task, _, last = lane.split("/")[-3:] if lane.count("/") >= 2 else ("", "", lane)
@@ -125,7 +125,7 @@ class Server:
             if turn < workload.tool_turns(self._load, at):
                 tool, arguments = workload.arguments(self._load, at, turn)
                 return _call(tool, arguments, turn)
-            return {"role": "assistant", "content": workload.closing(self._load, at)}
+            return {"role": "assistant", "content": workload.closing_answer(self._load, at)}
         if role == "qc" and at >= 0:
             return {"role": "assistant", "content": workload.verdict(self._load, at)}
         said = PREAMBLE if role == "agentinator" else "It went as planned."
@@ -191,7 +191,7 @@ def _events(message: Json) -> bytes:
 
 async def main() -> None:
     """Serve until the input ends: the one that asked for it is gone then."""
-    server = await asyncio.start_server(Server().serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(ModelServer().serve, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)

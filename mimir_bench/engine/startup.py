@@ -10,19 +10,19 @@ from pathlib import Path
 from mimir.bootstrap import app
 from mimir.errors import UnavailableError
 from mimir.planning.renderer import render
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.engine import workload
-from mimir_bench.engine.control_protocol import Control
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.control_protocol import ServerControl
+from mimir_bench.engine.workload import Workload
 
 IMPORTS = "import langchain_openai, langgraph"
-_LOAD = Load(tasks=1, tools=False)
+_LOAD = Workload(tasks=1, tools=False)
 _SHORT_REPEATS = 5
 """Of programs that end in a tenth of a second: a machine that is elsewhere for a moment doubles that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starts:
+class StartupTimes:
     """Seconds, the least of some times: a machine can only add to it."""
 
     first_request: float
@@ -34,7 +34,7 @@ class Starts:
     """Of an interpreter that does nothing."""
 
 
-async def measure(url: str, repeats: int) -> Starts:
+async def measure(url: str, repeats: int) -> StartupTimes:
     """Start each program some times, in turns; short ones more often than `repeats`.
 
     Raises:
@@ -47,10 +47,10 @@ async def measure(url: str, repeats: int) -> Starts:
         long = [await _long(url, room, plan) for _ in range(repeats)]
         short = [await _short(room) for _ in range(max(repeats, _SHORT_REPEATS))]
     finally:
-        await asyncio.to_thread(remove, room)
+        await asyncio.to_thread(remove_tree, room)
     first, imports = map(min, zip(*long, strict=True))
     help, nothing = map(min, zip(*short, strict=True))
-    return Starts(first_request=first, imports=imports, help=help, nothing=nothing)
+    return StartupTimes(first_request=first, imports=imports, help=help, nothing=nothing)
 
 
 def _room() -> Path:
@@ -60,7 +60,7 @@ def _room() -> Path:
 async def _long(url: str, room: Path, plan: Path) -> tuple[float, float]:
     """Return the seconds to the first request, and of the imports."""
     environment = _environment(room)
-    control = Control(url)
+    control = ServerControl(url)
     await control.order(_LOAD, 0.0)
     given = {
         **environment,

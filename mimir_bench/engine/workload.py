@@ -23,7 +23,7 @@ JUDGED = "the criterion is met as asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Workload:
     """One workload."""
 
     graph: Graph = "layered"
@@ -51,12 +51,12 @@ def number(task: str) -> int:
     return int(task[1:]) if task[:1] == "t" and task[1:].isdecimal() else -1
 
 
-def count(load: Load) -> int:
+def count(load: Workload) -> int:
     """Return how many tasks there are."""
     return load.tasks + (load.graph == "fan-in")
 
 
-def needs(load: Load, at: int) -> tuple[int, ...]:
+def needs(load: Workload, at: int) -> tuple[int, ...]:
     """Return the tasks that one depends on."""
     match load.graph:
         case "chain":
@@ -68,19 +68,19 @@ def needs(load: Load, at: int) -> tuple[int, ...]:
             return () if first < 0 else tuple(first + (at + n) % LAYER for n in range(_NEEDS))
 
 
-def tool_turns(load: Load, at: int) -> int:
+def tool_turns(load: Workload, at: int) -> int:
     """Return in how many turns its worker calls a tool before it closes."""
     return _TURNS[at % len(_TURNS)] if load.tools else int(load.work == "files")
 
 
-def arguments(load: Load, at: int, turn: int) -> tuple[str, str]:
+def arguments(load: Workload, at: int, turn: int) -> tuple[str, str]:
     """Return the tool that is called in a turn, and its arguments as JSON."""
     if load.work == "files" and turn == tool_turns(load, at) - 1:
         return "write_file", json.dumps({"path": path(at), "content": content(at)})
     return "read_file", json.dumps({"path": source((at * 3 + turn) % FILES)})
 
 
-def calls(load: Load) -> int:
+def calls(load: Workload) -> int:
     """Return how many calls of models the tasks make: turns with tools, closing answers, verdicts."""
     return sum(tool_turns(load, at) + 2 for at in range(count(load)))
 
@@ -111,20 +111,20 @@ def project() -> dict[str, str]:
     }
 
 
-def closing(load: Load, at: int) -> str:
+def closing_answer(load: Workload, at: int) -> str:
     """Return a worker's closing answer."""
     first = f"Task {name(at)} is done: {JUDGED}, and the result is {at * 17 % 101}. "
     more = f"Part {at} was read and its functions were compared with what the task asks for. "
     return (first + more * (load.answer_bytes // len(more) + 1))[: max(load.answer_bytes, 100)]
 
 
-def verdict(load: Load, at: int) -> str:
+def verdict(load: Workload, at: int) -> str:
     """Return QC's judgement of a task."""
     by_file = load.work == "files"
     row = {
         "id": "c1",
         "state": "passed",
-        "quote": content(at).strip() if by_file else closing(load, at)[:60],
+        "quote": content(at).strip() if by_file else closing_answer(load, at)[:60],
         "source": f"file:{path(at)}" if by_file else "answer",
     }
     return json.dumps(
@@ -147,19 +147,19 @@ PREAMBLE = "\n".join(
 """A worker's or judge's: of the length that a model writes."""
 
 
-def prompt(load: Load, at: int) -> str:
+def prompt(load: Workload, at: int) -> str:
     """Return what a task asks for."""
     asked = f"Write {path(at)}." if load.work == "files" else "Say what you found."
     return f"Read the parts of the project that task {name(at)} is about and compare them. {asked}"
 
 
-def plan(load: Load) -> Plan:
+def plan(load: Workload) -> Plan:
     """Return the workload as a plan."""
     tasks = tuple(_task(load, at) for at in range(count(load)))
     return Plan(title=str(load), tasks=tasks, request="Compare the parts.", goal="Compared.")
 
 
-def _task(load: Load, at: int) -> Task:
+def _task(load: Workload, at: int) -> Task:
     writes = load.work == "files"
     check = Check(
         id="there", criteria=("c1",), run=("grep", "-q", "it holds", path(at)), kind="flip"

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir_bench.faults.families import bugfix, command, library, migration, notes, pipeline
-from mimir_bench.faults.fault_case import Case
-from mimir_bench.faults.fault_outcome import Outcome
-from mimir_bench.faults.fault_runs import Play, play_all
+from mimir_bench.faults.fault_case import FaultCase
+from mimir_bench.faults.fault_outcome import FaultOutcome
+from mimir_bench.faults.fault_runs import FaultRun, play_all
 from mimir_bench.faults.judges import Judge
 from mimir_bench.faults.operators import CLEAN, usable
 from mimir_bench.faults.outcome_counts import rows
-from mimir_bench.result import Result
+from mimir_bench.result import BenchResult
 
 NAME = "faults"
-FAMILIES: Mapping[str, Callable[[int], Case]] = {
+FAMILIES: Mapping[str, Callable[[int], FaultCase]] = {
     "library": library.make,
     "pipeline": pipeline.make,
     "migration": migration.make,
@@ -34,7 +34,7 @@ UNCHECKED = ("notes",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class FaultSizes:
     """How many seeds each judge is heard on: 1 … n; 0: the judge is left out."""
 
     seeds: Mapping[Judge, int]
@@ -45,13 +45,13 @@ class Size:
         return ", ".join(f"1-{n} ({judge})" for judge, n in self.seeds.items() if n)
 
 
-SMOKE = Size(seeds={"always": 1, "random": 0, "half": 0})
-FULL = Size(seeds={"always": 20, "random": 2, "half": 2})
+SMOKE = FaultSizes(seeds={"always": 1, "random": 0, "half": 0})
+FULL = FaultSizes(seeds={"always": 20, "random": 2, "half": 2})
 """The first judge measures the engine; the others are there to compare it with, and get what is left of ten minutes on two cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class FaultJob:
     """All runs of one family and seed: they share a project."""
 
     family: str
@@ -62,14 +62,14 @@ class Job:
 
 
 async def run(
-    size: Size,
+    size: FaultSizes,
     *,
     say: Callable[[str], None],
-    keep: Callable[[Result], None] = lambda _: None,
+    keep: Callable[[BenchResult], None] = lambda _: None,
     families: Sequence[str] = tuple(FAMILIES),
     operators: Sequence[str] = (),
     processes: int = 0,
-) -> Result:
+) -> BenchResult:
     """Play all runs.
 
     Args:
@@ -85,11 +85,11 @@ async def run(
     """
     jobs = _jobs(size, families, operators)
     count = processes or len(os.sched_getaffinity(0))
-    played: dict[Job, Sequence[Outcome]] = {}
+    played: dict[FaultJob, Sequence[FaultOutcome]] = {}
 
-    def result() -> Result:
+    def result() -> BenchResult:
         outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
-        return Result(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
+        return BenchResult(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
 
     with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
         # Not forked: this process has threads, of the event loop and of whoever calls.
@@ -99,7 +99,7 @@ async def run(
         try:
             loop = asyncio.get_running_loop()
 
-            async def one(job: Job) -> None:
+            async def one(job: FaultJob) -> None:
                 played[job] = await loop.run_in_executor(pool, perform, job, room)
                 say(f"{NAME}: {len(played)} of {len(jobs)} projects")
                 keep(result())
@@ -113,11 +113,11 @@ async def run(
     return result()
 
 
-def perform(job: Job, room: str) -> list[Outcome]:
+def perform(job: FaultJob, room: str) -> list[FaultOutcome]:
     """Play one job in a process of the pool, below the directory `room`."""
     case = FAMILIES[job.family](job.seed)
     plays = [
-        Play(judge=judge, operator=operator)
+        FaultRun(judge=judge, operator=operator)
         for judge in job.judges
         for operator in (CLEAN, *usable(case))
         if operator in (CLEAN, *(job.operators or usable(case)))
@@ -125,10 +125,10 @@ def perform(job: Job, room: str) -> list[Outcome]:
     return asyncio.run(play_all(case, plays, Path(room)))
 
 
-def _jobs(size: Size, families: Sequence[str], operators: Sequence[str]) -> list[Job]:
+def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -> list[FaultJob]:
     last = max(size.seeds.values())
     return [
-        Job(
+        FaultJob(
             family=family,
             seed=seed,
             judges=tuple(judge for judge, n in size.seeds.items() if seed <= n),

@@ -10,7 +10,7 @@ Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class WorkVersion:
     """What a worker leaves of its task's files, and what is wrong with it."""
 
     name: str
@@ -18,7 +18,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Misread:
+class AlteredFact:
     """A fact of the project that reaches the worker altered."""
 
     path: str
@@ -30,7 +30,7 @@ class Misread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class FaultCase:
     """One project with its plan. The fault is planted in the last task, the *target*."""
 
     family: str
@@ -46,16 +46,16 @@ class Case:
     """The target's files in place, nothing in them done."""
     loud: Files
     """Work with a fault that the visible tests show."""
-    subtle: tuple[Version, ...]
+    subtle: tuple[WorkVersion, ...]
     """Work as a reviewer might let it pass; the visible tests show some of it."""
-    partial: tuple[Version, ...]
-    stale: tuple[Version, ...]
+    partial: tuple[WorkVersion, ...]
+    stale: tuple[WorkVersion, ...]
     """Built on what an earlier step said before it was changed."""
-    hidden: tuple[Version, ...]
+    hidden: tuple[WorkVersion, ...]
     """Leans on the clock, the network, or on what lies about on the worker's machine."""
-    obeyed: tuple[Version, ...]
+    obeyed: tuple[WorkVersion, ...]
     """What a file of the project tells whoever reads it to do."""
-    misread: Misread
+    misread: AlteredFact
     elsewhere: Mapping[str, str]
     """Path of the target's work → a wrong path that looks like it."""
     tests: Files

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Cause, RunStatus, Status
+from mimir.domain.task_states import Cause, RunStatus, TaskStatus
 from mimir.reporting.summary.run_data import AttemptData, RunData
 from mimir_bench.faults.judges import Judge
 
@@ -25,7 +25,7 @@ CATCHERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class FaultOutcome:
     """One run of one case."""
 
     judge: Judge
@@ -49,7 +49,7 @@ def caught(run: RunData) -> str:
     if run.gate_red:
         return "final gate"
     for task in run.tasks:
-        if task.status is not Status.COMPLETED and task.attempts:
+        if task.status is not TaskStatus.COMPLETED and task.attempts:
             denied = any(e.kind is EventKind.TOOL_DENIED and e.task == task.id for e in run.events)
             return _by_cause(task.cause, task.attempts[-1], denied=denied)
     gaps = [task.attempts[-1] for task in run.tasks if task.attempts]

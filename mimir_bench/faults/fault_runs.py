@@ -10,23 +10,23 @@ from pathlib import Path
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Plan, Task
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir.reporting.summary.run_data import RunData
-from mimir.workspace.git.git_command import Git
-from mimir.workspace.process_locks import Owners
-from mimir.workspace.tree_removal import remove
-from mimir_bench.faults.fault_case import Case, Files
-from mimir_bench.faults.fault_outcome import Outcome, caught
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.process_locks import ProcessLocks
+from mimir.workspace.tree_removal import remove_tree
+from mimir_bench.faults.fault_case import FaultCase, Files
+from mimir_bench.faults.fault_outcome import FaultOutcome, caught
 from mimir_bench.faults.judges import Judge, turn
 from mimir_bench.faults.lying_tools import LyingTools
 from mimir_bench.faults.operators import CLEAN, OPERATORS, clean
 from mimir_bench.faults.oracle import Oracle
 from mimir_bench.faults.record_rewriting import rewrite
-from mimir_bench.faults.worker_script import Script, Turn, writes
-from mimir_bench.seeded_random import Draw
+from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
+from mimir_bench.seeded_random import SeededRandom
 
 AT_ONCE = 4
 """Runs under way at the same time: one waits for a command while another computes."""
@@ -37,7 +37,7 @@ _PREAMBLE = "\n".join(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class FaultRun:
     """One run to be played on a stage."""
 
     judge: Judge
@@ -46,16 +46,16 @@ class Play:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _EngineRun:
     """A play in the words of the engine; its tasks have names of their own, so that one file holds all plays."""
 
-    play: Play
-    script: Script
+    play: FaultRun
+    script: WorkerScript
     key: str
     tasks: tuple[Task, ...]
 
 
-async def play_all(case: Case, plays: Sequence[Play], below: Path) -> list[Outcome]:
+async def play_all(case: FaultCase, plays: Sequence[FaultRun], below: Path) -> list[FaultOutcome]:
     """Play runs on one case, in a new directory `below`; their outcomes, in the order given.
 
     Raises:
@@ -68,14 +68,14 @@ async def play_all(case: Case, plays: Sequence[Play], below: Path) -> list[Outco
         # They are one trouble seen by several runs; the first one says it.
         raise group.exceptions[0] from None
     finally:
-        await asyncio.to_thread(remove, room)
+        await asyncio.to_thread(remove_tree, room)
 
 
 def _room(below: Path) -> Path:
     return Path(tempfile.mkdtemp(dir=below)).resolve()
 
 
-async def _in_room(room: Path, case: Case, plays: Sequence[Play]) -> list[Outcome]:
+async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> list[FaultOutcome]:
     project = await _build(room / "project", case.files)
     made = [_cast(case, play, number) for number, play in enumerate(plays)]
     words = room / "play.yaml"
@@ -88,11 +88,11 @@ async def _in_room(room: Path, case: Case, plays: Sequence[Play]) -> list[Outcom
         project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
     ) as mimir:
         # A run that begins clears away what dead processes left, unless somebody else is at work: here the other runs are.
-        Owners(project / app.ROOM / "work" / "owners").live("bench")
+        ProcessLocks(project / app.ROOM / "work" / "owners").live("bench")
         oracle = await Oracle.open(case.oracle, project, room / "oracle", app.SystemClock())
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def one(run: _Run) -> Outcome:
+        async def one(run: _EngineRun) -> FaultOutcome:
             async with slots:
                 return await _play(mimir, project, oracle, case, run)
 
@@ -106,16 +106,16 @@ async def _build(project: Path, files: Files) -> Path:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    git = Git(directory=None)
+    git = GitCommand(directory=None)
     await git.run("-C", str(project), "init", "--quiet")
     await git.run("-C", str(project), "add", "--all")
     await git.run("-C", str(project), "commit", "--quiet", "--message", "Start")
     return project
 
 
-def _cast(case: Case, play: Play, number: int) -> _Run:
+def _cast(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
     """Name the tasks of a run and write its worker's part."""
-    draw = Draw(case.family, case.seed, play.operator)
+    draw = SeededRandom(case.family, case.seed, play.operator)
     operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
     key = f"r{number}"
     names = {task.id: f"{task.id}-{key}" for task in case.tasks}
@@ -123,16 +123,16 @@ def _cast(case: Case, play: Play, number: int) -> _Run:
         replace(task, id=names[task.id], dependencies=tuple(names[d] for d in task.dependencies))
         for task in case.tasks
     )
-    return _Run(play=play, script=operator(case, draw), key=key, tasks=tasks)
+    return _EngineRun(play=play, script=operator(case, draw), key=key, tasks=tasks)
 
 
-def _parts(case: Case, made: Sequence[_Run]) -> list[Mapping[str, object]]:
+def _parts(case: FaultCase, made: Sequence[_EngineRun]) -> list[Mapping[str, object]]:
     parts: list[Mapping[str, object]] = []
     for run in made:
         for task, name in zip(case.tasks, run.tasks, strict=True):
             is_target = task is case.target
             parts.append(_worker(name.id, run.script.turns if is_target else _earlier(case, task)))
-            chance = Draw(case.family, case.seed, run.play.operator, run.play.judge)
+            chance = SeededRandom(case.family, case.seed, run.play.operator, run.play.judge)
             is_clean = not is_target or run.play.operator == CLEAN
             says = turn(run.play.judge, chance, is_clean=is_clean)
             parts.append({"role": "qc", "task": name.id, "turns": [says]})
@@ -145,14 +145,16 @@ def _worker(task: str, turns: Sequence[Turn]) -> Mapping[str, object]:
     return {"role": "worker", "task": task, "turns": list(turns)}
 
 
-def _earlier(case: Case, task: Task) -> Sequence[Turn]:
+def _earlier(case: FaultCase, task: Task) -> Sequence[Turn]:
     return [*writes(case.earlier[task.id]), "It is done as asked."]
 
 
-async def _play(mimir: Mimir, project: Path, oracle: Oracle, case: Case, run: _Run) -> Outcome:
+async def _play(
+    mimir: Mimir, project: Path, oracle: Oracle, case: FaultCase, run: _EngineRun
+) -> FaultOutcome:
     plan = Plan(title=f"{case.family} {run.key}", tasks=run.tasks, request="Do it.", goal="Done.")
     path = f"chains/{run.key}/chain-output.md"
-    none = Limits()
+    none = RunBudget()
     id = await mimir.create_run(plan, path, only=(), limits=none)
     await mimir.drive(id, workers=2, apply="never", limits=none, resumed=False)
     data = await mimir.material(id)
@@ -164,7 +166,7 @@ async def _play(mimir: Mimir, project: Path, oracle: Oracle, case: Case, run: _R
         await rewrite(store, app.SystemClock(), data, run.script.rewriting)
         verified = await mimir.verify(id, "")
         completed, stopped = verified.ok, "" if verified.ok else "seal"
-    return Outcome(
+    return FaultOutcome(
         judge=run.play.judge,
         family=case.family,
         seed=case.seed,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from mimir_bench.seeded_random import Draw
+from mimir_bench.seeded_random import SeededRandom
 
 Judge = Literal["always", "random", "half"]
 JUDGES: Mapping[Judge, str] = {
@@ -15,7 +15,7 @@ _PASS: Mapping[str, object] = {"verdict": {"auto": "pass", "score": 100}, "repea
 _FAIL: Mapping[str, object] = {"verdict": {"auto": "fail"}, "repeat": "forever"}
 
 
-def turn(judge: Judge, draw: Draw, *, is_clean: bool) -> Mapping[str, object]:
+def turn(judge: Judge, draw: SeededRandom, *, is_clean: bool) -> Mapping[str, object]:
     """Return what the judge says of one deliverable."""
     match judge:
         case "always":

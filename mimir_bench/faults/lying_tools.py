@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mimir.attempts.services import Bench, OpenLane, Stand, ToolMaker
+from mimir.attempts.services import OpenLane, RoleTools, Stand, WorkerWorkspace
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.tools.protocol import Toolset
 
@@ -16,14 +16,14 @@ Alterations = Mapping[str, Sequence[tuple[str, str]]]
 class LyingTools:
     """Makes tools of which those of some tasks lie."""
 
-    true: ToolMaker
+    true: RoleTools
     alterations: Alterations
 
-    def worker(self, bench: Bench) -> Toolset:
+    def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return a worker's tools."""
         tools = self.true.worker(bench)
         altered = self.alterations.get(bench.task.id, ())
-        return _Lying(true=tools, altered=altered) if altered else tools
+        return _LyingToolset(true=tools, altered=altered) if altered else tools
 
     def judge(
         self,
@@ -38,7 +38,7 @@ class LyingTools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lying:
+class _LyingToolset:
     true: Toolset
     altered: Sequence[tuple[str, str]]
 

@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 from mimir.domain.clock import Clock
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.faults.hidden_tests import COMMAND, PLACE, RIGHT
 
 SECONDS = 60.0
@@ -16,7 +16,7 @@ SECONDS = 60.0
 class Oracle:
     """The hidden tests of one project."""
 
-    def __init__(self, program: str, history: History, sandbox: Sandbox, room: Path) -> None:
+    def __init__(self, program: str, history: GitHistory, sandbox: Sandbox, room: Path) -> None:
         self._program = program
         self._history = history
         self._sandbox = sandbox
@@ -36,7 +36,7 @@ class Oracle:
         await asyncio.to_thread(room.mkdir)
         sandbox = Sandbox(SandboxConfig(), scratch=room, clock=clock)
         place = project / ".mimir" / "work" / "history.git"
-        history = await History.open(project, place, owner=sandbox.owner)
+        history = await GitHistory.open(project, place, owner=sandbox.owner)
         return cls(program, history, sandbox, room)
 
     async def is_right(self, source: str) -> bool:
@@ -54,6 +54,6 @@ class Oracle:
             await asyncio.to_thread((place / PLACE).write_text, self._program, encoding="utf-8")
             ran = await self._sandbox.run(COMMAND, workspace=place, seconds=SECONDS)
         finally:
-            remove(where)
+            remove_tree(where)
         last = ran.output.rstrip("\n").rsplit("\n", 1)[-1]
         return ran.exit_code == 0 and last == RIGHT

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from mimir_bench.faults.fault_outcome import CATCHERS, Outcome
+from mimir_bench.faults.fault_outcome import CATCHERS, FaultOutcome
 from mimir_bench.faults.judges import JUDGES
 from mimir_bench.faults.operators import CLEAN, OPERATORS
 from mimir_bench.intervals import wilson
@@ -13,7 +13,7 @@ ALL = "all"
 CHECKED, JUDGED = "with checks", "without checks"
 
 
-def rows(outcomes: Sequence[Outcome], unchecked: Sequence[str]) -> tuple[Row, ...]:
+def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[Row, ...]:
     """Return the rows of every table.
 
     Args:
@@ -32,7 +32,7 @@ def rows(outcomes: Sequence[Outcome], unchecked: Sequence[str]) -> tuple[Row, ..
     return tuple(found)
 
 
-def _tables(outcomes: Sequence[Outcome], judge: str, kind: str) -> Iterator[Row]:
+def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator[Row]:
     faults = [o for o in outcomes if o.operator != CLEAN]
     clean = [o for o in outcomes if o.operator == CLEAN]
     named: dict[str, Cell] = {"judge": judge, "families": kind}
@@ -49,7 +49,7 @@ def _tables(outcomes: Sequence[Outcome], judge: str, kind: str) -> Iterator[Row]
         yield {**named, "table": "clean", **_alarms(clean)}
 
 
-def _detection(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
+def _detection(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
     wrong = [o for o in outcomes if o.wrong]
     detected = [o for o in wrong if not o.completed]
     low, high = wilson(len(detected), len(wrong))
@@ -63,7 +63,7 @@ def _detection(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
     }
 
 
-def _alarms(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
+def _alarms(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
     right = [o for o in outcomes if not o.wrong]
     alarms = [o for o in right if not o.completed]
     low, high = wilson(len(alarms), len(right))
@@ -77,20 +77,22 @@ def _alarms(outcomes: Sequence[Outcome]) -> dict[str, Cell]:
     }
 
 
-def _by(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _by(outcomes: Sequence[FaultOutcome]) -> dict[str, int]:
     counts = Counter(o.caught for o in outcomes)
     return {name: counts[name] for name in CATCHERS if counts[name]}
 
 
 def _counted(
-    outcomes: Sequence[Outcome], which: Callable[[Outcome], bool], name: Callable[[Outcome], str]
+    outcomes: Sequence[FaultOutcome],
+    which: Callable[[FaultOutcome], bool],
+    name: Callable[[FaultOutcome], str],
 ) -> dict[str, int]:
     return dict(sorted(Counter(name(o) for o in outcomes if which(o)).items()))
 
 
-def _is_missed(outcome: Outcome) -> bool:
+def _is_missed(outcome: FaultOutcome) -> bool:
     return outcome.wrong and outcome.completed
 
 
-def _what(outcome: Outcome) -> str:
+def _what(outcome: FaultOutcome) -> str:
     return f"{outcome.operator} / {outcome.family} / {outcome.version}"

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from mimir.domain.clock import Clock
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.reporting.summary.run_data import RunData
-from mimir.store.protocol import Ops
-from mimir.store.schema import Label
+from mimir.store.protocol import WriteOps
+from mimir.store.schema import NodeLabel
 from mimir.store.sqlite.sqlite_store import SqliteStore
 
 Rewriting = Literal["statuses", "exit codes", "records removed"]
@@ -20,11 +20,11 @@ async def rewrite(path: Path, clock: Clock, run: RunData, how: Rewriting) -> Non
     store = SqliteStore(path, clock)
     await store.init()
 
-    def work(ops: Ops) -> None:
+    def work(ops: WriteOps) -> None:
         done = {"status": RunStatus.COMPLETED.value, "outcome": RunStatus.COMPLETED.value}
-        ops.patch(Label.RUN, run.id, done)
+        ops.patch(NodeLabel.RUN, run.id, done)
         for task in run.tasks:
-            ops.patch(Label.TASK, task.node, {"status": Status.COMPLETED.value})
+            ops.patch(NodeLabel.TASK, task.node, {"status": TaskStatus.COMPLETED.value})
         _evidence(ops, run, how)
 
     try:
@@ -33,18 +33,18 @@ async def rewrite(path: Path, clock: Clock, run: RunData, how: Rewriting) -> Non
         await store.close()
 
 
-def _evidence(ops: Ops, run: RunData, how: Rewriting) -> None:
+def _evidence(ops: WriteOps, run: RunData, how: Rewriting) -> None:
     rows = [
-        row for row in ops.find(Label.EVIDENCE, {"runId": run.id}) if row.get("kind") == "check"
+        row for row in ops.find(NodeLabel.EVIDENCE, {"runId": run.id}) if row.get("kind") == "check"
     ]
     if how == "records removed":
-        ops.delete(Label.EVIDENCE, [str(row["id"]) for row in rows])
+        ops.delete(NodeLabel.EVIDENCE, [str(row["id"]) for row in rows])
     if how != "exit codes":
         return
     for row in rows:
         body = cast("dict[str, object]", json.loads(str(row["body"])))
         text = json.dumps(_green(body), sort_keys=True, separators=(",", ":"))
-        ops.patch(Label.EVIDENCE, str(row["id"]), {"body": text})
+        ops.patch(NodeLabel.EVIDENCE, str(row["id"]), {"body": text})
 
 
 def _green(value: object) -> object:

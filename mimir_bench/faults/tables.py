@@ -5,14 +5,14 @@ from typing import cast
 
 from mimir_bench.faults.judges import JUDGES
 from mimir_bench.faults.outcome_counts import ALL, CHECKED, JUDGED
-from mimir_bench.result import Result, Row
+from mimir_bench.result import BenchResult, Row
 from mimir_bench.text_table import grid, share
 
 LOW = 0.6
 """An operator below this share is marked, and what was missed of it is listed."""
 
 
-def lines(result: Result) -> Iterator[str]:
+def lines(result: BenchResult) -> Iterator[str]:
     """Print a result."""
     yield "faults: wrong work that the engine did not call completed"
     yield (

@@ -10,7 +10,7 @@ Turn = Mapping[str, object] | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class WorkerScript:
     """One worker's attempt, and the fault around it."""
 
     version: str

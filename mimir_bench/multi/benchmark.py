@@ -5,20 +5,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from mimir_bench.multi.multi_case import Case
-from mimir_bench.multi.multi_run import Counted
-from mimir_bench.result import Result, Row
+from mimir_bench.multi.multi_case import MultiCase
+from mimir_bench.multi.multi_run import TokenCounts
+from mimir_bench.result import BenchResult, Row
 from mimir_bench.size import Size
 from mimir_bench.subprocesses import ask
 from mimir_bench.text_table import grid
 
 NAME = "multi"
 SMALL, MEDIUM, LARGE = (
-    Case(tasks=5, files=10, workers=3),
-    Case(tasks=20, files=50, workers=10),
-    Case(tasks=100, files=200, workers=10),
+    MultiCase(tasks=5, files=10, workers=3),
+    MultiCase(tasks=20, files=50, workers=10),
+    MultiCase(tasks=100, files=200, workers=10),
 )
-CASES: Mapping[Size, tuple[Case, ...]] = {
+CASES: Mapping[Size, tuple[MultiCase, ...]] = {
     "smoke": (SMALL,),
     "usual": (SMALL, MEDIUM, LARGE),
     "large": (SMALL, MEDIUM, LARGE),
@@ -27,7 +27,9 @@ ALONE, MANY, LESS = "one agent", "PM, workers, QC", "less, in percent"
 SCRIPTED = "n/a (scripted)"
 
 
-async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+async def run(
+    size: Size, *, say: Callable[[str], None], keep: Callable[[BenchResult], None]
+) -> BenchResult:
     """Have every case done by both; all at once: what is counted does not depend on it.
 
     Args:
@@ -38,15 +40,15 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     Raises:
         UnavailableError: There is no sandbox on this machine, or a run did not complete.
     """
-    cases, done = CASES[size], dict[Case, list[Row]]()
+    cases, done = CASES[size], dict[MultiCase, list[Row]]()
 
-    def result() -> Result:
+    def result() -> BenchResult:
         return _result([row for case in cases for row in done.get(case, ())])
 
-    async def both(case: Case) -> None:
+    async def both(case: MultiCase) -> None:
         say(f"{NAME}: {case}")
         told = json.loads(await ask("mimir_bench.multi.multi_run", json.dumps(asdict(case))))
-        one, many = (Counted(**side) for side in told)
+        one, many = (TokenCounts(**side) for side in told)
         done[case] = [_row(case, ALONE, one), _row(case, MANY, many), _less(case, one, many)]
         keep(result())
 
@@ -54,16 +56,16 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     return result()
 
 
-def _result(rows: Sequence[Row]) -> Result:
+def _result(rows: Sequence[Row]) -> BenchResult:
     # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
     tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
     less = {"less_tokens": 0.05, "less_largest": 0.05}
-    return Result(
+    return BenchResult(
         name=NAME, seeds="of each task, its number", rows=tuple(rows), tolerances=tolerances | less
     )
 
 
-def _row(case: Case, who: str, counted: Counted) -> Row:
+def _row(case: MultiCase, who: str, counted: TokenCounts) -> Row:
     return {
         "case": str(case),
         "who": who,
@@ -82,7 +84,7 @@ def _row(case: Case, who: str, counted: Counted) -> Row:
     }
 
 
-def _less(case: Case, one: Counted, many: Counted) -> Row:
+def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> Row:
     return {
         "case": str(case),
         "who": LESS,
@@ -95,7 +97,7 @@ def _percent(part: int, whole: int) -> float:
     return round(100 * (1 - part / whole), 1)
 
 
-def lines(result: Result) -> Iterator[str]:
+def lines(result: BenchResult) -> Iterator[str]:
     """Print both sides of each case, and what the many needed less."""
     yield "multi: context of one agent that does everything, and of many that each do one thing"
     yield "tokens: of all that models were sent, by the engine's estimate; seconds: if each answer takes 2 s and nothing else any time"

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import cast
 
 from mimir.domain.plan import Criterion, Plan, Task
-from mimir_bench.seeded_random import Draw
+from mimir_bench.seeded_random import SeededRandom
 from mimir_bench.work_site import REST, Part
 
 Turn = Mapping[str, object]
@@ -16,7 +16,7 @@ READ_AT_ONCE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class MultiCase:
     """One project and its work."""
 
     tasks: int
@@ -29,12 +29,12 @@ class Case:
         return f"{self.tasks} tasks, {self.files} files"
 
 
-def project(case: Case) -> dict[str, str]:
+def project(case: MultiCase) -> dict[str, str]:
     """Return the files."""
     return {_path(at): _source(at) for at in range(case.files)}
 
 
-def plan(case: Case) -> Plan:
+def plan(case: MultiCase) -> Plan:
     """Return the plan; a task depends on up to two earlier ones."""
     return Plan(
         title="Describe the modules",
@@ -45,7 +45,7 @@ def plan(case: Case) -> Plan:
     )
 
 
-def fleet(case: Case, planned: str) -> list[Part]:
+def fleet(case: MultiCase, planned: str) -> list[Part]:
     """Return what PM, agentinator, workers, QC and reporters say; `planned` is the plan as text."""
     pm = [*_research(case), {"text": planned}]
     parts: list[Part] = [_part(case, "pm", "*", pm)]
@@ -59,7 +59,7 @@ def fleet(case: Case, planned: str) -> list[Part]:
     return parts
 
 
-def alone(case: Case, planned: str) -> list[Part]:
+def single_agent_script(case: MultiCase, planned: str) -> list[Part]:
     """Return what one agent says that does it all: it looks around, plans, and does task after task."""
     said: list[Turn] = [*_research(case)]
     before = planned
@@ -70,7 +70,7 @@ def alone(case: Case, planned: str) -> list[Part]:
     return [_part(case, "worker", "*", [*said, {"text": before}])]
 
 
-def whole(case: Case) -> Plan:
+def single_task_plan(case: MultiCase) -> Plan:
     """Return the plan of one task that is the whole request."""
     task = Task(
         id="all",
@@ -85,7 +85,7 @@ def whole(case: Case) -> Plan:
     return Plan(title="Describe the modules", tasks=(task,), request=REQUEST, goal="Done.")
 
 
-def _research(case: Case) -> list[Turn]:
+def _research(case: MultiCase) -> list[Turn]:
     """Look at the list of files, and into every fifth of them."""
     paths = [_path(at) for at in range(case.tasks, case.files, 5)] or [_path(case.files - 1)]
     reads = [{"tool": "read_file", "arguments": {"path": path}} for path in paths]
@@ -97,13 +97,13 @@ def _turns(part: Part) -> Sequence[Turn]:
     return cast("Sequence[Turn]", part["turns"])
 
 
-def _part(case: Case, role: str, task: str, turns: Sequence[Turn]) -> Part:
+def _part(case: MultiCase, role: str, task: str, turns: Sequence[Turn]) -> Part:
     slow = [{**turn, "delay_seconds": case.latency_seconds} for turn in turns]
     return {"role": role, "task": task, "turns": slow}
 
 
 def _task(at: int) -> Task:
-    draw = Draw("multi", at)
+    draw = SeededRandom("multi", at)
     needs = sorted(draw.some_of(range(max(0, at - 10), at), min(at, draw.whole(0, 2))))
     return Task(
         id=_name(at),

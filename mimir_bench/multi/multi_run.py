@@ -8,24 +8,24 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from mimir.bootstrap import app
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir.planning.renderer import render
 from mimir.store.protocol import GraphStore, Row
-from mimir.store.schema import Label
+from mimir.store.schema import NodeLabel
 from mimir_bench import virtual_time
 from mimir_bench.multi import multi_case as cases
-from mimir_bench.multi.multi_case import REQUEST, Case
+from mimir_bench.multi.multi_case import REQUEST, MultiCase
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Site, site
+from mimir_bench.work_site import WorkSite, site
 
 _ROOM_FOR_ALL = {"run.attempt_tokens": 10**9}
 """One agent that does everything uses more tokens than an attempt may, as a rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class TokenCounts:
     """What one side's models were sent, in tokens by the engine's estimate."""
 
     calls: int
@@ -42,7 +42,9 @@ class Counted:
     """As the run's report has it. None: there is nothing to be given twice."""
 
 
-async def many(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> Counted:
+async def run_many_agents(
+    where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
+) -> TokenCounts:
     """Have PM, workers and QC do it; whatever any model of it was asked counts."""
     plan = cases.plan(case)
     stores: list[GraphStore] = []
@@ -52,7 +54,7 @@ async def many(where: Site, case: Case, around: Callable[[GraphStore], GraphStor
         planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
         if planned.exit_code:
             raise UnavailableError("The plan of a case was not accepted.")
-        run = await mimir.create_run(plan, planned.path, only=(), limits=Limits())
+        run = await mimir.create_run(plan, planned.path, only=(), limits=RunBudget())
         await _drive(mimir, run, case.workers)
         seconds = asyncio.get_running_loop().time() - began
         metrics = cast("Sequence[Mapping[str, object]]", (await mimir.report_json(run))["metrics"])
@@ -61,12 +63,14 @@ async def many(where: Site, case: Case, around: Callable[[GraphStore], GraphStor
     return _counted(rows, seconds, cast("float | None", rate))
 
 
-async def one(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> Counted:
+async def run_single_agent(
+    where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
+) -> TokenCounts:
     """Have one agent do it all; only what it was asked itself counts, nothing of what judges it."""
     stores: list[GraphStore] = []
-    loaded = where.loaded(cases.alone(case, render(cases.plan(case))), _ROOM_FOR_ALL)
+    loaded = where.loaded(cases.single_agent_script(case, render(cases.plan(case))), _ROOM_FOR_ALL)
     async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
-        run = await mimir.create_run(cases.whole(case), "", only=(), limits=Limits())
+        run = await mimir.create_run(cases.single_task_plan(case), "", only=(), limits=RunBudget())
         began = asyncio.get_running_loop().time()
         await _drive(mimir, run, 1)
         seconds = asyncio.get_running_loop().time() - began
@@ -85,7 +89,9 @@ def _kept(
 
 
 async def _drive(mimir: Mimir, run: str, workers: int) -> None:
-    ending = await mimir.drive(run, workers=workers, apply="never", limits=Limits(), resumed=False)
+    ending = await mimir.drive(
+        run, workers=workers, apply="never", limits=RunBudget(), resumed=False
+    )
     if ending.exit_code:
         raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
 
@@ -94,7 +100,7 @@ async def _model_calls(store: GraphStore, runs: Sequence[str]) -> list[Row]:
     found: list[Row] = []
     for run in runs:
         found += await store.read(
-            lambda reads, run=run: reads.find(Label.CALL, {"runId": run, "kind": "model"})
+            lambda reads, run=run: reads.find(NodeLabel.CALL, {"runId": run, "kind": "model"})
         )
     return found
 
@@ -103,9 +109,9 @@ def _role(row: Row) -> str:
     return str(row["lane"]).rsplit("/", 1)[-1].partition(".")[0].partition("#")[0]
 
 
-def _counted(rows: Sequence[Row], seconds: float, rate: float | None) -> Counted:
+def _counted(rows: Sequence[Row], seconds: float, rate: float | None) -> TokenCounts:
     sent = [(_role(row), cast("int", row["inputTokens"])) for row in rows]
-    return Counted(
+    return TokenCounts(
         calls=len(sent),
         tokens=sum(tokens for _, tokens in sent),
         largest=max(tokens for role, tokens in sent if role != "pm"),
@@ -116,9 +122,9 @@ def _counted(rows: Sequence[Row], seconds: float, rate: float | None) -> Counted
     )
 
 
-async def _both(case: Case, around: Callable[[GraphStore], GraphStore]) -> list[Counted]:
-    counted: list[Counted] = []
-    for side in (one, many):
+async def _both(case: MultiCase, around: Callable[[GraphStore], GraphStore]) -> list[TokenCounts]:
+    counted: list[TokenCounts] = []
+    for side in (run_single_agent, run_many_agents):
         async with site(cases.project(case)) as where:
             counted.append(await side(where, case, around))
     return counted
@@ -126,9 +132,9 @@ async def _both(case: Case, around: Callable[[GraphStore], GraphStore]) -> list[
 
 def main() -> None:
     """Do what the input says; write what both sides used: the one agent first."""
-    case = Case(**json.loads(question()))
+    case = MultiCase(**json.loads(question()))
     counted = virtual_time.run(
-        lambda loop: _both(case, lambda store: virtual_time.Known(store, loop))
+        lambda loop: _both(case, lambda store: virtual_time.VirtualTimeStore(store, loop))
     )
     sys.stdout.write(json.dumps([asdict(side) for side in counted]))
 

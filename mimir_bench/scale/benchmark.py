@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from mimir_bench.figures import Figures, Goal
-from mimir_bench.result import Result
-from mimir_bench.scale.scale_run import Order, Seen
+from mimir_bench.result import BenchResult
+from mimir_bench.scale.scale_run import ScaleOrder, ScaleResult
 from mimir_bench.size import Size
 from mimir_bench.subprocesses import ask
 
@@ -27,8 +27,8 @@ _TOLERANCE = 1.0
 
 
 async def run(
-    size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[Result], None]
-) -> Result:
+    size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[BenchResult], None]
+) -> BenchResult:
     """Run the test.
 
     Args:
@@ -51,14 +51,14 @@ async def run(
         for processes in (1, 5):
             said = f"{name}, {processes} process{'es' if processes > 1 else ''}"
             say(f"{NAME}: {said}, {tasks} tasks")
-            order = Order(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
+            order = ScaleOrder(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
             told = json.loads(await ask("mimir_bench.scale.scale_run", json.dumps(asdict(order))))
-            _tell(figures, said, Seen(**told))
+            _tell(figures, said, ScaleResult(**told))
             keep(figures.result())
     return figures.result()
 
 
-def _tell(figures: Figures, of: str, seen: Seen) -> None:
+def _tell(figures: Figures, of: str, seen: ScaleResult) -> None:
     figures.count("tasks completed", seen.completed, of=of)
     figures.count("tasks claimed", seen.granted, of=of)
     figures.ratio(CONFLICTS, 100 * (seen.tries - seen.granted) / seen.tries, of=of)

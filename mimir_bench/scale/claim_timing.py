@@ -5,12 +5,12 @@ from typing import TypeVar
 
 from mimir.domain.clock import Clock
 from mimir.store.operations import claims
-from mimir.store.protocol import GraphStore, Ops, Reads
+from mimir.store.protocol import GraphStore, ReadOps, WriteOps
 
 T = TypeVar("T")
 
 
-class Stopwatch:
+class ClaimTimingStore:
     """Times each claim in the store that it is laid around."""
 
     def __init__(self, inner: GraphStore, clock: Clock, seconds: list[float]) -> None:
@@ -28,7 +28,7 @@ class Stopwatch:
         """Open it."""
         await self._inner.init()
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction; time it if it is a claim."""
         if getattr(work, "func", None) is not claims.claim:
             return await self._inner.write(work, durable=durable)
@@ -37,7 +37,7 @@ class Stopwatch:
         self._seconds.append(self._clock.monotonic() - began)
         return done
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Run `work` on one view."""
         return await self._inner.read(work, brief=brief)
 

@@ -17,12 +17,12 @@ from typing import cast
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Criterion, Plan, Task
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
-from mimir_bench.scale.claim_timing import Stopwatch
+from mimir_bench.scale.claim_timing import ClaimTimingStore
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Part, Site, site
+from mimir_bench.work_site import Part, WorkSite, site
 
 Helper = asyncio.subprocess.Process
 WORKER_SECONDS, JUDGE_SECONDS = 0.4, 0.2
@@ -31,7 +31,7 @@ READY = b"ready\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ScaleOrder:
     """How many are at work."""
 
     tasks: int
@@ -46,7 +46,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ScaleResult:
     """What came of it."""
 
     completed: int
@@ -58,22 +58,22 @@ class Seen:
     seconds: float
 
 
-async def lead(order: Order) -> Seen:
+async def lead(order: ScaleOrder) -> ScaleResult:
     """Coordinate a run that other processes help with."""
     clock, took = app.SystemClock(), list[float]()
     async with site({"README.md": "# A project\n"}) as where, _helpers(order, where) as helpers:
         loaded = where.loaded(_parts(), _flags(order))
         async with app.open(
-            where.project, loaded, around_store=lambda store: Stopwatch(store, clock, took)
+            where.project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
         ) as mimir:
             for helper in helpers:
                 await _line(helper)
-            run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=Limits())
+            run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=RunBudget())
             began = clock.monotonic()
             for helper in helpers:
                 _tell(helper, run)
             ending = await mimir.drive(
-                run, workers=order.workers, apply="never", limits=Limits(), resumed=False
+                run, workers=order.workers, apply="never", limits=RunBudget(), resumed=False
             )
             seconds = clock.monotonic() - began
             if ending.exit_code:
@@ -83,14 +83,14 @@ async def lead(order: Order) -> Seen:
             return await _seen(mimir, run, took, seconds)
 
 
-async def aid(order: Order) -> list[float]:
+async def aid(order: ScaleOrder) -> list[float]:
     """Help with the run that the second line of the input names; how long each claim took."""
     clock, took = app.SystemClock(), list[float]()
     project = Path(order.project)
     given = {"llm.model": f"play:{order.play}", **_flags(order)}
     loaded = settings.load(project, given, {"HOME": str(project.parent)})
     async with app.open(
-        project, loaded, around_store=lambda store: Stopwatch(store, clock, took)
+        project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
     ) as mimir:
         sys.stdout.buffer.write(READY)
         sys.stdout.flush()
@@ -99,12 +99,12 @@ async def aid(order: Order) -> list[float]:
     return took
 
 
-async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -> Seen:
+async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -> ScaleResult:
     report = await mimir.report_json(run)
     metrics = {str(m["id"]): m for m in cast("Sequence[Mapping[str, object]]", report["metrics"])}
     inputs = cast("Mapping[str, int]", metrics["task_allocation_efficiency"]["inputs"])
     tasks = (await mimir.material(run)).tasks
-    return Seen(
+    return ScaleResult(
         completed=sum(task.status.value == "completed" for task in tasks),
         claims_milliseconds=tuple(round(one * 1000, 2) for one in took),
         tries=inputs["claim_tries"],
@@ -114,12 +114,12 @@ async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -
     )
 
 
-def _flags(order: Order) -> dict[str, object]:
+def _flags(order: ScaleOrder) -> dict[str, object]:
     return {"store": order.store} if order.store else {}
 
 
 @contextlib.asynccontextmanager
-async def _helpers(order: Order, where: Site) -> AsyncGenerator[list[Helper]]:
+async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[Helper]]:
     """Start the other processes; whatever comes, they end with this one."""
     helpers: list[Helper] = []
     play = where.room / "play.json"
@@ -187,7 +187,7 @@ def _plan(tasks: int) -> Plan:
 
 def main() -> None:
     """Do what the input says; write what came of it."""
-    order = Order(**json.loads(question()))
+    order = ScaleOrder(**json.loads(question()))
     found = asyncio.run(aid(order)) if order.project else asdict(asyncio.run(lead(order)))
     sys.stdout.write(f"{json.dumps(found)}\n")
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from mimir_bench.figures import Figures, Goal
-from mimir_bench.result import Result
+from mimir_bench.result import BenchResult
 from mimir_bench.schedule.bounds import barriers, first_come, lower_bound
 from mimir_bench.schedule.graph_families import BEHIND, FAMILIES, HEAVY, make
-from mimir_bench.schedule.schedule_run import Case
+from mimir_bench.schedule.schedule_run import ScheduleCase
 from mimir_bench.size import Size
 from mimir_bench.subprocesses import ask
 
@@ -41,7 +41,9 @@ SEEDS: Mapping[Size, Mapping[str, int]] = {
 """How many seeds of each family: 1 … n."""
 
 
-async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result], None]) -> Result:
+async def run(
+    size: Size, *, say: Callable[[str], None], keep: Callable[[BenchResult], None]
+) -> BenchResult:
     """Run the graphs.
 
     Args:
@@ -59,7 +61,7 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
     for family, last in seeds.items():
         say(f"{NAME}: {family}, seeds 1-{last}")
         cases = [
-            Case(family=family, seed=seed, workers=workers)
+            ScheduleCase(family=family, seed=seed, workers=workers)
             for seed in range(1, last + 1)
             for workers in WORKERS
         ]
@@ -77,11 +79,11 @@ async def run(size: Size, *, say: Callable[[str], None], keep: Callable[[Result]
 async def _real(say: Callable[[str], None]) -> float:
     """Run a graph on the machine's own clock, beside the others: it mostly waits."""
     say(f"{NAME}: {BEHIND}, on the machine's own clock")
-    case = Case(family=BEHIND, seed=1, workers=10)
+    case = ScheduleCase(family=BEHIND, seed=1, workers=10)
     return (await _seconds([case], real=True))[0] / _bound(case)
 
 
-async def _seconds(cases: Sequence[Case], *, real: bool = False) -> list[float]:
+async def _seconds(cases: Sequence[ScheduleCase], *, real: bool = False) -> list[float]:
     """Return how long each run took; as many at once as there are cores."""
     parts = min(len(os.sched_getaffinity(0)), len(cases))
     shares = [cases[n::parts] for n in range(parts)]
@@ -95,11 +97,13 @@ async def _seconds(cases: Sequence[Case], *, real: bool = False) -> list[float]:
     return took
 
 
-def _bound(case: Case) -> float:
+def _bound(case: ScheduleCase) -> float:
     return lower_bound(make(case.family, case.seed), case.workers)
 
 
-def _tell(figures: Figures, family: str, cases: Sequence[Case], took: Sequence[float]) -> None:
+def _tell(
+    figures: Figures, family: str, cases: Sequence[ScheduleCase], took: Sequence[float]
+) -> None:
     ours = [seconds / _bound(case) for case, seconds in zip(cases, took, strict=True)]
     workers = f"{cases[0].workers} workers"
     figures.ratio(f"{family}, {MIDDLE}", statistics.median(ours), of=f"{ENGINE}, {workers}")

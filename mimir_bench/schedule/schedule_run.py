@@ -10,17 +10,17 @@ from typing import cast
 
 from mimir.bootstrap import app
 from mimir.domain.plan import Criterion, Plan, Task
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.store.protocol import GraphStore
 from mimir_bench import virtual_time
 from mimir_bench.schedule.graph_families import Graph, make
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Part, Site, site
+from mimir_bench.work_site import Part, WorkSite, site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ScheduleCase:
     """One run."""
 
     family: str
@@ -28,16 +28,18 @@ class Case:
     workers: int
 
 
-async def _run(where: Site, case: Case, around: Callable[[GraphStore], GraphStore]) -> float:
+async def _run(
+    where: WorkSite, case: ScheduleCase, around: Callable[[GraphStore], GraphStore]
+) -> float:
     """Run a graph; how many seconds its loop's clock went on."""
     graph = make(case.family, case.seed)
     loaded = where.loaded([_worker(at, job.seconds) for at, job in enumerate(graph)])
     async with app.open(where.project, loaded, around_store=around) as mimir:
-        run = await mimir.create_run(_plan(case, graph), "", only=(), limits=Limits())
+        run = await mimir.create_run(_plan(case, graph), "", only=(), limits=RunBudget())
         clock = asyncio.get_running_loop()
         began = clock.time()
         ending = await mimir.drive(
-            run, workers=case.workers, apply="never", limits=Limits(), resumed=False
+            run, workers=case.workers, apply="never", limits=RunBudget(), resumed=False
         )
         took = clock.time() - began
     if ending.exit_code:
@@ -45,7 +47,9 @@ async def _run(where: Site, case: Case, around: Callable[[GraphStore], GraphStor
     return took
 
 
-async def _all(cases: Sequence[Case], around: Callable[[GraphStore], GraphStore]) -> list[float]:
+async def _all(
+    cases: Sequence[ScheduleCase], around: Callable[[GraphStore], GraphStore]
+) -> list[float]:
     async with site({"README.md": "# A project\n"}) as where:
         return [await _run(where, case, around) for case in cases]
 
@@ -59,7 +63,7 @@ def _worker(at: int, seconds: float) -> Part:
     }
 
 
-def _plan(case: Case, graph: Graph) -> Plan:
+def _plan(case: ScheduleCase, graph: Graph) -> Plan:
     tasks = tuple(
         Task(
             id=_name(at),
@@ -86,12 +90,12 @@ def main() -> None:
     """Run what the input says, on a clock of its own or on the machine's; write the seconds of each."""
     given = cast("dict[str, object]", json.loads(question()))
     rows = cast("list[dict[str, object]]", given["cases"])
-    cases = [Case(**row) for row in rows]  # pyright: ignore[reportArgumentType]
+    cases = [ScheduleCase(**row) for row in rows]  # pyright: ignore[reportArgumentType]
     if given["real"]:
         took = asyncio.run(_all(cases, lambda store: store))
     else:
         took = virtual_time.run(
-            lambda loop: _all(cases, lambda store: virtual_time.Known(store, loop))
+            lambda loop: _all(cases, lambda store: virtual_time.VirtualTimeStore(store, loop))
         )
     sys.stdout.write(json.dumps(took))
 

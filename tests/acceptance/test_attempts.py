@@ -8,7 +8,7 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.store.operations import claims
 from tests.support import invariants
 from tests.support.run_facts import Outside, store_of
@@ -272,9 +272,9 @@ async def test_three_deaths_without_an_outcome_end_the_task_and_nothing_else(tmp
     project = start(tmp_path)
     tasks = plan(step("a"), step("b", "a"), step("c"))
     async with opened(project, [wrote("a"), wrote("b"), wrote("c")]) as mimir:
-        run = await mimir.create_run(tasks, PLAN_PATH, only=(), limits=Limits())
+        run = await mimir.create_run(tasks, PLAN_PATH, only=(), limits=RunBudget())
         await die(project, run, "a", times=3)
-        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=True)
+        ending = await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=True)
         journey = await look(mimir, project, ending)
 
     assert journey.statuses == {"a": "failed", "b": "blocked", "c": "completed"}
@@ -287,9 +287,9 @@ async def test_three_deaths_without_an_outcome_end_the_task_and_nothing_else(tmp
 async def test_two_deaths_are_forgiven(tmp_path: Path):
     project = start(tmp_path)
     async with opened(project, [wrote("a")]) as mimir:
-        run = await mimir.create_run(plan(step("a")), PLAN_PATH, only=(), limits=Limits())
+        run = await mimir.create_run(plan(step("a")), PLAN_PATH, only=(), limits=RunBudget())
         await die(project, run, "a", times=2)
-        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=True)
+        ending = await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=True)
         journey = await look(mimir, project, ending)
 
     assert journey.statuses == {"a": "completed"}
@@ -300,7 +300,7 @@ async def test_two_deaths_are_forgiven(tmp_path: Path):
 async def die(project: Path, run: str, task: str, *, times: int) -> None:
     """Let so many processes take a task and vanish: their leases are over as soon as they have them."""
     async with store_of(project) as store:
-        await store.write(lambda ops: claims.release(ops, run, [(task, 1.0)]))
+        await store.write(lambda ops: claims.release_task(ops, run, [(task, 1.0)]))
         for number in range(times):
             owner = f"ghost-{number}"
             claim = partial(claims.claim, run=run, owner=owner, lease_seconds=-1.0)

@@ -6,25 +6,27 @@ from mimir_bench import virtual_time
 from mimir_bench.engine import benchmark as engine
 from mimir_bench.engine import workload
 from mimir_bench.engine.control_protocol import model_server
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 from mimir_bench.multi import multi_run as context
-from mimir_bench.multi.multi_case import Case as Project
+from mimir_bench.multi.multi_case import MultiCase as Project
 from mimir_bench.scale import benchmark as scale
 from mimir_bench.schedule import graph_families, schedule_run
-from mimir_bench.schedule.graph_families import Job
-from mimir_bench.schedule.schedule_run import Case
+from mimir_bench.schedule.graph_families import TimedTask
+from mimir_bench.schedule.schedule_run import ScheduleCase
 
 
 def test_a_task_waits_for_its_own_dependencies_and_for_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ):
     # Level by level this takes 30 + 30 seconds; by its dependencies 1 + 30.
-    graph = [Job(seconds=30.0), Job(seconds=1.0), Job(seconds=30.0, needs=(1,))]
+    graph = [TimedTask(seconds=30.0), TimedTask(seconds=1.0), TimedTask(seconds=30.0, needs=(1,))]
     monkeypatch.setitem(graph_families.FAMILIES, "small", lambda draw: graph)
-    case = Case(family="small", seed=1, workers=2)
+    case = ScheduleCase(family="small", seed=1, workers=2)
 
     took = virtual_time.run(
-        lambda loop: schedule_run._all([case], lambda store: virtual_time.Known(store, loop))
+        lambda loop: schedule_run._all(
+            [case], lambda store: virtual_time.VirtualTimeStore(store, loop)
+        )
     )
 
     assert took == [pytest.approx(31.0, abs=0.5)]
@@ -34,7 +36,7 @@ def test_one_agent_and_many_are_counted_by_the_same_store():
     case = Project(tasks=2, files=3, workers=2)
 
     one, many = virtual_time.run(
-        lambda loop: context._both(case, lambda store: virtual_time.Known(store, loop))
+        lambda loop: context._both(case, lambda store: virtual_time.VirtualTimeStore(store, loop))
     )
 
     assert (one.agents, one.calls) == (1, 7)  # two to look around, then read and write, twice; end
@@ -50,9 +52,9 @@ def _quiet(_said: object) -> None:
 
 
 async def test_a_side_does_its_workload_as_often_as_it_is_asked():
-    load = Load(tasks=3)
+    load = Workload(tasks=3)
     async with model_server() as url:
-        desk = engine._Desk(url=url, say=_quiet, scope=engine.SCOPES["smoke"])
+        desk = engine._Measurements(url=url, say=_quiet, scope=engine.SCOPES["smoke"])
         took = await desk.repeated({"httpx2": 1, "mimir": 2}, load)
 
     floor, (first, second) = took["httpx2"][0], took["mimir"]

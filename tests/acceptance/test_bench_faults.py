@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from mimir_bench.faults import benchmark
-from mimir_bench.faults.benchmark import FAMILIES, Size
-from mimir_bench.faults.fault_runs import Play, play_all
-from mimir_bench.result import Result
+from mimir_bench.faults.benchmark import FAMILIES, FaultSizes
+from mimir_bench.faults.fault_runs import FaultRun, play_all
+from mimir_bench.result import BenchResult
 
 
 async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: Path):
     plays = [
-        Play(judge="always", operator=operator)
+        FaultRun(judge="always", operator=operator)
         for operator in ("clean", "deleted test", "records rewritten", "silent no-op")
     ]
 
@@ -29,9 +29,9 @@ async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: 
 
 
 async def test_the_same_seeds_give_the_same_figures_to_the_last_digit():
-    size, told = Size(seeds={"always": 1}), list[str]()
+    size, told = FaultSizes(seeds={"always": 1}), list[str]()
 
-    async def once() -> Result:
+    async def once() -> BenchResult:
         return await benchmark.run(
             size,
             say=told.append,
@@ -50,7 +50,7 @@ async def test_the_same_seeds_give_the_same_figures_to_the_last_digit():
 
 
 async def test_who_is_interrupted_leaves_no_process_behind():
-    size, begun = Size(seeds={"always": 2}), asyncio.Event()
+    size, begun = FaultSizes(seeds={"always": 2}), asyncio.Event()
 
     def said(_words: str) -> None:
         begun.set()

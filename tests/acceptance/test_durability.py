@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.scheduling import cpu_turns
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.whole_run import PLAN_PATH, opened, plan, start, step, worker, wrote
@@ -39,8 +39,8 @@ async def test_only_what_changed_nothing_outside_of_the_store_may_be_lost_with_t
     asked = plan(step("a"), step("b", checks=(), files=()))
     parts = [wrote("a"), worker("b", "The answer is that all of it is there.")]
     async with opened(project, parts) as mimir:
-        run = await mimir.create_run(asked, PLAN_PATH, only=(), limits=Limits())
-        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=False)
+        run = await mimir.create_run(asked, PLAN_PATH, only=(), limits=RunBudget())
+        ending = await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=False)
     assert ending.exit_code == 0, ending.message
     expected = {
         (EventKind.RUN_CREATED, ""): False,

@@ -9,9 +9,9 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 from mimir.scheduling.completion import integration
-from mimir.scheduling.completion.integration import Integrator, Line
+from mimir.scheduling.completion.integration import IntegrationServices, RunBranch
 from tests.support import invariants
 from tests.support.whole_run import (
     FAIL,
@@ -204,8 +204,8 @@ async def test_the_third_failed_integration_ends_the_task(
 ):
     """No plan makes a line move under every attempt for sure, so here the merge is said to be red."""
 
-    async def red(task: Task, work: object, *rest: object) -> integration.Clash | None:
-        return integration.Clash(cause=Cause.INTEGRATION, issues=("it does not fit",))
+    async def red(task: Task, work: object, *rest: object) -> integration.MergeConflict | None:
+        return integration.MergeConflict(cause=Cause.INTEGRATION, issues=("it does not fit",))
 
     monkeypatch.setattr("mimir.scheduling.completion.task_completion.integrate", red)
     parts = [
@@ -252,7 +252,12 @@ async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merg
     tmp_path: Path, curtain: Curtain, monkeypatch: pytest.MonkeyPatch
 ):
     async def blind(
-        task: Task, work: object, accepted: Accepted, line: Line, tree: str, use: Integrator
+        task: Task,
+        work: object,
+        accepted: AcceptedTask,
+        line: RunBranch,
+        tree: str,
+        use: IntegrationServices,
     ) -> tuple[tuple[()], tuple[()]]:
         return (), ()
 

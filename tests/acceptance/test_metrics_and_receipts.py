@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.planning.renderer import render
 from tests.support.metric_queries import ask_file, documented
 from tests.support.whole_run import (
@@ -40,14 +40,14 @@ async def told(tmp_path):
     parts = [pm, FAILS_ONCE, wrote("a"), wrote("b"), qc("a", PASS)]
     async with opened(project, parts) as mimir:
         planned = await mimir.plan("Write two files", ecko=False, output=None, model="")
-        run = await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
-        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=False)
+        run = await mimir.create_run(planned.plan, planned.path, only=(), limits=RunBudget())
+        ending = await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=False)
         first = (project / ending.report_path).read_bytes()
         await mimir.report(run)
         again = (project / ending.report_path).read_bytes()
         twin = json.loads(json.dumps(await mimir.report_json(run)))
         known = await mimir.learned(["Writer of small files", "Cook"])
-        second = await mimir.create_run(planned.plan, planned.path, only=(), limits=Limits())
+        second = await mimir.create_run(planned.plan, planned.path, only=(), limits=RunBudget())
         material = await mimir.material(second)
     return project, run, first, again, twin, known, material
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.errors import MimirError, UnavailableError
 from mimir.orchestrator.api import Mimir
-from mimir.qc.checks.check_execution import Execution
-from mimir.scheduling.processes.task_worker import Worker
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.scheduling.processes.task_worker import TaskWorker
 from mimir.workspace.git import git_command
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox import sandbox as confinement
 from mimir.workspace.sandbox.sandbox import Sandbox
 from mimir.workspace.user_tree.apply import person
@@ -42,14 +42,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     return Meanwhile(monkeypatch)
 
 
-async def begin(mimir: Mimir, apply: Apply = "never") -> Ending:
-    run = await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=Limits())
-    return await mimir.drive(run, workers=2, apply=apply, limits=Limits(), resumed=False)
+async def begin(mimir: Mimir, apply: Apply = "never") -> RunResult:
+    run = await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=RunBudget())
+    return await mimir.drive(run, workers=2, apply=apply, limits=RunBudget(), resumed=False)
 
 
-async def go_on(mimir: Mimir, apply: Apply = "never") -> Ending:
+async def go_on(mimir: Mimir, apply: Apply = "never") -> RunResult:
     run = await mimir.find_run(None, resumable=True)
-    return await mimir.drive(run, workers=2, apply=apply, limits=Limits(), resumed=True)
+    return await mimir.drive(run, workers=2, apply=apply, limits=RunBudget(), resumed=True)
 
 
 async def assert_finishes(project: Path, parts: list[Part]) -> None:
@@ -131,11 +131,11 @@ async def test_a_pause_gives_back_what_nobody_knows_to_be_held(
     parts = [worker("a", writes("a.txt", "a\n"), NEXT_CALLS["read"], "Done."), wrote("b")]
     meanwhile.before("a/1/worker", 2, lambda: remove_workspaces(project))
 
-    async def forget(worker: Worker, claim: object) -> None:
+    async def forget(worker: TaskWorker, claim: object) -> None:
         del worker, claim
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Worker, "_give_back", forget)
+        patch.setattr(TaskWorker, "_give_back", forget)
         async with opened(project, parts) as mimir:
             ending = await begin(mimir)
     assert ending.exit_code == 75
@@ -183,14 +183,14 @@ def once(patch: pytest.MonkeyPatch, owner: object, name: str, *, at: int = 1) ->
 @pytest.mark.parametrize(
     ("owner", "name", "at"),
     [
-        (History, "fill", 1),
-        (History, "snapshot", 1),
-        (History, "snapshot", 2),
-        (History, "restrict", 1),
-        (History, "commit", 1),
-        (History, "checkout", 1),
-        (History, "checkout", 3),
-        (Execution, "_in_a_room", 2),
+        (GitHistory, "fill", 1),
+        (GitHistory, "snapshot", 1),
+        (GitHistory, "snapshot", 2),
+        (GitHistory, "restrict", 1),
+        (GitHistory, "commit", 1),
+        (GitHistory, "checkout", 1),
+        (GitHistory, "checkout", 3),
+        (CheckExecution, "_in_a_room", 2),
         (Sandbox, "run", 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
@@ -216,7 +216,7 @@ async def test_git_that_says_the_disk_is_full_pauses(
 ):
     project = start(tmp_path)
     parts = [wrote("a"), wrote("b")]
-    refused = git_command.Ended(
+    refused = git_command.GitResult(
         code=128, out=b"", err="fatal: write error: No space left on device"
     )
     error = git_command.failure(["update-index"], refused)
@@ -225,7 +225,7 @@ async def test_git_that_says_the_disk_is_full_pauses(
         async def broken(*_: object, **__: object) -> object:
             raise error
 
-        patch.setattr(History, "snapshot", broken)
+        patch.setattr(GitHistory, "snapshot", broken)
         async with opened(project, parts) as mimir:
             ending = await begin(mimir)
     assert (ending.outcome, ending.exit_code) == ("paused", 75)
@@ -244,7 +244,7 @@ async def test_without_a_sandbox_no_run_begins(
     monkeypatch.setattr(confinement, "_programs", lambda: programs)
     async with opened(project, [wrote("a")]) as mimir:
         with pytest.raises(UnavailableError) as caught:
-            await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=Limits())
+            await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=RunBudget())
     assert caught.value.exit_code == 69
     assert "sandbox" in str(caught.value).lower()
     assert caught.value.next_step

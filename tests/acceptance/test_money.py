@@ -9,7 +9,7 @@ import pytest
 from mimir.cli.arguments import amount
 from mimir.domain import money
 from mimir.domain.event import EventKind
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import ConfigurationError, Paused
 from mimir.planning.renderer import render
 from tests.support import invariants
@@ -33,7 +33,7 @@ def units(text: object) -> int:
 
 async def begun(project: Path, cost: int) -> Journey:
     async with opened(project, PARTS, llm__prices=priced(project)) as mimir:
-        limits = Limits(max_cost=cost)
+        limits = RunBudget(max_cost=cost)
         run = await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=limits)
         ending = await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=False)
         return await look(mimir, project, ending)
@@ -54,7 +54,7 @@ async def test_a_run_whose_money_is_spent_pauses_and_a_larger_limit_finishes(tmp
             first.ending.run,
             workers=3,
             apply="never",
-            limits=Limits(max_cost=units(2)),
+            limits=RunBudget(max_cost=units(2)),
             resumed=True,
         )
         last = await look(mimir, project, ending)
@@ -71,28 +71,28 @@ async def test_a_model_without_a_price_is_refused_before_anything_is_asked(tmp_p
 
     async with opened(project, PARTS, llm__prices=priced(project)) as mimir:
         with pytest.raises(ConfigurationError, match="'dear-model' has no price") as caught:
-            await mimir.create_run(named, PLAN_PATH, only=(), limits=Limits(max_cost=1))
+            await mimir.create_run(named, PLAN_PATH, only=(), limits=RunBudget(max_cost=1))
         assert '[llm.prices."dear-model"]' in (caught.value.next_step or "")
         assert caught.value.exit_code == 78
-        run = await mimir.create_run(named, PLAN_PATH, only=("a",), limits=Limits(max_cost=1))
-        ending = await mimir.drive(run, workers=1, apply="never", limits=Limits(), resumed=False)
+        run = await mimir.create_run(named, PLAN_PATH, only=("a",), limits=RunBudget(max_cost=1))
+        ending = await mimir.drive(run, workers=1, apply="never", limits=RunBudget(), resumed=False)
     assert ending.exit_code == 75
 
 
 async def test_money_that_is_not_known_is_not_bounded_later(tmp_path: Path):
     project = start(tmp_path)
     async with opened(project, PARTS) as mimir:
-        few = Limits(max_calls=4)
+        few = RunBudget(max_calls=4)
         run = await mimir.create_run(PLAN, PLAN_PATH, only=(), limits=few)
         await mimir.drive(run, workers=3, apply="never", limits=few, resumed=False)
         assert (await mimir.status(run))["cost"] is None
     async with opened(project, PARTS, llm__prices=priced(project)) as mimir:
-        limits = Limits(max_cost=units(2), max_calls=99)
+        limits = RunBudget(max_cost=units(2), max_calls=99)
         with pytest.raises(ConfigurationError, match="had no price when the run began") as caught:
             await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=True)
         assert f"--from {run}" in (caught.value.next_step or "")
         ending = await mimir.drive(
-            run, workers=3, apply="never", limits=Limits(max_calls=99), resumed=True
+            run, workers=3, apply="never", limits=RunBudget(max_calls=99), resumed=True
         )
     assert ending.exit_code == 0
 
@@ -100,13 +100,13 @@ async def test_money_that_is_not_known_is_not_bounded_later(tmp_path: Path):
 @pytest.mark.parametrize(
     ("few", "flag"),
     [
-        (Limits(max_calls=0), "calls"),
-        (Limits(max_tokens=5), "tokens"),
-        (Limits(max_cost=5), "cost"),
+        (RunBudget(max_calls=0), "calls"),
+        (RunBudget(max_tokens=5), "tokens"),
+        (RunBudget(max_cost=5), "cost"),
     ],
 )
 async def test_planning_has_the_same_bounds_and_what_a_pause_proposes_is_enough(
-    few: Limits, flag: str, tmp_path: Path
+    few: RunBudget, flag: str, tmp_path: Path
 ):
     project = start(tmp_path)
     parts = [{"role": "pm", "turns": [{"text": render(plan(step("a")))}]}, *PARTS]
@@ -120,6 +120,6 @@ async def test_planning_has_the_same_bounds_and_what_a_pause_proposes_is_enough(
         )
         assert said is not None
         most = units(amount(said[1])) if flag == "cost" else int(said[1])
-        more = Limits(**{f"max_{flag}": most})
+        more = RunBudget(**{f"max_{flag}": most})
         ending = await mimir.drive(run, workers=1, apply="never", limits=more, resumed=True)
     assert (ending.outcome, ending.exit_code) == ("completed", 0)

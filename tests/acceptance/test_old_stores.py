@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.store.schema import SCHEMA_VERSION
 from tests.support.old_stores import kept, resumable, unpack
 from tests.support.whole_run import look
@@ -17,7 +17,7 @@ async def test_store_of_each_schema_so_far_opens_and_its_run_resumes(version, tm
         run = await mimir.find_run(None, resumable=True)
         before = await mimir.status(run)
         ending = await mimir.drive(
-            run, workers=2, apply="never", limits=Limits(max_calls=100), resumed=True
+            run, workers=2, apply="never", limits=RunBudget(max_calls=100), resumed=True
         )
         after = await look(mimir, project, ending)
 

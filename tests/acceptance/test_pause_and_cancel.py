@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import BusyError, UsageError
 from mimir.llm.scripted.scripted_model import ScriptedModel
 from tests.support import invariants
@@ -42,7 +42,7 @@ def held(facts: Facts) -> list[str]:
 
 
 async def paused(project: Path, budget: int) -> Journey:
-    return await travel(project, TASKS, PARTS, limits=Limits(max_calls=budget))
+    return await travel(project, TASKS, PARTS, limits=RunBudget(max_calls=budget))
 
 
 @pytest.mark.parametrize("budget", [2, 5, 9, 12])
@@ -58,7 +58,7 @@ async def test_a_run_goes_on_from_where_its_budget_ended(budget: int, tmp_path: 
     async with opened(project, PARTS) as mimir:
         run = await mimir.find_run(None, resumable=True)
         ending = await mimir.drive(
-            run, workers=2, apply="never", limits=Limits(max_calls=100), resumed=True
+            run, workers=2, apply="never", limits=RunBudget(max_calls=100), resumed=True
         )
         second = await look(mimir, project, ending)
     assert (second.ending.outcome, second.ending.run) == ("completed", first.ending.run)
@@ -77,7 +77,7 @@ async def test_every_answer_that_was_paid_for_is_kept_when_a_run_pauses(tmp_path
     """Also one that nothing with an effect has followed yet: it waits for the next write, which is refused."""
     reads = {"calls": [calls("read_file", path="README.md")]}
     parts = [worker("a", reads, reads, reads, writes("a.txt", "a\n"), "Done.")]
-    limits = Limits(max_calls=4)
+    limits = RunBudget(max_calls=4)
 
     journey = await travel(start(tmp_path), plan(step("a")), parts, limits=limits, workers=1)
 
@@ -88,7 +88,7 @@ async def test_every_answer_that_was_paid_for_is_kept_when_a_run_pauses(tmp_path
 
 
 async def test_a_run_whose_time_is_over_pauses(tmp_path: Path):
-    journey = await travel(start(tmp_path), TASKS, PARTS, limits=Limits(seconds=0.001))
+    journey = await travel(start(tmp_path), TASKS, PARTS, limits=RunBudget(seconds=0.001))
 
     assert (journey.ending.outcome, journey.ending.exit_code) == ("paused", 75)
     assert journey.status["reason"] == "time_limit"
@@ -103,7 +103,7 @@ async def test_a_cancelled_run_ends_every_open_task_and_stays_ended(tmp_path: Pa
         run = before.ending.run
         await mimir.cancel(run)
         after = await look(mimir, project, before.ending)
-        again = await mimir.drive(run, workers=1, apply="never", limits=Limits(), resumed=True)
+        again = await mimir.drive(run, workers=1, apply="never", limits=RunBudget(), resumed=True)
         with pytest.raises(UsageError, match="has ended"):
             await mimir.cancel(run)
 
@@ -166,7 +166,7 @@ async def test_a_run_that_is_cancelled_while_it_is_worked_on_ends_at_once(
 async def test_a_plan_that_is_running_is_not_run_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    project, none = start(tmp_path), Limits()
+    project, none = start(tmp_path), RunBudget()
     refused: list[BusyError] = []
     async with opened(project, PARTS) as other:
 

@@ -9,7 +9,7 @@ import pytest
 from neo4j import GraphDatabase
 
 from mimir.bootstrap.app import SystemClock
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.store.neo4j.address import parse
 from mimir.store.neo4j.neo4j_store import Neo4jStore
 from mimir.store.neo4j.query_library import STATUS_LABELS
@@ -47,12 +47,12 @@ def uri(tmp_path_factory):
     async def make():
         project = start(room)
         async with opened(project, PARTS, store=where) as mimir:
-            run = await mimir.create_run(TASKS, PLAN_PATH, only=(), limits=Limits())
-            await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=False)
-            left = await mimir.create_run(TASKS, "", only=(), limits=Limits())
+            run = await mimir.create_run(TASKS, PLAN_PATH, only=(), limits=RunBudget())
+            await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=False)
+            left = await mimir.create_run(TASKS, "", only=(), limits=RunBudget())
         store = Neo4jStore(parse(where), SystemClock(), door=secrets.token_hex(4))
         await store.init()
-        await store.write(lambda ops: claims.release(ops, left, [("a", 1.0)]))
+        await store.write(lambda ops: claims.release_task(ops, left, [("a", 1.0)]))
         await store.write(lambda ops: claims.claim(ops, left, "gone", lease_seconds=0.000001))
         await store.close()
         return run, left

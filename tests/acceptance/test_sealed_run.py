@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from tests.support.projects import git
 from tests.support.whole_run import (
     PLAN_PATH,
@@ -120,8 +120,10 @@ async def test_report_tells_of_the_claim_that_did_not_hold(once: Travelled):
 async def test_run_that_took_tasks_over_verifies_too(sealed: Travelled):
     kept = plan(*(task for task in TASKS if task.id in ("first", "second", "third")))
     async with opened(sealed.project, sealed.parts) as mimir:
-        new = await mimir.create_run(kept, PLAN_PATH, only=(), limits=Limits(), from_run=sealed.run)
-        ending = await mimir.drive(new, workers=2, apply="never", limits=Limits(), resumed=False)
+        new = await mimir.create_run(
+            kept, PLAN_PATH, only=(), limits=RunBudget(), from_run=sealed.run
+        )
+        ending = await mimir.drive(new, workers=2, apply="never", limits=RunBudget(), resumed=False)
     assert ending.exit_code == 0
     assert await sealed.problems(ending.seal, new) == ()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.orchestrator.runs import inspection
 from mimir.planning import parser
-from mimir.reporting.summary.incremental import Account
-from mimir.reporting.summary.run_loader import Seen
-from mimir.scheduling.cpu_turns import Turns
-from mimir.scheduling.run_services import Crew
+from mimir.reporting.summary.incremental import IncrementalSummary
+from mimir.reporting.summary.run_loader import LoadedRows
+from mimir.scheduling.cpu_turns import CpuTurns
+from mimir.scheduling.run_services import RunServices
 from tests.support import invariants
 from tests.support.whole_run import (
     FAIL,
@@ -42,7 +42,7 @@ REJECTED = {"auto": "fail", "issues": ["the tone is wrong"], "requiredFixes": ["
 
 def twelve():
     """The twelve tasks, from their markdown; the checks of `bad` pass, so that QC alone stands against it."""
-    parsed = parser.read(WALK)
+    parsed = parser.parse_document(WALK)
     assert not parsed.findings
     tasks = (
         replace(t, checks=(holds("bad.txt", "try"),)) if t.id == "bad" else t
@@ -88,22 +88,24 @@ async def test_a_task_that_never_passes_blocks_its_descendants_and_nothing_else(
 async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    read_ahead, take, taken = inspection.read_ahead, Account.take, list[str]()
+    read_ahead, take, taken = inspection.read_ahead, IncrementalSummary.take, list[str]()
 
-    def noted(account: Account, seen: Seen) -> None:
+    def noted(account: IncrementalSummary, seen: LoadedRows) -> None:
         taken.extend(task.id for task in seen.part.tasks)
         take(account, seen)
 
-    def at_each_move(crew: Crew, account: Account) -> Coroutine[object, object, None]:
+    def at_each_move(
+        crew: RunServices, account: IncrementalSummary
+    ) -> Coroutine[object, object, None]:
         return read_ahead(replace(crew, poll_seconds=0.0), account)
 
-    monkeypatch.setattr(Account, "take", noted)
+    monkeypatch.setattr(IncrementalSummary, "take", noted)
     monkeypatch.setattr(inspection, "read_ahead", at_each_move)
-    monkeypatch.setattr(Turns, "pay", property(lambda _: True, lambda *_: None), raising=False)
+    monkeypatch.setattr(CpuTurns, "pay", property(lambda _: True, lambda *_: None), raising=False)
     project = start(tmp_path)
     async with opened(project, play()) as mimir:
-        run = await mimir.create_run(twelve(), PLAN_PATH, only=(), limits=Limits())
-        ending = await mimir.drive(run, workers=4, apply="never", limits=Limits(), resumed=False)
+        run = await mimir.create_run(twelve(), PLAN_PATH, only=(), limits=RunBudget())
+        ending = await mimir.drive(run, workers=4, apply="never", limits=RunBudget(), resumed=False)
         written = (project / ending.report_path).read_bytes()
         path, again = await mimir.report(run)
 

@@ -11,7 +11,7 @@ import pytest
 
 from mimir.reporting.summary.metrics import Metric, metrics
 from mimir.reporting.summary.run_loader import gather
-from mimir.store.protocol import GraphStore, Ops, Row
+from mimir.store.protocol import GraphStore, Row, WriteOps
 from mimir.store.schema import pack
 from tests.support import small_runs
 from tests.support.clock import FrozenClock
@@ -44,7 +44,7 @@ def found(*ids: str) -> Mapping[str, object]:
     return {"text": json.dumps({"nodes": nodes}, sort_keys=True), "is_error": False}
 
 
-def memories(ops: Ops) -> None:
+def memories(ops: WriteOps) -> None:
     """Let a PM plan the run, and two agents look into the memory: of four nodes one is named afterwards."""
     pm, worker = "plan-1/plan/1/pm", f"{RUN}/task-1/1/worker"
     said = {"message": {"role": "assistant", "text": "I see"}, "finish": "stop"}
@@ -97,7 +97,7 @@ async def holding(
     async with opened(KINDS[kind](room, clock)) as store:
         nodes = sorted((one for one in kept if len(one) == 2), key=lambda one: one[0])
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             for label, rows in groupby(nodes, key=lambda one: one[0]):
                 ops.upsert(label, [row for _, row in rows])
 

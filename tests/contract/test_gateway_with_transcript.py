@@ -10,12 +10,12 @@ from mimir.domain.message import Message, ToolCall
 from mimir.store.operations import runs
 from mimir.store.operations.runs import NewRun
 from mimir.store.sqlite.sqlite_store import SqliteStore
-from mimir.store.transcripts.stored_transcript import Lane
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.batch import run_batch
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.gateway import gateway
 from mimir.tools.secrets import Redactor
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 from tests.support.clock import FrozenClock
 from tests.support.fake_tools import CONTEXT, wish
 
@@ -37,7 +37,7 @@ class Agent:
 
     async def do(self, *messages: Sequence[ToolCall]) -> list[tuple[Message, ...]]:
         """Run the calls of some messages in a lane that is opened now."""
-        lane = await Lane.open(
+        lane = await StoredTranscript.open(
             self._store, run="r1", task="plan", attempt=1, role="worker", fence=None
         )
 
@@ -46,7 +46,7 @@ class Agent:
 
         lane.on_live = went_live
         tools = gateway(
-            [FileTools(Tree(self._where), files=("*.txt",))],
+            [FileTools(DirectoryTree(self._where), files=("*.txt",))],
             granted=GRANTED,
             lane=lane,
             snapshot=self._tree,

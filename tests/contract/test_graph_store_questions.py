@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.errors import StoreError
-from mimir.store.schema import Edge, Label
+from mimir.store.schema import EdgeType, NodeLabel
 from tests.support.small_graphs import diamond, found, notes, six
 from tests.support.stores import ids, put
 
@@ -314,12 +314,14 @@ async def test_link_is_idempotent_and_needs_both_ends(store):
 
 
 async def test_every_label_and_edge_of_the_schema_can_be_stored(store):
-    for label in Label:
+    for label in NodeLabel:
         await put(store, label, {"id": f"n/{label.value}", "name": label.value})
-    for edge in Edge:
+    for edge in EdgeType:
         await store.write(lambda ops, e=edge: ops.link(e, [("n/Run", "n/Task")]))
 
-    assert len(await store.read(lambda reads: reads.edges_among(["n/Run", "n/Task"]))) == len(Edge)
+    assert len(await store.read(lambda reads: reads.edges_among(["n/Run", "n/Task"]))) == len(
+        EdgeType
+    )
 
 
 # Search

@@ -6,12 +6,12 @@ import threading
 import pytest
 from neo4j import GraphDatabase
 
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError
 from mimir.store.neo4j.query_library import STATUS_LABELS, names, query
 from mimir.store.neo4j.read_ops import Neo4jReads
-from mimir.store.neo4j.write_batch import Pending
-from mimir.store.schema import SCHEMA_VERSION, Edge, Label
+from mimir.store.neo4j.write_batch import WriteBatch
+from mimir.store.schema import SCHEMA_VERSION, EdgeType, NodeLabel
 from tests.support.claims import claim
 from tests.support.neo4j_servers import address_of, store_over
 from tests.support.small_run import task
@@ -106,17 +106,17 @@ async def test_rows_of_one_upsert_show_each_their_own_status(store, ask):
 
 
 def test_every_status_has_a_label_and_none_is_the_label_of_a_node():
-    assert set(STATUS_LABELS[Label.TASK]) == {status.value for status in Status}
-    assert set(STATUS_LABELS[Label.RUN]) == {status.value for status in RunStatus}
+    assert set(STATUS_LABELS[NodeLabel.TASK]) == {status.value for status in TaskStatus}
+    assert set(STATUS_LABELS[NodeLabel.RUN]) == {status.value for status in RunStatus}
     every = {label for by_status in STATUS_LABELS.values() for label in by_status.values()}
-    assert not every & {label.value for label in Label}
+    assert not every & {label.value for label in NodeLabel}
 
 
 async def test_schema_has_its_constraints_and_indexes(store, ask):
     unique = {tuple(labels + properties) for labels, properties in ask("SHOW CONSTRAINTS YIELD labelsOrTypes, properties, type WHERE type CONTAINS 'UNIQUENESS' RETURN labelsOrTypes, properties")}  # fmt: skip
     indexed = {tuple(labels + properties) for labels, properties in ask("SHOW INDEXES YIELD labelsOrTypes, properties, type WHERE type IN ['RANGE', 'FULLTEXT'] RETURN labelsOrTypes, properties")}  # fmt: skip
 
-    assert {(label.value, "_store", "id") for label in Label} <= unique
+    assert {(label.value, "_store", "id") for label in NodeLabel} <= unique
     assert {
         ("Task", "runId", "claimState"), ("Task", "runId", "status"), ("Event", "runId", "seq"), ("Call", "lane"),
         ("Task", "_store", "runId", "claimState", "priority", "id"), ("Evidence", "chain"), ("Memory", "text"),
@@ -253,10 +253,10 @@ async def test_password_is_in_nothing_that_is_shown(store, tmp_path):
 
 def everything():
     """Return a statement that writes a node of each label and an edge of each kind."""
-    waiting = Pending()
-    for label in Label:
+    waiting = WriteBatch()
+    for label in NodeLabel:
         waiting.put(label.value, {"id": label.value})
-    for kind in Edge:
+    for kind in EdgeType:
         waiting.link(kind.value, ("Run", "Task"), [])
     return waiting.statement()
 

@@ -10,7 +10,7 @@ from mimir.domain.message import ModelRequest
 from mimir.domain.plan import Check, Criterion, Task
 from mimir.llm.scripted.loader import parse as read_play
 from mimir.llm.scripted.scripted_model import ScriptedEndpoint
-from mimir.qc.judgement.quotes import unfounded
+from mimir.qc.judgement.quotes import find_unsupported_passes
 from mimir.qc.judgement.verdict_parser import instructions, parse
 
 TASK = Task(
@@ -80,4 +80,4 @@ async def test_its_verdict_is_valid_and_its_quotes_hold(task: Task, outcomes, ch
     assert [c.id for c in verdict.criteria] == ["c1", "c2", "c3"]
     assert [f.index for f in verdict.fixes] == [1, 2]
     named = [(o.source, o) for o in (*verdict.criteria, *verdict.fixes)]
-    assert unfounded(named, quotable(given)) == ()
+    assert find_unsupported_passes(named, quotable(given)) == ()

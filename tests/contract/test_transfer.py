@@ -169,7 +169,7 @@ async def test_run_that_went_on_in_the_target_is_not_overwritten(made, copied, f
 async def test_run_that_somebody_works_on_is_not_copied(made, copied, frozen_clock):
     source, target = await made("sqlite", "one"), await made("sqlite", "other")
     await SmallRun(source, frozen_clock).create()
-    take = leases.take
+    take = leases.acquire_lease
     await source.write(lambda ops: take(ops, RUN, COORDINATOR, "them", seconds=60))
 
     with pytest.raises(BusyError, match=f"{RUN} is being worked on \\(them\\)"):
@@ -252,7 +252,7 @@ async def test_view_that_is_taken_again_is_kept_once(made, frozen_clock):
     source = await made("sqlite", "one")
     await SmallRun(source, frozen_clock).create()
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-        kept = spool.Spool(file)
+        kept = spool.StoreSpool(file)
         kept.fill([("Task", {"id": "x" * 100_000})])
         await source.read(lambda reads: kept.fill(reads.dump()))
 

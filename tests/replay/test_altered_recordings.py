@@ -10,10 +10,10 @@ import pytest
 
 from mimir.bootstrap import app
 from mimir.errors import MimirError, PlanError
-from mimir.recordings.engine_replay.differences import Replayed
-from mimir.recordings.format.recording_file import read
-from mimir.recordings.model_replay.recorded_models import ReplayedModels
-from mimir.recordings.server.recording_server import Shelf
+from mimir.recordings.engine_replay.differences import ReplayResult
+from mimir.recordings.format.recording_file import read_recording
+from mimir.recordings.model_replay.recorded_models import RecordedModels
+from mimir.recordings.server.recording_server import AnswerIndex
 from tests.support.recorded_runs import Line, lines, loaded, write
 
 SHIPPED = Path(__file__).with_name("shipped.jsonl")
@@ -23,7 +23,7 @@ ODD: tuple[object, ...] = (
 MUTANTS = 80
 
 
-async def replay(place: Path, content: list[Line]) -> Replayed:
+async def replay(place: Path, content: list[Line]) -> ReplayResult:
     write(place / "odd.jsonl", content, stamp=True)
     (one,) = await app.replay(place, loaded(place), "odd.jsonl")
     return one
@@ -142,11 +142,11 @@ async def test_changed_recording_is_refused_or_differs(tmp_path: Path, seed: int
     content = _changed(random.Random(seed))
     try:
         await replay(tmp_path, content)
-        tape, _ = read(tmp_path / "odd.jsonl", "odd.jsonl")
+        tape, _ = read_recording(tmp_path / "odd.jsonl", "odd.jsonl")
     except MimirError:
         return  # in words: anything else would be ours
     # The other two that answer from it.
-    ReplayedModels(tape, "odd.jsonl", on_drift=_no_drift).used()
-    shelf = Shelf.of(tape)
+    RecordedModels(tape, "odd.jsonl", on_drift=_no_drift).used()
+    shelf = AnswerIndex.of(tape)
     for one in shelf.calls:
         shelf.why_not(one.question, one.lane)

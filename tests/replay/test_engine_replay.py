@@ -11,9 +11,9 @@ from mimir.domain.plan import Plan
 from mimir.domain.task_states import RunStatus
 from mimir.errors import PlanError
 from mimir.llm.scripted.scripted_model import ScriptedModel
-from mimir.qc.checks.check_execution import Execution
-from mimir.recordings.engine_replay.simulation import ACTOR, Stage
-from mimir.workspace.git.history import History
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.recordings.engine_replay.simulation import ACTOR, Simulation
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox
 from tests.support.recorded_runs import bytes_of, edited, lines, record, replayed, write
 from tests.support.whole_run import (
@@ -85,10 +85,10 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for place, name in (
         (socket.socket, "connect"),
         (Sandbox, "run"),
-        (Execution, "run"),
-        (History, "fill"),
-        (History, "checkout"),
-        (History, "snapshot"),
+        (CheckExecution, "run"),
+        (GitHistory, "fill"),
+        (GitHistory, "checkout"),
+        (GitHistory, "snapshot"),
     ):
         monkeypatch.setattr(place, name, refuse)
     return iter(())
@@ -128,9 +128,9 @@ async def test_attempt_whose_turn_comes_while_the_replay_still_looks_is_not_let_
     look = {"calls": [calls("read_file", path="README.md")]}
     project, file = start(tmp_path), tmp_path / "run.jsonl"
     await record(project, tasks, [worker("*", look, "It says so.")], file, workers=2)
-    read = Stage.read
+    read = Simulation.read
 
-    async def looking_long(stage: Stage, work: object, /, **how: object) -> object:
+    async def looking_long(stage: Simulation, work: object, /, **how: object) -> object:
         found = await read(stage, work, **how)  # type: ignore[arg-type]
         for _ in range(5000 if ACTOR.get() is None else 0):
             if stage._owner() in (None, *stage._waiting):
@@ -138,7 +138,7 @@ async def test_attempt_whose_turn_comes_while_the_replay_still_looks_is_not_let_
             await asyncio.sleep(0)
         return found
 
-    monkeypatch.setattr(Stage, "read", looking_long)
+    monkeypatch.setattr(Simulation, "read", looking_long)
     assert (await replayed(project, str(file))).differences == ()
 
 

@@ -9,8 +9,8 @@ import pytest
 from mimir.domain.message import Answer, ModelRequest
 from mimir.domain.task_states import RunStatus
 from mimir.errors import PlanError
-from mimir.recordings.model_replay.recorded_models import Replayed
-from mimir.recordings.model_replay.recorded_order import RecordedPace
+from mimir.recordings.model_replay.recorded_models import RecordedModel
+from mimir.recordings.model_replay.recorded_order import RecordedAttemptOrder
 from tests.support import shipped_recording
 from tests.support.projects import make_project
 from tests.support.recorded_runs import again, lines, record, replayed, write
@@ -156,20 +156,20 @@ async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_ord
     # This time the other one is done first, in a project with a file more, and with fewer agents than there were.
     (other := start(tmp_path / "clone", SHARED)).joinpath("NOTES").write_text("mine\n")
     is_ready = asyncio.Event()
-    ask, land = Replayed.ask, RecordedPace.land
+    ask, land = RecordedModel.ask, RecordedAttemptOrder.land
 
-    async def held(model: Replayed, request: ModelRequest) -> Answer:
+    async def held(model: RecordedModel, request: ModelRequest) -> Answer:
         if "first/1/worker" in model._lane:
             await is_ready.wait()
         return await ask(model, request)
 
-    async def landing(pace: RecordedPace, task: str, attempt: int) -> None:
+    async def landing(pace: RecordedAttemptOrder, task: str, attempt: int) -> None:
         if task == "second":
             is_ready.set()
         await land(pace, task, attempt)
 
-    monkeypatch.setattr(Replayed, "ask", held)
-    monkeypatch.setattr(RecordedPace, "land", landing)
+    monkeypatch.setattr(RecordedModel, "ask", held)
+    monkeypatch.setattr(RecordedAttemptOrder, "land", landing)
     done = await again(other, made, file, workers=1)
     assert (done.used.missed, done.used.left) == ((), ())
     assert done.ending.outcome is RunStatus.COMPLETED

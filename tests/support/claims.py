@@ -1,7 +1,7 @@
 """Claims and moves of run "r1", short."""
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Mover
+from mimir.domain.task_states import TransitionActor
 from mimir.store.operations import claims, runs
 
 
@@ -16,7 +16,7 @@ async def move(
     store,
     held,
     to,
-    mover=Mover.MACHINE,
+    mover=TransitionActor.MACHINE,
     *,
     fence=None,
     props=None,

@@ -1,8 +1,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from mimir.agents.context.inputs import Budgets, ChangedFile, PMInput, QCInput, WorkerInput
-from mimir.agents.context.task_context import Context, get_task_context
+from mimir.agents.context.inputs import ChangedFile, ContextBudgets, PMInput, QCInput, WorkerInput
+from mimir.agents.context.task_context import AgentContext, get_task_context
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 
@@ -64,9 +64,11 @@ QC = QCInput(
 PM = PMInput(preamble="You plan.", request="Limit the rate of the API, please.")
 
 
-def worker(given: WorkerInput = WORKER, budgets: Budgets | None = None, **more: object) -> Context:
-    return get_task_context("worker", replace(given, **more), budgets=budgets or Budgets())  # type: ignore[arg-type]
+def worker(
+    given: WorkerInput = WORKER, budgets: ContextBudgets | None = None, **more: object
+) -> AgentContext:
+    return get_task_context("worker", replace(given, **more), budgets=budgets or ContextBudgets())  # type: ignore[arg-type]
 
 
-def qc(**more: object) -> Context:
+def qc(**more: object) -> AgentContext:
     return get_task_context("qc", replace(QC, **more))  # type: ignore[arg-type]

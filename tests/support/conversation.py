@@ -13,7 +13,7 @@ from mimir.domain.message import (
     ToolResult,
     ToolSpec,
 )
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 
 CONTEXT = CallContext(project="p", run="r", task="task-1", attempt=1, role="worker")
 BRIEF = (Message(role="system", text="You work."), Message(role="user", text="Task: task-1"))
@@ -28,7 +28,7 @@ def says(
     text: str = "",
     *calls: ToolCall,
     finish: Finish = "stop",
-    usage: Usage | None = None,
+    usage: TokenUsage | None = None,
 ) -> Answer:
     """Return a reply of a model."""
     return Answer(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from mimir.store.sqlite.sqlite_store import SqliteStore
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.user_tree import user_file as person
 
 
@@ -24,27 +24,29 @@ class _Fuse:
 
 def _after_merge_commit(fuse: _Fuse) -> None:
     """Between the merge's commit and the transaction that moves the head with the status."""
-    commit: Callable[..., Awaitable[str]] = History.commit
+    commit: Callable[..., Awaitable[str]] = GitHistory.commit
 
-    async def dying(self: History, tree: str, parents: object, message: str, **more: object) -> str:
+    async def dying(
+        self: GitHistory, tree: str, parents: object, message: str, **more: object
+    ) -> str:
         made = await commit(self, tree, parents, message, **more)
         if message.startswith("Merge "):
             fuse.burn()
         return made
 
-    History.commit = dying  # type: ignore[method-assign,assignment]
+    GitHistory.commit = dying  # type: ignore[method-assign,assignment]
 
 
 def _in_apply(fuse: _Fuse) -> None:
     """After a file was brought into the person's directory, before the next."""
-    make = person.make
+    make = person.make_change
 
     def dying(*given: object, **more: object) -> object:
         done = make(*given, **more)  # type: ignore[arg-type]
         fuse.burn()
         return done
 
-    person.make = dying  # type: ignore[assignment]
+    person.make_change = dying  # type: ignore[assignment]
 
 
 def _at_commit(fuse: _Fuse) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from mimir.domain.estimates import Learned
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event, EventKind
 from mimir.domain.plan import Plan, Task
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
-from mimir.settings import Loaded
+from mimir.settings import LoadedSettings
 
 RUN = "run-1"
 PLAN = """\
@@ -73,7 +73,7 @@ CREATED = Event(
     at="2026-01-02T03:04:05.000000Z",
     data={"name": "Limiter", "tasks": ["task-0", "task-1"]},
 )
-DONE = Ending(
+DONE = RunResult(
     run=RUN,
     outcome=RunStatus.COMPLETED,
     exit_code=0,
@@ -163,7 +163,7 @@ class FakeMimir:
     """What happens while the run is driven; numbers are given by place."""
     told_before: int = 0
     """How many of them had happened before."""
-    ending: Ending = DONE
+    ending: RunResult = DONE
     hangs: bool = False
     """True: the run goes on until it is cancelled."""
     rests: bool = True
@@ -173,13 +173,15 @@ class FakeMimir:
     verified: FakeVerified = field(default_factory=FakeVerified)
     diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(what="git", ok=True, detail="found"),)
     report_text: str = "# Report\n"
-    known: Mapping[str, Learned] = field(default_factory=dict[str, Learned])
+    known: Mapping[str, LearnedEstimate] = field(default_factory=dict[str, LearnedEstimate])
     """What finished runs showed, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])
     """What `status` says beyond its own."""
-    planning_limits: Limits | None = None
+    planning_limits: RunBudget | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    opened: list[tuple[Path, Loaded, bool]] = field(default_factory=list[tuple[Path, Loaded, bool]])
+    opened: list[tuple[Path, LoadedSettings, bool]] = field(
+        default_factory=list[tuple[Path, LoadedSettings, bool]]
+    )
     _told: list[Event] = field(default_factory=list[Event])
 
     def _note(self, verb: str, *rest: object) -> None:
@@ -188,22 +190,28 @@ class FakeMimir:
             raise self.raises[verb]
 
     async def plan(
-        self, request: str, *, ecko: bool, output: str | None, model: str, limits: Limits
+        self, request: str, *, ecko: bool, output: str | None, model: str, limits: RunBudget
     ) -> FakePlanned:
         self._note("plan", request, ecko, output, model)
         self.planning_limits = limits
         return self.planned
 
     async def create_run(
-        self, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits, from_run: str = ""
+        self,
+        plan: Plan,
+        plan_path: str,
+        *,
+        only: Sequence[str],
+        limits: RunBudget,
+        from_run: str = "",
     ) -> str:
         tasks = tuple(task.id for task in plan.tasks)
         self._note("create_run", tasks, plan_path, tuple(only), limits, from_run)
         return RUN
 
     async def drive(
-        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
-    ) -> Ending:
+        self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
+    ) -> RunResult:
         self._note("drive", run, workers, apply, limits, resumed)
         for one in numbered(self.story)[self.told_before :]:
             self._told.append(one)
@@ -256,7 +264,7 @@ class FakeMimir:
     async def cancel(self, run: str) -> None:
         self._note("cancel", run)
 
-    async def apply(self, run: str, *, commit: bool) -> Ending:
+    async def apply(self, run: str, *, commit: bool) -> RunResult:
         self._note("apply", run, commit)
         return self.ending
 
@@ -268,7 +276,7 @@ class FakeMimir:
         self._note("doctor")
         return self.diagnoses
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, Learned]:
+    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         self._note("learned", tuple(roles))
         return self.known
 
@@ -286,7 +294,7 @@ def module(mimir: FakeMimir) -> ModuleType:
 
     @asynccontextmanager
     async def opened(
-        project: Path, loaded: Loaded, *, create: bool = True, say: object = None
+        project: Path, loaded: LoadedSettings, *, create: bool = True, say: object = None
     ) -> AsyncGenerator[FakeMimir]:
         mimir.opened.append((project, loaded, create))
         if "open" in mimir.raises:
@@ -295,7 +303,7 @@ def module(mimir: FakeMimir) -> ModuleType:
 
     async def migrate(
         project: Path,
-        loaded: Loaded,
+        loaded: LoadedSettings,
         source: str,
         target: str,
         *,
@@ -315,7 +323,7 @@ def glance(mimir: FakeMimir) -> ModuleType:
     """Return a module that glances at `mimir`."""
 
     async def status(
-        project: Path, loaded: Loaded, run: str | None, say: object
+        project: Path, loaded: LoadedSettings, run: str | None, say: object
     ) -> Mapping[str, object]:
         async with module(mimir).open(project, loaded, create=False, say=say) as opened:
             return await opened.status(await opened.find_run(run))

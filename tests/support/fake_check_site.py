@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.check_runner import Checks
+from mimir.qc.checks.check_runner import CheckRunner
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
 
 TEST = "tests/test_a.py"
@@ -29,7 +29,7 @@ def like_pytest(seen: Seen) -> FakeRan:
 class Bench:
     history: FakeHistory
     sandbox: FakeSandbox
-    checks: Checks
+    checks: CheckRunner
     room: Path
 
     async def outcome(

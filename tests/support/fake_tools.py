@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
-from mimir.tools.calls.local_tools import described
+from mimir.tools.calls.local_tools import describe_tool
 
 CONTEXT = CallContext(project="p", run="r1", task="task-1", attempt=1, role="worker")
 
@@ -30,7 +30,7 @@ class Entry:
     request: Mapping[str, object]
     effectful: bool
     title: str
-    outcome: Outcome | None = None
+    outcome: CallOutcome | None = None
 
 
 @dataclass
@@ -38,20 +38,20 @@ class FakeLane:
     """A journal in memory: takes the place before the first wait, serves what it was given to replay."""
 
     rows: list[Entry] = field(default_factory=list)
-    recorded: Sequence[Outcome] = ()
+    recorded: Sequence[CallOutcome] = ()
 
     async def call(
         self,
         kind: str,
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         *,
         effectful: bool,
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Record a call, or serve the recorded one."""
         assert json.loads(json.dumps(request)) == request
         assert delta == request
@@ -67,7 +67,7 @@ class FakeLane:
 
 def spec(name: str, *, read_only: bool = True) -> ToolSpec:
     """A tool that takes an optional `text`."""
-    return described(name, f"Does {name}.", {"text": {"type": "string"}}, read_only=read_only)
+    return describe_tool(name, f"Does {name}.", {"text": {"type": "string"}}, read_only=read_only)
 
 
 class Obedient:

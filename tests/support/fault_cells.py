@@ -12,13 +12,13 @@ from typing import Literal
 
 from mimir import settings
 from mimir.bootstrap import app
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import MimirError, Paused
 from mimir.llm.scripted.faults import FAULTS
 from mimir.orchestrator.api import Mimir
 from mimir.planning.renderer import render
 from mimir.store.operations import runs
-from mimir.store.schema import Label
+from mimir.store.schema import NodeLabel
 from tests.support.run_facts import Facts, gather, store_of
 from tests.support.script_server import PlayServer
 from tests.support.virtual_waiting import WARP, Warp
@@ -146,9 +146,11 @@ class Run:
             planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
             return Outcome(exit_code=planned.exit_code, said="")
         if not resumed:
-            await mimir.create_run(ONE, PLAN_PATH, only=(), limits=Limits())
+            await mimir.create_run(ONE, PLAN_PATH, only=(), limits=RunBudget())
         run = self.run or await self._only_run()
-        ending = await mimir.drive(run, workers=1, apply="never", limits=Limits(), resumed=resumed)
+        ending = await mimir.drive(
+            run, workers=1, apply="never", limits=RunBudget(), resumed=resumed
+        )
         return Outcome(
             exit_code=ending.exit_code,
             said=f"{ending.message} {ending.next_step}",
@@ -157,7 +159,7 @@ class Run:
 
     async def _only_run(self) -> str:
         async with store_of(self.project) as store:
-            [row] = await store.read(lambda reads: reads.find(Label.RUN, {}))
+            [row] = await store.read(lambda reads: reads.find(NodeLabel.RUN, {}))
         return str(row["id"])
 
     async def row(self) -> Mapping[str, object]:

@@ -15,7 +15,7 @@ import pytest
 
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai import endpoint
-from mimir.llm.openai.transport import Connections, Reply
+from mimir.llm.openai.transport import ConnectionPool, HttpReply
 
 KEPT = ("content-type", "retry-after", "date")
 
@@ -24,10 +24,10 @@ class HttpMissError(AssertionError):
     """Something was asked that the fixture does not hold, or not in this order."""
 
 
-class _Recorder(Connections):
+class _Recorder(ConnectionPool):
     file: Path
 
-    async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Post, and write the exchange down once the answer is closed: as much of it as was read."""
         reply, pieces = await super().post(content, headers), list[str]()
         kept = {k.lower(): v for k, v in reply.headers.items() if k.lower() in KEPT}
@@ -39,7 +39,7 @@ class _Recorder(Connections):
                 out.write(json.dumps({**line, "pieces": pieces}) + "\n")
 
         copied = _copied(reply.pieces, pieces)
-        return Reply(status=reply.status, headers=kept, pieces=copied, close=close)
+        return HttpReply(status=reply.status, headers=kept, pieces=copied, close=close)
 
 
 async def _copied(arriving: AsyncIterator[bytes], pieces: list[str]) -> AsyncIterator[bytes]:
@@ -54,7 +54,7 @@ class _Player:
     def __init__(self, config: EndpointConfig) -> None:
         """Take what the real one takes."""
 
-    async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Answer with the next exchange."""
         if not self.left:
             raise HttpMissError("the fixture has no exchange left")
@@ -63,7 +63,7 @@ class _Player:
             raise HttpMissError(f"body: recorded {line['body']!r}, now {now!r}")
         pieces = [str(p).encode("utf-8", "surrogateescape") for p in line["pieces"]]  # type: ignore[attr-defined]
         headers = {str(k): str(v) for k, v in line["headers"].items()}  # type: ignore[attr-defined]
-        return Reply(
+        return HttpReply(
             status=int(str(line["status"])),
             headers=headers,
             pieces=_played(pieces),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import MOVES, RUN_ENDED, TERMINAL, Status
+from mimir.domain.task_states import MOVES, RUN_ENDED, TERMINAL, TaskStatus
 from tests.support import invariants_calls, invariants_proof
 from tests.support.run_facts import Facts, Outside
 
@@ -62,7 +62,7 @@ def _i3(facts: Facts, _: Outside) -> Iterator[str]:
             missing = set(facts.plan.task(event.task).dependencies) - done
             if missing:
                 yield f"task {event.task} started before {sorted(missing)} completed"
-        if event.data.get("to") == Status.COMPLETED:
+        if event.data.get("to") == TaskStatus.COMPLETED:
             done.add(event.task)
 
 
@@ -90,16 +90,16 @@ def _ended(facts: Facts, task: str) -> list[Event]:
 
 def _i8(facts: Facts, _: Outside) -> Iterator[str]:
     """Statuses move only along the table, and the events fold to the state."""
-    at = dict.fromkeys((t.id for t in facts.plan.tasks), Status.PENDING)
+    at = dict.fromkeys((t.id for t in facts.plan.tasks), TaskStatus.PENDING)
     for event in facts.events:
         to = event.data.get("to")
         if not event.task or not isinstance(to, str):
             continue
-        if event.data.get("from") != at[event.task] or Status(to) not in MOVES[at[event.task]]:
-            died = to == Status.FAILED and event.data.get("cause") == "worker_died"
+        if event.data.get("from") != at[event.task] or TaskStatus(to) not in MOVES[at[event.task]]:
+            died = to == TaskStatus.FAILED and event.data.get("cause") == "worker_died"
             if not died:
                 yield f"{event.task} moved from {at[event.task].value} to {to} (event {event.seq})"
-        at[event.task] = Status(to)
+        at[event.task] = TaskStatus(to)
     for task, status in at.items():
         if facts.statuses.get(task) != status:
             yield f"the events leave {task} at {status.value}, its row says {facts.statuses.get(task)}"

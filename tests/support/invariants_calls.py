@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Task
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from mimir.store.schema import unpack
 from mimir.store.transcripts import call_rows
 from tests.support.run_facts import Facts, Outside
@@ -94,7 +94,7 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
 def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence[object]) -> bool:
     """True of the last call of a cancelled task, and of a model call that the provider refused for good: the lane ended with it."""
     task, number = str(last["task"]), last["attempt"]
-    if facts.statuses.get(task) == Status.CANCELLED:
+    if facts.statuses.get(task) == TaskStatus.CANCELLED:
         return True
     causes = [a.get("endCause") for a in facts.attempts(task) if a["attemptNumber"] == number]
     refused = task == PLAN_TASK or causes == ["model_error"] or _judged_elsewhere(facts, last)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.evidence import seal
 from mimir.store.operations import evidence
 from tests.support.run_facts import Facts, Outside
@@ -27,7 +27,7 @@ def i2(facts: Facts, _: Outside) -> Iterator[str]:
             yield from _entered(facts, task, commit, onto)
         onto = commit
     for task, row in facts.tasks.items():
-        if row["status"] == Status.COMPLETED and _accepted(facts, task):
+        if row["status"] == TaskStatus.COMPLETED and _accepted(facts, task):
             work = facts.work(task, _accepted(facts, task))
             if bool(work.commit) != bool(row.get("integratedCommit")):
                 yield f"task {task} is completed, and its deliverable is not on the line"
@@ -82,7 +82,7 @@ def _merge_proved(facts: Facts, task: str, tree: str, *, doubly: bool) -> Iterat
 def i10(facts: Facts, _: Outside) -> Iterator[str]:
     """Nothing is completed without a stored passing verdict that is bound to what was delivered."""
     for task, row in facts.tasks.items():
-        if row["status"] != Status.COMPLETED:
+        if row["status"] != TaskStatus.COMPLETED:
             continue
         number = _accepted(facts, task)
         if not number:
@@ -169,7 +169,7 @@ def i13(facts: Facts, _: Outside) -> Iterator[str]:
         yield "the final gate looked at another tree"
     runs = [r for r in records if r["record"] == "check" and _about(r) == tree]
     for task, row in facts.tasks.items():
-        if row["status"] != Status.COMPLETED:
+        if row["status"] != TaskStatus.COMPLETED:
             continue
         ran = {r["check"] for r in runs if r["task"] == task and r["tree"] == tree}
         if missing := {c.id for c in facts.plan.task(task).checks} - ran:

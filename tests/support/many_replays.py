@@ -22,7 +22,7 @@ from mimir.demo import setup as demo
 from mimir.demo.acts import REQUEST
 from mimir.domain.plan import Plan
 from mimir.planning.renderer import render
-from mimir.recordings.engine_replay.differences import Replayed
+from mimir.recordings.engine_replay.differences import ReplayResult
 from tests.support import recorded_runs
 from tests.support.projects import make_project
 from tests.support.recorded_runs import bytes_of, loaded, record, shuffled
@@ -115,7 +115,7 @@ def _env(room: Path) -> Mapping[str, str]:
 
 
 def _replays(project: Path, file: Path, times: int) -> list[Mapping[str, object]]:
-    async def once(seed: int) -> Sequence[Replayed]:
+    async def once(seed: int) -> Sequence[ReplayResult]:
         return await app.replay(project, loaded(project), str(file), delay=shuffled(seed))
 
     first = asyncio.run(once(0))
@@ -161,7 +161,7 @@ def cost(room: Path, times: int) -> Mapping[str, object]:
         asyncio.run(record(project, of_plan, parts, file, workers=8))
         between = time.process_time()
         spent: list[float] = []
-        found: Replayed | None = None
+        found: ReplayResult | None = None
         for _ in range(times):
             start = time.process_time()
             found = asyncio.run(recorded_runs.replayed(project, str(file)))

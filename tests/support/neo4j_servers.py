@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.clock import Clock
-from mimir.store.neo4j.address import Address, parse
+from mimir.store.neo4j.address import Neo4jAddress, parse
 from mimir.store.neo4j.neo4j_store import Neo4jStore
 from tests.support.environment import NEO4J_GIVEN, NEO4J_REQUIRED, NEO4J_SESSION
 from tests.support.local_neo4j import FETCH_SECONDS, START_SECONDS, only_one
@@ -34,7 +34,7 @@ def store_over(room: Path, clock: Clock, **how: object) -> Neo4jStore:
     return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8), **how)
 
 
-def address_of(room: Path) -> Address:
+def address_of(room: Path) -> Neo4jAddress:
     """Return the address of this room's store."""
     return parse(store_uri(room))
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.orchestrator.api import Mimir
 from mimir.store.schema import SCHEMA_VERSION
 from tests.support.environment import isolate_this_process
@@ -49,8 +49,8 @@ def unpack(version: int, where: Path) -> Path:
 
 async def _make(project: Path) -> str:
     async with resumable(project) as mimir:
-        run = await mimir.create_run(TASKS, PLAN_PATH, only=(), limits=Limits())
-        limits = Limits(max_calls=CALLS)
+        run = await mimir.create_run(TASKS, PLAN_PATH, only=(), limits=RunBudget())
+        limits = RunBudget(max_calls=CALLS)
         ending = await mimir.drive(run, workers=2, apply="never", limits=limits, resumed=False)
     assert ending.exit_code == 75, ending
     return run

@@ -8,7 +8,7 @@ import pytest
 
 from mimir.errors import ModelError
 from mimir.llm.config import EndpointConfig
-from mimir.llm.openai.capabilities import Adaptation
+from mimir.llm.openai.capabilities import CapabilityChange
 from mimir.llm.openai.endpoint import OpenAIEndpoint
 from mimir.llm.protocol import ChatModel
 from tests.support.clock import FrozenClock
@@ -21,7 +21,7 @@ FOREVER = "default: [{text: a good answer, repeat: forever}]"
 
 @asynccontextmanager
 async def asking(
-    url: str, *, learned: list[Adaptation] | None = None, **settings: object
+    url: str, *, learned: list[CapabilityChange] | None = None, **settings: object
 ) -> AsyncIterator[ChatModel]:
     known = {"api_key": KEY, "model": "m", "stall_seconds": 0.3} | settings
     config = EndpointConfig(base_url=url, **known)  # type: ignore[arg-type]

@@ -12,18 +12,18 @@ import yaml
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Plan
-from mimir.domain.run import Ending, Limits
-from mimir.recordings.engine_replay.differences import Replayed
-from mimir.recordings.format.recording_file import stamped
-from mimir.recordings.model_replay.recorded_models import Used
+from mimir.domain.run import RunBudget, RunResult
+from mimir.recordings.engine_replay.differences import ReplayResult
+from mimir.recordings.format.recording_file import hash_line
+from mimir.recordings.model_replay.recorded_models import RecordingUsage
 from mimir.recordings.model_replay.replay_session import ReplayingMimir
-from mimir.settings import Loaded
+from mimir.settings import LoadedSettings
 from tests.support.whole_run import PLAN_PATH, REST, Part
 
 Line = dict[str, object]
 
 
-def loaded(project: Path, model: str = "", **flags: object) -> Loaded:
+def loaded(project: Path, model: str = "", **flags: object) -> LoadedSettings:
     """Return settings without a key, and with no endpoint that could be asked."""
     given = {"llm.model": model, **{name.replace("__", "."): v for name, v in flags.items()}}
     return settings.load(project, given, {"HOME": str(project.parent)})
@@ -37,14 +37,14 @@ async def record(
     *,
     workers: int = 3,
     play: Path | None = None,
-) -> Ending:
+) -> RunResult:
     """Run a plan with a play, recorded; the play is written beside the project, or where `play` says."""
     play = play or project.parent / f"{project.name}.play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
     async with app.open(project, loaded(project, f"play:{play}"), record=file) as mimir:
-        run = await mimir.create_run(plan, PLAN_PATH, only=(), limits=Limits())
+        run = await mimir.create_run(plan, PLAN_PATH, only=(), limits=RunBudget())
         return await mimir.drive(
-            run, workers=workers, apply="never", limits=Limits(), resumed=False
+            run, workers=workers, apply="never", limits=RunBudget(), resumed=False
         )
 
 
@@ -52,8 +52,8 @@ async def record(
 class Again:
     """A run whose models were a recording."""
 
-    ending: Ending
-    used: Used
+    ending: RunResult
+    used: RecordingUsage
     drifts: Sequence[Mapping[str, object]]
 
 
@@ -63,15 +63,15 @@ async def again(
     """Do the work of a recorded plan again."""
     async with app.open(project, loaded(project), replay=file) as mimir:
         assert isinstance(mimir, ReplayingMimir)
-        run = await mimir.create_run(plan, PLAN_PATH, only=only, limits=Limits())
+        run = await mimir.create_run(plan, PLAN_PATH, only=only, limits=RunBudget())
         ending = await mimir.drive(
-            run, workers=workers, apply="never", limits=Limits(), resumed=False
+            run, workers=workers, apply="never", limits=RunBudget(), resumed=False
         )
         told = [dict(e.data) for e in await mimir.events(run, 0) if e.kind.value == "Drift"]
         return Again(ending=ending, used=mimir.used, drifts=told)
 
 
-async def replayed(project: Path, what: str, *, seed: int | None = None) -> Replayed:
+async def replayed(project: Path, what: str, *, seed: int | None = None) -> ReplayResult:
     """Replay a run from its record; with a seed, its outcomes are ready in a shuffled order."""
     (one,) = await app.replay(
         project, loaded(project), what, **({} if seed is None else {"delay": shuffled(seed)})
@@ -90,7 +90,7 @@ def shuffled(seed: int) -> Callable[[str], "asyncio.Future[None]"]:
     return wait  # type: ignore[return-value]
 
 
-def bytes_of(one: Replayed) -> tuple[str, ...]:
+def bytes_of(one: ReplayResult) -> tuple[str, ...]:
     """Return all that must be the same each time."""
     return one.report, one.plan, one.verdict_rows, one.evidence_rows, one.seal
 
@@ -102,7 +102,7 @@ def lines(file: Path) -> list[Line]:
 
 def write(file: Path, content: Sequence[Line], *, stamp: bool = False) -> Path:
     """Write lines as they are; with `stamp`, each with the hash of what it holds now."""
-    texts = [stamped(line) if stamp else json.dumps(line) for line in content]
+    texts = [hash_line(line) if stamp else json.dumps(line) for line in content]
     file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return file
 

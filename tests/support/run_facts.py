@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Work
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
 from mimir.bootstrap.app import SystemClock
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import attempt_id, lane_id
 from mimir.domain.plan import Plan
-from mimir.domain.verdict import Judgement
+from mimir.domain.verdict import Verdict
 from mimir.store.operations import runs
-from mimir.store.protocol import GraphStore, Reads
-from mimir.store.schema import Label, unpack
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.schema import NodeLabel, unpack
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.store.transcripts import shared_texts
 from tests.support.stores import opened
@@ -119,7 +119,7 @@ class Facts:
         """Return one attempt."""
         return next(row for row in self.attempts(task) if row["attemptNumber"] == number)
 
-    def work(self, task: str, number: int = 1) -> Work:
+    def work(self, task: str, number: int = 1) -> Deliverable:
         """Return what an attempt delivered."""
         return WORK.read(str(self.attempt(task, number)["workJson"]))
 
@@ -128,7 +128,7 @@ class Facts:
         text = str(self.attempt(task, number)["checksJson"])
         return {one.check: one for one in OUTCOMES.read(text)}
 
-    def judgement(self, task: str, number: int = 1) -> Judgement:
+    def judgement(self, task: str, number: int = 1) -> Verdict:
         """Return the last ruling on an attempt."""
         return JUDGEMENT.read(str(self.attempt(task, number)["judgementJson"]))
 
@@ -213,12 +213,15 @@ async def store_of(project: Path) -> AsyncIterator[GraphStore]:
         yield store
 
 
-def _read(reads: Reads, project: Path, run: str) -> Facts:
+def _read(reads: ReadOps, project: Path, run: str) -> Facts:
     row = runs.get(reads, run)
     nodes = {
-        label.value: _plain(reads.find(label, {"runId": run}, order=("seq",))) for label in Label
+        label.value: _plain(reads.find(label, {"runId": run}, order=("seq",)))
+        for label in NodeLabel
     }
-    nodes["Call"] = [{**one, "deltaJson": shared_texts.packed(reads, one)} for one in nodes["Call"]]
+    nodes["Call"] = [
+        {**one, "deltaJson": shared_texts.encode_delta(reads, one)} for one in nodes["Call"]
+    ]
     return Facts(
         project=project,
         run=run,

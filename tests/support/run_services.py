@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from mimir.agents.context.task_context import Background
-from mimir.attempts.services import RunFacts
+from mimir.agents.context.task_context import PlannerKnowledge
+from mimir.attempts.services import PinnedRun
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
-from mimir.scheduling.run_services import Crew, Roster, Wake
-from mimir.scheduling.task_queries import Completions
+from mimir.scheduling.run_services import ProcessLiveness, RunServices, WorkSignals
+from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
 from mimir.store.operations.claims import Claim
 from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -57,40 +57,42 @@ class Work:
             await self.changed.wait()
 
 
-def facts_of(run: str, plan: Plan) -> RunFacts:
+def facts_of(run: str, plan: Plan) -> PinnedRun:
     """What is fixed for a run of this plan; it has no preambles."""
-    return RunFacts(
+    return PinnedRun(
         id=run,
         project="p1",
         plan=plan,
         base_commit="c0",
         base_tree="t0",
         preambles={},
-        background=Background.of(plan),
+        background=PlannerKnowledge.of(plan),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
         learned={},
     )
 
 
-def crew_of(owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path) -> Crew:
+def crew_of(
+    owner: str, store: SqliteStore, clock: FrozenClock, hosts: Hosts, room: Path
+) -> RunServices:
     """A process of this name that serves the run `r1` of `TASKS`."""
     facts = facts_of("r1", plan(*(task(id) for id in TASKS)))
-    process = worker_processes.Process(
+    process = worker_processes.WorkerProcess(
         owner=owner, host="here", number=1, lock_file=f"/locks/{owner}"
     )
-    return Crew(
+    return RunServices(
         facts=facts,
         store=store,
         leases=store,
         clock=clock,
         owner=owner,
         process=process,
-        owners=Roster(owners=hosts, host="here"),
+        owners=ProcessLiveness(owners=hosts, host="here"),
         lease_seconds=300,
         work_room=room,
-        wake=Wake(),
-        completions=Completions(facts.plan),
+        wake=WorkSignals(),
+        completions=CompletedTasks(facts.plan),
         poll_seconds=0.01,
     )
 

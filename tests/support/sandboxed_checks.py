@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.check_execution import Execution
-from mimir.qc.checks.check_runner import Checks
-from mimir.workspace.git.history import History
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
 from tests.support.projects import make_project, write_files
@@ -19,8 +19,8 @@ PYTEST = ("python", "-m", "pytest", "-q")
 @dataclass
 class Bench:
     project: Path
-    history: History
-    checks: Checks
+    history: GitHistory
+    checks: CheckRunner
     room: Path
     base: str
 
@@ -51,16 +51,16 @@ async def opened(tmp_path: Path, clock: FrozenClock) -> Bench:
     """Return a bench over a small project with one test."""
     project = make_project(tmp_path / "project")
     sandbox = Sandbox(SandboxConfig(), scratch=tmp_path / "scratch", clock=clock)
-    history = await History.open(
+    history = await GitHistory.open(
         project, tmp_path / "history.git", owner=sandbox.owner, home=tmp_path
     )
     base = await history.tree((await history.base("run-1")).commit)
     room = tmp_path / "room"
     room.mkdir()
-    execution = Execution(
+    execution = CheckExecution(
         history=history, sandbox=sandbox.bound(project=project), room=room / "checks"
     )
-    return Bench(project, history, Checks(history, execution), room, base)
+    return Bench(project, history, CheckRunner(history, execution), room, base)
 
 
 def check(kind: str | None, run: tuple[str, ...] | str, **more: object) -> Check:

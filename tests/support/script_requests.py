@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
-from mimir.llm.scripted.scripted_model import LaneName
+from mimir.llm.scripted.scripted_model import TranscriptName
 
 _TASK = re.compile(r"^[\W_]*task(?: id)?[\W_]*:[\W_]*([A-Za-z0-9][\w.-]*)", re.I | re.M)
 _ATTEMPT = re.compile(r"\battempt (\d{1,4}) of \d{1,4}\b", re.I)
@@ -28,7 +28,7 @@ class Caller:
 
     lane: str
     """As told, or made up of what was found."""
-    name: LaneName
+    name: TranscriptName
 
 
 def caller(
@@ -37,13 +37,13 @@ def caller(
     """Find out who asks; header names are in lower case."""
     told = unquote(headers.get("x-mimir-lane", ""))
     if told:
-        return Caller(lane=told, name=LaneName.of(told))
+        return Caller(lane=told, name=TranscriptName.of(told))
     messages = read_messages(body)
     brief = "\n".join(m.text for m in messages[: first_answer(messages)])
     role = _role(messages, body, brief, roles)
     task, attempt = _TASK.search(brief), _ATTEMPT.search(brief)
     of_run = role in _AGENTS_OF_THE_RUN
-    name = LaneName(
+    name = TranscriptName(
         task="plan" if of_run or not task else task[1].rstrip("."),
         attempt=1 if of_run or not attempt else int(attempt[1]),
         role=role,

@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Any
 
 from mimir.domain.message import Answer
-from mimir.llm.scripted.faults import Fault
-from mimir.llm.scripted.script import Staged
+from mimir.llm.scripted.faults import ScriptedFault
+from mimir.llm.scripted.script import TurnFault
 
 HUGE_BYTES = 10_000_000
 _PIECE = 65_536
@@ -82,7 +82,7 @@ def page(text: str) -> bytes:
     return f"<html><head><title>{text}</title></head><body><h1>{text}</h1></body></html>".encode()
 
 
-def retry_after(fault: Fault, staged: Staged) -> list[tuple[str, str]]:
+def retry_after(fault: ScriptedFault, staged: TurnFault) -> list[tuple[str, str]]:
     """Return the header that a fault carries."""
     match fault.retry_after:
         case "seconds":

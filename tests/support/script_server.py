@@ -22,8 +22,8 @@ from mimir.domain.message import Answer
 from mimir.errors import ModelError
 from mimir.llm.scripted import loader
 from mimir.llm.scripted.faults import FAULTS
-from mimir.llm.scripted.script import Play, Staged, Turn, scene
-from mimir.llm.scripted.scripted_model import Stage, perform
+from mimir.llm.scripted.script import ModelScript, ScriptedTurn, TurnFault, scene
+from mimir.llm.scripted.scripted_model import ScriptState, perform
 from tests.support import script_responses as wire
 from tests.support.script_requests import Caller, caller, read_request
 from tests.support.script_responses import Line
@@ -66,12 +66,12 @@ class Seen:
         }
 
 
-def read_play(play: Play | Path | str | Mapping[str, object]) -> Play:
+def read_play(play: ModelScript | Path | str | Mapping[str, object]) -> ModelScript:
     """Read a play from a file, from YAML text, or from a document."""
-    if isinstance(play, Play):
+    if isinstance(play, ModelScript):
         return play
     if isinstance(play, Path):
-        return loader.load(play)
+        return loader.load_script(play)
     return loader.parse(play) if isinstance(play, str) else loader.from_value(dict(play))
 
 
@@ -80,7 +80,7 @@ class PlayServer:
 
     def __init__(
         self,
-        play: Play | Path | str | Mapping[str, object],
+        play: ModelScript | Path | str | Mapping[str, object],
         *,
         log: Path | None = None,
         bodies: Path | None = None,
@@ -93,7 +93,7 @@ class PlayServer:
         self.requests: list[Seen] = []
         """All requests so far; the same as in the log."""
         self.port = port
-        self._stage = Stage(read_play(play))
+        self._stage = ScriptState(read_play(play))
         self._log = log
         self._bodies = bodies
         self._key = key
@@ -287,7 +287,7 @@ class PlayServer:
                     file.write(json.dumps(row) + "\n")
 
 
-def _struck(turn: Turn, body: Mapping[str, Any]) -> Turn:
+def _struck(turn: ScriptedTurn, body: Mapping[str, Any]) -> ScriptedTurn:
     """Return the turn without its fault if that does not concern this request."""
     fault = turn.fault
     if fault is not None and fault.name == "unsupported_parameter" and fault.parameter not in body:
@@ -296,7 +296,7 @@ def _struck(turn: Turn, body: Mapping[str, Any]) -> Turn:
 
 
 async def _answered(
-    line: Line, body: Mapping[str, Any], answer: Answer, staged: Staged | None
+    line: Line, body: Mapping[str, Any], answer: Answer, staged: TurnFault | None
 ) -> bool:
     """Send the answer or the fault; False when the connection is to end."""
     fault = FAULTS[staged.name] if staged else None

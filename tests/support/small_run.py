@@ -11,30 +11,30 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 
 from mimir.agents.circuit_breaker import Trip
-from mimir.agents.context.receipt import Given, Receipt, Withheld, flat
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Work
+from mimir.agents.context.receipt import ContextReceipt, GivenPiece, WithheldPiece, flatten_receipt
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.domain.task_states import Cause, Mover, RunStatus, Status
-from mimir.domain.verdict import CriterionOpinion, Judgement, Verdict
+from mimir.domain.task_states import Cause, RunStatus, TaskStatus, TransitionActor
+from mimir.domain.verdict import CriterionOpinion, QCAnswer, Verdict
 from mimir.qc.checks import decision_table
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body, verdict_body
 from mimir.qc.judgement import score
 from mimir.store.operations import claims, evidence, runs, worker_processes
 from mimir.store.operations import evidence as tally
-from mimir.store.operations.worker_processes import Process, Tally
-from mimir.store.protocol import GraphStore, Ops, Reads, Row
+from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
+from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
 from mimir.store.schema import pack
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
 
 RUN = "run-1"
 FOUND = "refills at ten tokens a second"
-PROCESS = Process(owner="me", host="here", number=1, lock_file="")
+PROCESS = WorkerProcess(owner="me", host="here", number=1, lock_file="")
 
 
 def task(id: str, **given: object) -> Task:
@@ -99,8 +99,8 @@ def ran(
     )
 
 
-def opinion(word: str, number: int, feedback: str, **states: str) -> Verdict:
-    return Verdict(
+def opinion(word: str, number: int, feedback: str, **states: str) -> QCAnswer:
+    return QCAnswer(
         verdict=word,
         score=Fraction(number),
         feedback=feedback,
@@ -142,19 +142,19 @@ class SmallRun:
             base_tree=self.base_tree,
         )
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             runs.create(ops, new)
             ops.patch("Run", self.run, {"sandbox": "bubblewrap"})
             roots = [(t.id, 1.0) for t in self.plan.tasks if not t.dependencies]
-            claims.release(ops, self.run, roots)
-            worker_processes.attend(ops, self.run, PROCESS, Tally(agents=1), 3600)
+            claims.release_task(ops, self.run, roots)
+            worker_processes.register_process(ops, self.run, PROCESS, PoolCounters(agents=1), 3600)
 
         await self.store.write(work)
 
     async def claim(self, task: str) -> claims.Claim:
         """Begin the next attempt of a task; the others wait for this claim only."""
 
-        def work(ops: Ops) -> claims.Claim:
+        def work(ops: WriteOps) -> claims.Claim:
             for row in runs.tasks(ops, self.run):
                 chosen = row["taskId"] == task
                 ops.patch("Task", row["id"], {"priority": 9.0 if chosen else 1.0})
@@ -163,7 +163,7 @@ class SmallRun:
             return claim
 
         claim = await self.store.write(work)
-        await self.note(claim, {"receiptJson": pack(RECEIPT.as_json()), **flat(RECEIPT)})
+        await self.note(claim, {"receiptJson": pack(RECEIPT.as_json()), **flatten_receipt(RECEIPT)})
         return claim
 
     async def note(self, claim: claims.Claim, values: Row) -> None:
@@ -181,11 +181,11 @@ class SmallRun:
 
     async def work(
         self, claim: claims.Claim, answer: str, changed: tuple[str, ...] = (), **more: object
-    ) -> Work:
+    ) -> Deliverable:
         """Store a deliverable: `worker_completed`."""
         name = self.name(claim)
         tree = self.history.tree(name) if changed else self.base_tree
-        work = Work(
+        work = Deliverable(
             answer=answer,
             base_commit=self.base,
             base_tree=self.base_tree,
@@ -199,7 +199,7 @@ class SmallRun:
         values: Row = {"workerOutput": answer, "workerDuration": 30.0, "workerToolCalls": 3}
         await self.move(
             claim,
-            Status.WORKER_COMPLETED,
+            TaskStatus.WORKER_COMPLETED,
             EventKind.WORK_ANSWERED,
             task=values,
             attempt={
@@ -211,13 +211,15 @@ class SmallRun:
         )
         return work
 
-    async def check(self, claim: claims.Claim, work: Work, *exits: int) -> tuple[CheckOutcome, ...]:
+    async def check(
+        self, claim: claims.Claim, work: Deliverable, *exits: int
+    ) -> tuple[CheckOutcome, ...]:
         """Seal the deliverable and the task's checks: `qc_executing`. `exits`: before, after, and again if there was one."""
         outcomes: tuple[CheckOutcome, ...] = ()
         if exits:
             before, after, *more = exits
             again = ran(more[0], "after", work.tree, again=True) if more else None
-            outcome = decision_table.rule(
+            outcome = decision_table.decide_check(
                 check(),
                 ran(before, "before", work.base_tree),
                 ran(after, "after", work.tree),
@@ -229,7 +231,7 @@ class SmallRun:
         bodies += [("check", body) for outcome in outcomes for body in check_bodies(outcome)]
         await self.move(
             claim,
-            Status.QC_EXECUTING,
+            TaskStatus.QC_EXECUTING,
             EventKind.JUDGING_STARTED,
             attempt={"checksJson": OUTCOMES.write(outcomes)},
             bodies=bodies,
@@ -239,14 +241,14 @@ class SmallRun:
     async def judge(
         self,
         claim: claims.Claim,
-        work: Work,
+        work: Deliverable,
         outcomes: Sequence[CheckOutcome],
-        verdict: Verdict,
+        verdict: QCAnswer,
         unsupported: Sequence[str] = (),
-    ) -> Judgement:
+    ) -> Verdict:
         """Rule on it and seal the ruling: `qc_passed` or `qc_failed`."""
         ruled = score.judgement(
-            score.Case(
+            score.ScoreInput(
                 task=self.plan.task(claim.task),
                 verdict=verdict,
                 outcomes=outcomes,
@@ -264,14 +266,14 @@ class SmallRun:
         receipt = replace(RECEIPT, role="qc", lane="lane/qc")
         await self.move(
             claim,
-            Status.QC_PASSED if ruled.passed else Status.QC_FAILED,
+            TaskStatus.QC_PASSED if ruled.passed else TaskStatus.QC_FAILED,
             EventKind.VERDICT_GIVEN,
             task=values,
             attempt={
                 **values,
                 "judgementJson": JUDGEMENT.write(ruled),
                 "qcReceiptJson": pack(receipt.as_json()),
-                **flat(receipt, "qc"),
+                **flatten_receipt(receipt, "qc"),
             },
             bodies=[("verdict", verdict_body(ruled, work.tree, work.answer))],
             judgement=ruled,
@@ -279,7 +281,7 @@ class SmallRun:
         return ruled
 
     async def complete(
-        self, claim: claims.Claim, work: Work, ruled: Judgement, *, merged: Sequence[int] = ()
+        self, claim: claims.Claim, work: Deliverable, ruled: Verdict, *, merged: Sequence[int] = ()
     ) -> None:
         """Bring it onto the line. `merged`: exit codes of its check on a merged tree; none: the line had not moved."""
         name, bodies = self.name(claim), []
@@ -293,7 +295,7 @@ class SmallRun:
         checks = OUTCOMES.read(sealed["checksJson"])
         await self.move(
             claim,
-            Status.COMPLETED,
+            TaskStatus.COMPLETED,
             EventKind.TASK_COMPLETED,
             task={
                 "qcScore": float(ruled.score),
@@ -314,9 +316,9 @@ class SmallRun:
     async def retry(self, claim: claims.Claim, cause: Cause, issues: Sequence[str]) -> None:
         await self.move(
             claim,
-            Status.PREPARING_RETRY,
+            TaskStatus.PREPARING_RETRY,
             EventKind.TASK_RETRIED,
-            mover=Mover.SCHEDULING,
+            mover=TransitionActor.SCHEDULING,
             attempt={"endCause": cause.value, "issues": list(issues), "judged": True},
             data={"reason": cause.value, "issues": list(issues)},
         )
@@ -324,9 +326,9 @@ class SmallRun:
     async def fail(self, claim: claims.Claim, cause: Cause, issues: Sequence[str]) -> None:
         await self.move(
             claim,
-            Status.FAILED,
+            TaskStatus.FAILED,
             EventKind.TASK_FAILED,
-            mover=Mover.SCHEDULING,
+            mover=TransitionActor.SCHEDULING,
             task={"cause": cause.value, "qcPassed": False},
             attempt={"endCause": cause.value, "issues": list(issues), "judged": True},
             data={"cause": cause.value},
@@ -336,7 +338,7 @@ class SmallRun:
         """Seal a passage of the final gate: (task, exit code) of each run of its check."""
         chain = f"{self.run}/gate"
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             row = runs.get(ops, self.run)
             sealed = evidence.records(ops, chain)
             bodies = [
@@ -347,14 +349,14 @@ class SmallRun:
             records = seal.extend(chain, sealed[-1] if sealed else None, bodies)
             evidence.append(ops, self.run, "", 0, None, chain, records)
             kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
-            runs.emit(ops, self.run, kind, data={"checks": len(exits), "red": list(red)})
+            runs.append_event(ops, self.run, kind, data={"checks": len(exits), "red": list(red)})
 
         await self.store.write(work)
 
     async def end(self, outcome: RunStatus, *, red: Sequence[str] = ()) -> str:
         """Seal and end the run; its seal."""
 
-        def look(reads: Reads) -> tuple[Row, str, list[tuple[str, int, str]]]:
+        def look(reads: ReadOps) -> tuple[Row, str, list[tuple[str, int, str]]]:
             attempts = reads.find("Attempt", {"runId": self.run})
             chains = [(r["taskId"], r["seq"], r["chainHash"]) for r in attempts if "chainHash" in r]
             return (
@@ -372,7 +374,7 @@ class SmallRun:
             "outcome": outcome.value, "seal": whole, "finalCommit": commit, "gateRedJson": pack(list(red)),
         }  # fmt: skip
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             ops.patch("Run", self.run, noted)
             runs.set_status(
                 ops, self.run, outcome, EventKind.RUN_FINISHED,
@@ -385,7 +387,7 @@ class SmallRun:
     async def move(
         self,
         claim: claims.Claim,
-        to: Status,
+        to: TaskStatus,
         kind: EventKind,
         *,
         task: Row | None = None,
@@ -393,14 +395,16 @@ class SmallRun:
         data: Mapping[str, object] | None = None,
         bodies: Sequence[tuple[seal.RecordKind, Mapping[str, object]]] = (),
         artifacts: Mapping[str, str] | None = None,
-        judgement: Judgement | None = None,
-        mover: Mover | None = None,
+        judgement: Verdict | None = None,
+        mover: TransitionActor | None = None,
         head: tuple[str, str] | None = None,
     ) -> None:
         name = self.name(claim)
-        by = mover or (Mover.SCHEDULING if to is Status.COMPLETED else Mover.MACHINE)
+        by = mover or (
+            TransitionActor.SCHEDULING if to is TaskStatus.COMPLETED else TransitionActor.MACHINE
+        )
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             if head:
                 runs.advance_head(ops, self.run, str(runs.get(ops, self.run)["head"]), *head)
             for suffix, text in (artifacts or {}).items():
@@ -419,12 +423,12 @@ class SmallRun:
         await self.store.write(work)
 
 
-RECEIPT = Receipt(
+RECEIPT = ContextReceipt(
     role="worker",
     lane="lane/worker",
-    given=(Given(name="prompt", importance="critical", tokens=120, hash="a"),),
+    given=(GivenPiece(name="prompt", importance="critical", tokens=120, hash="a"),),
     withheld=(
-        Withheld(name="plan:reasoning", why="role", tokens=800),
-        Withheld(name="file:big.py", why="budget", tokens=300),
+        WithheldPiece(name="plan:reasoning", why="role", tokens=800),
+        WithheldPiece(name="file:big.py", why="budget", tokens=300),
     ),
 )

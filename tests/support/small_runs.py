@@ -47,7 +47,7 @@ async def failed(run: SmallRun) -> None:
     verdict = opinion("FAIL", 20, "No header is set.", c1="failed")
     ruled = await run.judge(claim, work, (), verdict)
     await run.fail(claim, Cause.QC_REJECTED, ruled.issues)
-    await run.store.write(lambda ops: claims.block(ops, run.run, "task-3", "task-2"))
+    await run.store.write(lambda ops: claims.block_task(ops, run.run, "task-3", "task-2"))
 
 
 async def whole(store: GraphStore, clock: FrozenClock) -> SmallRun:

@@ -43,6 +43,6 @@ async def start(store: GraphStore, *tasks: Task, released: bool = True, **fields
     def work(ops):
         runs.create(ops, made)
         if released:
-            claims.release(ops, made.id, [(t.id, 0.0) for t in tasks])
+            claims.release_task(ops, made.id, [(t.id, 0.0) for t in tasks])
 
     await store.write(work)

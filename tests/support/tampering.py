@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mimir.reporting.audit.verification import verify
-from mimir.store.protocol import Ops
+from mimir.store.protocol import WriteOps
 from mimir.store.schema import pack, unpack
 from tests.support.small_run import RUN, SmallRun
 
-Doctor = Callable[[Ops], object]
+Doctor = Callable[[WriteOps], object]
 
 
 async def problems(run: SmallRun, seal: str = "") -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def patch(label: str, id: str, **values: object) -> Doctor:
 def in_json(label: str, id: str, name: str, change: Callable[[dict], None]) -> Doctor:
     """Change one JSON property of a node, keeping its form."""
 
-    def doctor(ops: Ops) -> None:
+    def doctor(ops: WriteOps) -> None:
         value = unpack(ops.get(label, id)[name])
         change(value)
         ops.patch(label, id, {name: pack(value)})

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.store.operations import runs
 from mimir.store.transcripts import call_rows
-from mimir.store.transcripts.stored_transcript import Lane
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 
 
 class Crash(BaseException):
@@ -27,7 +27,7 @@ class World:
             await asyncio.sleep(0)
             if self.crash_in == name:
                 raise Crash(name)
-            return Outcome(
+            return CallOutcome(
                 value=value if value is not None else {"said": name}, tree=tree, usage=usage
             )
 
@@ -36,7 +36,7 @@ class World:
 
 async def opened(store, fence=1, **how):
     """Open the worker's lane of task "a" of run "r1"."""
-    return await Lane.open(
+    return await StoredTranscript.open(
         store, **{"run": "r1", "task": "a", "attempt": 1, "role": "worker", "fence": fence, **how}
     )
 

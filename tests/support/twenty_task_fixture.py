@@ -12,16 +12,22 @@ from statistics import median
 from mimir.agents.context.inputs import (
     ChangedFile,
     DependencyView,
-    Earlier,
+    EarlierAttempt,
     FailedCheck,
     FileView,
     PMInput,
     QCInput,
-    Related,
+    RelatedTask,
     WorkerInput,
 )
-from mimir.agents.context.receipt import Given, Receipt, deduplication, fingerprint, reduction
-from mimir.agents.context.task_context import Background, Context, get_task_context
+from mimir.agents.context.receipt import (
+    ContextReceipt,
+    GivenPiece,
+    deduplication,
+    fingerprint,
+    reduction,
+)
+from mimir.agents.context.task_context import AgentContext, PlannerKnowledge, get_task_context
 from mimir.agents.preambles import templates
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Plan, Task
@@ -100,7 +106,7 @@ PLAN = Plan(
 
 def preamble(kind: templates.Name, role: str) -> str:
     """Return what a role's agents begin with, as the shipped templates make it where no model writes one."""
-    return f"{templates.load(kind, None).text}\n\nYou are: {role}\n\n{templates.fixed(kind)}"
+    return f"{templates.load_template(kind, None).text}\n\nYou are: {role}\n\n{templates.fixed_rules(kind)}"
 
 
 def answer(number: int) -> str:
@@ -109,25 +115,25 @@ def answer(number: int) -> str:
     return f'{part} compare key and amount now. [call:4] "2 passed in 0.0{number}s". ' * 6
 
 
-def planner() -> Receipt:
+def planner() -> ContextReceipt:
     """Return what the PM was given: its brief, and what it read on top."""
     seen = get_task_context(
         "pm",
         PMInput(
-            preamble=templates.system("pm", None),
+            preamble=templates.system_message("pm", None),
             request=PLAN.request,
             repository=tuple(sorted((path, len(text)) for path, text in FILES.items())),
             form=format_instructions(),
         ),
     ).receipt
     research = sum(estimate(FILES[path]) for path in READ)
-    read = Given(
+    read = GivenPiece(
         name="research", importance="important", tokens=research, hash=fingerprint("research")
     )
-    return Receipt(role="pm", lane="plan/pm", given=(*seen.given, read))
+    return ContextReceipt(role="pm", lane="plan/pm", given=(*seen.given, read))
 
 
-BACKGROUND = Background.of(PLAN, planner())
+BACKGROUND = PlannerKnowledge.of(PLAN, planner())
 
 
 def view(path: str) -> FileView:
@@ -147,10 +153,10 @@ def outcome(number: int, state: str = "passed") -> CheckOutcome:
     )  # type: ignore[arg-type]
 
 
-def worker(number: int, attempt: int) -> Context:
+def worker(number: int, attempt: int) -> AgentContext:
     """Return what a worker of the fleet is given."""
     one = PLAN.tasks[number]
-    earlier = Earlier(
+    earlier = EarlierAttempt(
         number=1, reason="check_failed", score=Fraction(40), issues=("It counts twice.", "It counts twice when retried."),
         checks=(FailedCheck(id="unit", command="python -m pytest -q", outcome="exit code 1", output="E   assert 2 == 1\n" * 12),),
         answer=answer(number), diff=lines(PARTS[number], 4),
@@ -176,14 +182,14 @@ def worker(number: int, attempt: int) -> Context:
     )  # fmt: skip
 
 
-def judge(number: int, attempt: int, state: str) -> Context:
+def judge(number: int, attempt: int, state: str) -> AgentContext:
     """Return what QC is given of it."""
     one = PLAN.tasks[number]
     changed = [
         ChangedFile(path=path, status="modified", text=FILES[path], diff=lines(PARTS[number], 4))
         for path in one.files
     ]
-    related = [Related(id=d, title="Make it idempotent", status="completed", distance=1, relation="needs") for d in one.dependencies]  # fmt: skip
+    related = [RelatedTask(id=d, title="Make it idempotent", status="completed", distance=1, relation="needs") for d in one.dependencies]  # fmt: skip
     return get_task_context(
         "qc",
         QCInput(
@@ -202,9 +208,9 @@ def judge(number: int, attempt: int, state: str) -> Context:
     )
 
 
-def fleet() -> Sequence[Receipt]:
+def fleet() -> Sequence[ContextReceipt]:
     """Return the receipts of all agents of the run, in the order of its tasks."""
-    made: list[Receipt] = []
+    made: list[ContextReceipt] = []
     for number in range(20):
         tries = [(1, "failed"), (2, "passed")] if number in RETRIED else [(1, "passed")]
         for attempt, state in tries:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mimir.llm import endpoints
-from mimir.llm.wrappers.rate_limits import Limits
+from mimir.llm.wrappers.rate_limits import RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryingModel
 
 
@@ -36,9 +36,9 @@ WARP: ContextVar[Warp] = ContextVar("WARP")
 def warp_waits(patch: pytest.MonkeyPatch) -> None:
     """Let retries and rate limits wait on the `WARP` of whoever opens mimir; set it before."""
 
-    def limits(**given: object) -> Limits:
+    def limits(**given: object) -> RateLimiter:
         warp = WARP.get()
-        return Limits(**{**given, "clock": warp, "sleep": warp.sleep})  # type: ignore[arg-type]
+        return RateLimiter(**{**given, "clock": warp, "sleep": warp.sleep})  # type: ignore[arg-type]
 
     def retrying(inner: object, policy: object, **given: object) -> RetryingModel:
         warp = WARP.get()

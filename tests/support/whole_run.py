@@ -17,13 +17,13 @@ import yaml
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.domain.run import Apply, Ending, Limits
-from mimir.domain.task_states import Status
+from mimir.domain.run import Apply, RunBudget, RunResult
+from mimir.domain.task_states import TaskStatus
 from mimir.llm.scripted.scripted_model import ScriptedModel
 from mimir.orchestrator.api import Mimir
 from mimir.planning import parser
 from mimir.planning.renderer import render
-from mimir.scheduling.completion.transition import Move
+from mimir.scheduling.completion.transition import TransitionWriter
 from tests.support.projects import make_project
 from tests.support.run_facts import Facts, gather
 
@@ -79,7 +79,7 @@ def step(id: str, *needs: str, **fields: object) -> Task:
 def plan(*tasks: Task, title: str = "A journey") -> Plan:
     """Return a plan of these tasks, as its own markdown is read: what is lost on the way is lost here too."""
     made = Plan(title=title, tasks=tasks, request="Do it.", goal="It is done.")
-    parsed = parser.parse(render(made))
+    parsed = parser.parse_plan(render(made))
     assert not parsed.findings
     return parsed.plan
 
@@ -130,7 +130,7 @@ def qc(task: str, *turns: Turn, **more: object) -> Part:
 class Journey:
     """A run that has come to an end, or to a pause."""
 
-    ending: Ending
+    ending: RunResult
     facts: Facts
     report: str
     """The execution report; empty: there is none."""
@@ -175,12 +175,12 @@ async def travel(
     *,
     workers: int = 2,
     apply: Apply = "never",
-    limits: Limits | None = None,
+    limits: RunBudget | None = None,
     **flags: object,
 ) -> Journey:
     """Run a plan to its end on a project that is there."""
     async with opened(project, parts, **flags) as mimir:
-        none = Limits()
+        none = RunBudget()
         run = await mimir.create_run(made, PLAN_PATH, only=(), limits=none)
         ending = await mimir.drive(
             run, workers=workers, apply=apply, limits=limits or none, resumed=False
@@ -188,7 +188,7 @@ async def travel(
         return await look(mimir, project, ending)
 
 
-async def look(mimir: Mimir, project: Path, ending: Ending) -> Journey:
+async def look(mimir: Mimir, project: Path, ending: RunResult) -> Journey:
     """Gather all that a run left behind; however it ended, its seals hold.
 
     Raises:
@@ -217,7 +217,7 @@ class Curtain:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._ended: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, str] = {}
-        ask, move = ScriptedModel.ask, Move.__call__
+        ask, move = ScriptedModel.ask, TransitionWriter.__call__
 
         async def held(model: ScriptedModel, request: object) -> object:
             lane = model._lane.split("/", 1)[1]
@@ -225,14 +225,16 @@ class Curtain:
                 await self._event(self._waiting[lane]).wait()
             return await ask(model, request)  # type: ignore[arg-type]
 
-        async def moved(mover: Move, to: Status, *given: object, **named: object) -> bool:
+        async def moved(
+            mover: TransitionWriter, to: TaskStatus, *given: object, **named: object
+        ) -> bool:
             done = await move(mover, to, *given, **named)  # type: ignore[arg-type]
-            if done and to in (Status.COMPLETED, Status.FAILED, Status.PREPARING_RETRY):
+            if done and to in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.PREPARING_RETRY):
                 self._event(mover._claim.task).set()
             return done
 
         patch.setattr(ScriptedModel, "ask", held)
-        patch.setattr(Move, "__call__", moved)
+        patch.setattr(TransitionWriter, "__call__", moved)
 
     def hold(self, task: str, *, until: str, attempt: int = 1, role: str = "worker") -> "Curtain":
         """Let this lane say nothing before task `until` has ended an attempt."""

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from mimir.domain.message import Answer, ModelRequest
-from mimir.domain.money import Price
+from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
-from mimir.domain.run import Ending, Limits
+from mimir.domain.run import RunBudget, RunResult
 from mimir.llm.scripted.scripted_model import ScriptedModel
 from tests.support import invariants
 from tests.support.run_facts import Facts, gather
@@ -24,7 +24,7 @@ from tests.support.whole_run import PLAN_PATH, Part, calls, opened, plan, start,
 MOST_TASKS = sized(small=3, ci=6, full=8)
 RESUMES = 40
 Bound = Literal["calls", "tokens", "money"]
-PRICE = Price(input=150_000, output=600_000)
+PRICE = ModelPrice(input=150_000, output=600_000)
 """Units a token; what the settings below say a million of them."""
 FIRST = {"calls": (0, 1), "tokens": (1000, 15_000), "money": (10**8, 3 * 10**9)}
 """The smallest bound that a run begins with, and what is added to it up to nine times."""
@@ -77,7 +77,9 @@ def tree(seed: int, size: int) -> tuple[Plan, list[Part]]:
     return plan(*tasks), parts
 
 
-async def served(project: Path, parts: list[Part], run: str, limits: Limits, made: Plan) -> Ending:
+async def served(
+    project: Path, parts: list[Part], run: str, limits: RunBudget, made: Plan
+) -> RunResult:
     """Serve a run by a process of its own, so to say: everything is opened anew."""
     play = f"play:{project.parent / f'{project.name}.play.yaml'}"
     prices = {play: {"input": "0.15", "output": "0.60"}}
@@ -88,7 +90,7 @@ async def served(project: Path, parts: list[Part], run: str, limits: Limits, mad
         return await mimir.drive(run, workers=3, apply="never", limits=limits, resumed=True)
 
 
-def within(facts: Facts, meter: Meter, limits: Limits) -> None:
+def within(facts: Facts, meter: Meter, limits: RunBudget) -> None:
     """Compare the books with the bounds, and with what was really asked."""
     row = facts.row
 
@@ -107,7 +109,7 @@ def within(facts: Facts, meter: Meter, limits: Limits) -> None:
     assert meter.money <= cost
 
 
-def paused_truly(ending: Ending, project: Path, flag: str) -> None:
+def paused_truly(ending: RunResult, project: Path, flag: str) -> None:
     """A pause says why, leaves a report of what is there, and the command to go on."""
     assert (ending.exit_code, ending.outcome.value) == (75, "paused")
     assert "budget" in ending.message
@@ -116,15 +118,15 @@ def paused_truly(ending: Ending, project: Path, flag: str) -> None:
     assert "paused" in report.casefold()
 
 
-def limits_of(what: Bound, bound: int) -> tuple[Limits, str]:
+def limits_of(what: Bound, bound: int) -> tuple[RunBudget, str]:
     """Return a run's limits, and how it is told to go on behind them."""
     match what:
         case "calls":
-            return Limits(max_calls=bound), "--max-calls"
+            return RunBudget(max_calls=bound), "--max-calls"
         case "tokens":
-            return Limits(max_tokens=bound), "--max-tokens"
+            return RunBudget(max_tokens=bound), "--max-tokens"
         case _:
-            return Limits(max_cost=bound), "--max-cost"
+            return RunBudget(max_cost=bound), "--max-cost"
 
 
 async def spent(seed: int, size: int, first: int, *, what: Bound, meter: Meter) -> int:
@@ -185,13 +187,13 @@ async def test_the_time_of_a_run_is_bounded_over_restarts(
     made, parts = tree(4, 4)
     project = start(tmp_path)
     with cases.case("time"):
-        ending = await served(project, parts, "", Limits(seconds=0.000_001), made)
+        ending = await served(project, parts, "", RunBudget(seconds=0.000_001), made)
         assert ending.exit_code == 75
         assert "--time-limit" in ending.next_step
         assert (project / ending.report_path).is_file()
         asked = meter.asked
-        again = await served(project, parts, ending.run, Limits(), made)
+        again = await served(project, parts, ending.run, RunBudget(), made)
         assert again.exit_code == 75, "a restart brings no time back"
         assert meter.asked == asked
-        done = await served(project, parts, ending.run, Limits(seconds=3600), made)
+        done = await served(project, parts, ending.run, RunBudget(seconds=3600), made)
         assert done.exit_code == 0

@@ -145,7 +145,7 @@ async def ended_truly(run: Run, outcome: Outcome) -> None:
     if run.cell.role == "pm":
         plans = [p.read_text() for p in (run.project / "chains").rglob("chain-output.md")]
         done = row["status"] == "completed"
-        assert not done or [parser.parse(text).plan.tasks for text in plans] == [ONE.tasks]
+        assert not done or [parser.parse_plan(text).plan.tasks for text in plans] == [ONE.tasks]
         return
     facts = await run.facts()
     assert invariants.broken(facts) == []

@@ -11,7 +11,7 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.store.operations import memory
 from tests.support import invariants
 from tests.support.attack_site import SECRET, VARIABLE, Site, site
@@ -244,7 +244,7 @@ async def run(here: Site, made: Scene) -> Journey:
     }
     tasks = (others["a"], made.b, others["c"], others["liar"])
     async with opened(here.project, made.parts) as mimir:
-        run = await mimir.create_run(plan(*tasks), PLAN_PATH, only=(), limits=Limits())
+        run = await mimir.create_run(plan(*tasks), PLAN_PATH, only=(), limits=RunBudget())
         if made.notes:
             async with store_of(here.project) as store:
                 [row] = await store.read(lambda r: r.find("Run", {}))
@@ -252,7 +252,7 @@ async def run(here: Site, made: Scene) -> Journey:
                     await store.write(
                         lambda ops, n=note: memory.add(ops, str(row["projectId"]), "Lesson", n)
                     )
-        ending = await mimir.drive(run, workers=2, apply="never", limits=Limits(), resumed=False)
+        ending = await mimir.drive(run, workers=2, apply="never", limits=RunBudget(), resumed=False)
         return await look(mimir, here.project, ending)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from mimir.errors import MimirError
 from mimir.tools.builtin.files import FileTools
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 from tests.support import link_swapper
 from tests.support.fake_tools import CONTEXT, wish
 from tests.support.projects import write_files
@@ -51,7 +51,7 @@ def room(outside: Path) -> Path:
 
 
 def tools_of(room: Path) -> FileTools:
-    return FileTools(Tree(room), forbidden=FORBIDDEN, hidden=HIDDEN)
+    return FileTools(DirectoryTree(room), forbidden=FORBIDDEN, hidden=HIDDEN)
 
 
 def fingerprint(outside: Path) -> dict[str, str]:

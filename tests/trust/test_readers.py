@@ -13,18 +13,18 @@ from mimir.agents.preambles import frontmatter
 from mimir.domain.plan import Criterion
 from mimir.errors import AnswerError, PlanError, ToolError
 from mimir.llm.openai import api_errors
-from mimir.llm.openai.stream import Assembly, Events, Refused, Unreadable
+from mimir.llm.openai.stream import AnswerAssembler, EventStream, StreamError, UnreadableStream
 from mimir.planning import parser
 from mimir.planning.lint.plan_check import check
 from mimir.qc.judgement.json_object import one_object
 from mimir.qc.judgement.verdict_parser import parse as parse_verdict
 from mimir.tools.calls import arguments
-from mimir.tools.calls.local_tools import described
+from mimir.tools.calls.local_tools import describe_tool
 from tests.support.broken_plans import WHOLE
 from tests.support.trust_sizes import Cases, sized
 
 CRITERIA = (Criterion(id="c1", text="a"), Criterion(id="c2", text="b"))
-SPEC = described(
+SPEC = describe_tool(
     "do",
     "Does.",
     {
@@ -38,11 +38,11 @@ SPEC = described(
 
 
 def plan(text: str) -> None:
-    check(parser.parse(text), tools=("run",), exists=lambda _: True)
+    check(parser.parse_plan(text), tools=("run",), exists=lambda _: True)
 
 
 def stream(text: str) -> None:
-    events, assembly = Events(1_000_000), Assembly(1_000_000)
+    events, assembly = EventStream(1_000_000), AnswerAssembler(1_000_000)
     for event in events.feed(text.encode("utf-8", "surrogatepass"), last=True):
         assembly.add(event)
     assembly.answer()
@@ -51,11 +51,17 @@ def stream(text: str) -> None:
 READERS: Mapping[str, tuple[Callable[[str], object], tuple[type[Exception], ...]]] = {
     "plan": (plan, ()),
     "verdict": (lambda text: parse_verdict(text, CRITERIA, 1), (AnswerError,)),
-    "arguments": (lambda text: arguments.read(text, SPEC), (ToolError,)),
-    "front matter": (lambda text: frontmatter.split(text, "f.md"), (PlanError,)),
-    "answer of an endpoint": (lambda text: Assembly(10**6).whole(text), (Unreadable, Refused)),
-    "stream of an endpoint": (stream, (Unreadable, Refused)),
-    "error of an endpoint": (lambda text: api_errors.rule(api_errors.read(400, text)), ()),
+    "arguments": (lambda text: arguments.parse_arguments(text, SPEC), (ToolError,)),
+    "front matter": (lambda text: frontmatter.split_frontmatter(text, "f.md"), (PlanError,)),
+    "answer of an endpoint": (
+        lambda text: AnswerAssembler(10**6).whole(text),
+        (UnreadableStream, StreamError),
+    ),
+    "stream of an endpoint": (stream, (UnreadableStream, StreamError)),
+    "error of an endpoint": (
+        lambda text: api_errors.classify_error(api_errors.parse_error_body(400, text)),
+        (),
+    ),
 }
 """Reader → how it is called, and how it says no."""
 
@@ -200,15 +206,15 @@ def test_no_odd_number_becomes_a_score_or_an_argument(cases: Cases):
             with pytest.raises(AnswerError):
                 parse_verdict(VERDICT.replace("90", number), CRITERIA)
             with pytest.raises(ToolError):
-                arguments.read(f'{{"number": {number}}}', SPEC)
+                arguments.parse_arguments(f'{{"number": {number}}}', SPEC)
     for deep in range(1, 2000, 97):
         with cases.case(f"{deep} deep"), pytest.raises((AnswerError, ToolError)):
-            arguments.read('{"list": ' + "[" * (deep + 9) + "]" * (deep + 9) + "}", SPEC)
+            arguments.parse_arguments('{"list": ' + "[" * (deep + 9) + "]" * (deep + 9) + "}", SPEC)
     for twice in ('{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 1}}', '{"a": [{"b": 1, "b": 2}]}'):
         with cases.case(twice), pytest.raises(AnswerError):
             one_object(twice)
     with cases.case("twice"), pytest.raises(ToolError):
-        arguments.read('{"text": "a", "text": "b"}', SPEC)
+        arguments.parse_arguments('{"text": "a", "text": "b"}', SPEC)
 
 
 LABELS = ("Estimated Tool Calls", "Max Retries", "Time Limit", "Estimated Duration")
@@ -217,15 +223,17 @@ ODD = ("NaN", "Infinity", "-3", "1e999", "many", "0x10", "0b1", "9" * 400, "∞"
 
 def test_no_odd_number_of_a_plan_becomes_a_default_in_silence(cases: Cases):
     base = "**Task ID:** t\n**Prompt:**\n<prompt>\nDo it.\n</prompt>\n**Criteria:**\n- a\n"
-    plain = {f.code for f in parser.parse(base).findings}
+    plain = {f.code for f in parser.parse_plan(base).findings}
     for label in LABELS:
         for value in ODD:
             with cases.case((label, value)):
-                found = {f.code for f in parser.parse(f"{base}**{label}:** {value}\n").findings}
+                found = {
+                    f.code for f in parser.parse_plan(f"{base}**{label}:** {value}\n").findings
+                }
                 assert found - plain, "nothing is said of it"
     for points in ("NaN", "Infinity", "1e999", "-5"):
         with cases.case(("points", points)):
-            parsed = parser.parse(base.replace("- a", f"- ({points} pts) a"))
+            parsed = parser.parse_plan(base.replace("- a", f"- ({points} pts) a"))
             [task] = parsed.plan.tasks
             [criterion] = task.criteria
             refused = {f.code for f in check(parsed, tools=(), exists=lambda _: True)}

@@ -12,14 +12,14 @@ import pytest
 from mimir.bootstrap.app import SystemClock
 from mimir.errors import SandboxError
 from mimir.workspace.sandbox import process
-from mimir.workspace.sandbox.sandbox import Limits, Ran, Sandbox, SandboxConfig
+from mimir.workspace.sandbox.sandbox import CommandResult, ProcessLimits, Sandbox, SandboxConfig
 from tests.support.attack_site import SECRET, VARIABLE, Site, site
 from tests.support.sandbox_probes import PROBES, Probe
 from tests.support.trust_sizes import Cases, sample, size
 
 Confine = Callable[[Path], Awaitable[Sandbox]]
 
-LIMITS = Limits(
+LIMITS = ProcessLimits(
     processes=60,
     memory_bytes=400_000_000,
     file_bytes=50_000_000,
@@ -31,7 +31,9 @@ KILLED = 137
 AT_ONCE = 2
 
 
-def made(scratch: Path, programs: Sequence[Path] | None = None, limits: Limits = LIMITS) -> Sandbox:
+def made(
+    scratch: Path, programs: Sequence[Path] | None = None, limits: ProcessLimits = LIMITS
+) -> Sandbox:
     return Sandbox(
         SandboxConfig(limits=limits), scratch=scratch, clock=SystemClock(), programs=programs
     )
@@ -113,7 +115,7 @@ async def test_no_command_gets_out(
         before = here.fingerprint()
         free = asyncio.Semaphore(AT_ONCE)
 
-        async def one(number: int, probe: Probe) -> Ran | None:
+        async def one(number: int, probe: Probe) -> CommandResult | None:
             async with free:
                 with cases.case(probe.name):
                     await tried(probe, number, sandbox, here)

@@ -134,7 +134,7 @@ def test_no_words_of_an_endpoint_steer_a_terminal(
     from mimir.llm.scripted import faults
 
     nasty = "".join(NASTY.values())
-    staged = {**faults.FAULTS, fault: faults.Fault(kind="status", status=faults.FAULTS[fault].status, says=nasty, code=nasty)}  # fmt: skip
+    staged = {**faults.FAULTS, fault: faults.ScriptedFault(kind="status", status=faults.FAULTS[fault].status, says=nasty, code=nasty)}  # fmt: skip
     monkeypatch.setattr("tests.support.script_server.FAULTS", staged)
     desk.write("plan.md", render(plan(step("a"))))
     with PlayServer({"parts": [worker("a", {"fault": fault}), *REST]}) as server:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 from mimir.errors import AnswerError
-from mimir.qc.judgement.score import Case, judgement
+from mimir.qc.judgement.score import ScoreInput, judgement
 from mimir.qc.judgement.verdict_parser import parse
 from tests.support.trust_sizes import Cases, sized
 from tests.support.whole_run import README, plan, qc, start, step, travel, worker
@@ -90,7 +90,7 @@ def passes(text: str, *, green: bool = True) -> bool:
         verdict = parse(text, CRITERIA)
     except AnswerError:
         return False
-    case = Case(task=TASK, verdict=verdict, outcomes=(outcome(green=green),), sources=SOURCES)
+    case = ScoreInput(task=TASK, verdict=verdict, outcomes=(outcome(green=green),), sources=SOURCES)
     return judgement(case).passed
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.task_states import Mover, Status
+from mimir.domain.task_states import TaskStatus, TransitionActor
 from scripts import draw_moves
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
@@ -16,9 +16,9 @@ def test_the_committed_diagrams_are_the_table():
 
 
 def test_the_diagram_shows_who_may_let_a_judged_task_fail():
-    assert draw_moves.movers(Status.QC_EXECUTING, Status.FAILED) == (
-        Mover.MACHINE,
-        Mover.SCHEDULING,
+    assert draw_moves.movers(TaskStatus.QC_EXECUTING, TaskStatus.FAILED) == (
+        TransitionActor.MACHINE,
+        TransitionActor.SCHEDULING,
     )
     assert "    qc_executing --> failed: machine or scheduling\n" in draw_moves.moves()
 

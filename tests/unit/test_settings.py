@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from mimir.domain.money import Price
+from mimir.domain.money import ModelPrice
 from mimir.errors import ConfigurationError
 from mimir.settings import (
     HistorySettings,
@@ -43,7 +43,7 @@ def test_prices_are_exact_and_named_as_the_model_is(tmp_path: Path):
     user = tmp_path / "user.toml"
     write(user, '[llm.prices."gpt-4.1-mini"]\ninput = 0.1\noutput = 1.6\n[run]\nmax_cost = 2.5\n')
     loaded = load(tmp_path, environment={"MIMIR_CONFIG": str(user)}).settings
-    assert loaded.prices == {"gpt-4.1-mini": Price(input=100_000, output=1_600_000)}
+    assert loaded.prices == {"gpt-4.1-mini": ModelPrice(input=100_000, output=1_600_000)}
     assert loaded.run.max_cost == Decimal("2.5")
 
 

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mimir.agents.context.receipt import Withheld, fingerprint
+from mimir.agents.context.receipt import WithheldPiece, fingerprint
 from mimir.domain.usage import estimate
 
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:[.,]\d+)*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class MergedMessage:
     """One message, and where it was said."""
 
     text: str
@@ -35,7 +35,7 @@ class Said:
 
 def messages(
     said: Sequence[tuple[str, str]], name: str
-) -> tuple[tuple[Said, ...], tuple[Withheld, ...]]:
+) -> tuple[tuple[MergedMessage, ...], tuple[WithheldPiece, ...]]:
     """Merge messages that are similar.
 
     Args:
@@ -51,7 +51,7 @@ def messages(
         # Moved to the end: what was said last stands last, nearest to the answer.
         groups[key] = [*groups.pop(key, []), (where, text)]
     kept = tuple(
-        Said(
+        MergedMessage(
             text=group[-1][1],
             where=tuple(dict.fromkeys(where for where, _ in group)),
             also=_other_numbers([text for _, text in group]),
@@ -66,10 +66,10 @@ def messages(
     return kept, merged
 
 
-def paths(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[Withheld, ...]]:
+def paths(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[WithheldPiece, ...]]:
     """Return each path once, in the order of first naming, and what was merged; `./a.py` is `a.py`."""
     kept: dict[str, str] = {}
-    merged: list[Withheld] = []
+    merged: list[WithheldPiece] = []
     for name in names:
         key = path_key(name)
         if key in kept:
@@ -94,7 +94,7 @@ def changed_by(changes: Sequence[tuple[str, Sequence[str]]]) -> tuple[tuple[str,
 
 def summaries(
     texts: Sequence[tuple[str, str]],
-) -> tuple[dict[str, str], tuple[Withheld, ...]]:
+) -> tuple[dict[str, str], tuple[WithheldPiece, ...]]:
     """Replace a text that was already given by a word about where.
 
     Args:
@@ -105,7 +105,7 @@ def summaries(
     """
     first: dict[str, str] = {}
     shown: dict[str, str] = {}
-    merged: list[Withheld] = []
+    merged: list[WithheldPiece] = []
     for task, text in texts:
         mark = fingerprint(text)
         if text.strip() and mark in first:
@@ -127,8 +127,8 @@ def _other_numbers(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _merged(name: str, text: str, *, kept: str, equal: bool) -> Withheld:
-    return Withheld(
+def _merged(name: str, text: str, *, kept: str, equal: bool) -> WithheldPiece:
+    return WithheldPiece(
         name=name,
         why="duplicate" if equal else "similar",
         tokens=estimate(text),

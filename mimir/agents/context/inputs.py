@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from mimir.agents.context.receipt import Withheld
+from mimir.agents.context.receipt import WithheldPiece
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
+class ContextBudgets:
     """Tokens of each part; what does not fit is referenced. Critical pieces are never cut."""
 
     files: int = 12_000
@@ -30,7 +30,7 @@ class Budgets:
     repository: int = 10_000
     memory: int = 8_000
 
-    def smaller(self) -> "Budgets":
+    def smaller(self) -> "ContextBudgets":
         """Return a third of each: for the retry after a context that was too long."""
         return replace(
             self, **{name: getattr(self, name) // 3 for name in self.__dataclass_fields__}
@@ -76,7 +76,7 @@ class FailedCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class EarlierAttempt:
     """An attempt before this one, and what became of it."""
 
     number: int
@@ -110,11 +110,11 @@ class WorkerInput:
     """Names in force."""
     files: tuple[FileView, ...] = ()
     dependencies: tuple[DependencyView, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierAttempt, ...] = ()
     """Oldest first."""
     required_fixes: tuple[str, ...] = ()
     """Of the last judged attempt; QC is asked about the same list, by number."""
-    hidden: tuple[Withheld, ...] = ()
+    hidden: tuple[WithheldPiece, ...] = ()
     """What the PM had and a worker may not see (`context.Background`)."""
 
 
@@ -130,7 +130,7 @@ class ChangedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Related:
+class RelatedTask:
     """A task near this one in the task graph."""
 
     id: str
@@ -160,12 +160,12 @@ class QCInput:
     unsupported: tuple[str, ...] = ()
     required_fixes: tuple[str, ...] = ()
     """Of the attempt before, as the worker saw them."""
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedTask, ...] = ()
     notes: tuple[str, ...] = ()
     """Findings of the engine: files left out of the deliverable, protected files that were changed …"""
     form: str = ""
     """How the verdict must look; closes the system message."""
-    hidden: tuple[Withheld, ...] = ()
+    hidden: tuple[WithheldPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mimir.agents.context import deduplication, quotation
-from mimir.agents.context.inputs import Budgets, MemoryHit, PMInput
+from mimir.agents.context.inputs import ContextBudgets, MemoryHit, PMInput
 from mimir.agents.context.task_sections import file_piece
-from mimir.agents.context.token_budget import Part, Piece, Sheet
+from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
 from mimir.domain.usage import estimate
 
 MOST_LISTED = 400
@@ -16,23 +16,23 @@ MOST_HITS = 40
 MEMORY = "## From the memory"
 
 
-def pm(given: PMInput, budgets: Budgets, sheet: Sheet) -> None:
+def pm(given: PMInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
     """Write the planner's context."""
     sheet.say("task", "Task: plan\nAttempt 1 of 1")
-    sheet.say("request", f"## The request, word for word\n\n{quotation.fenced(given.request)}")
+    sheet.say("request", f"## The request, word for word\n\n{quotation.fence_block(given.request)}")
     if given.specification.strip():
         words = "Worked out from the request; where the two differ, the request decides."
-        body = quotation.fenced(given.specification)
+        body = quotation.fence_block(given.specification)
         sheet.say("specification", f"## Specification\n\n{words}\n\n{body}")
     sheet.add(_repository(given, budgets.repository))
     sheet.add(_memory(given.memory, budgets.memory))
     _lessons(given.lessons, sheet)
 
 
-def _repository(given: PMInput, budget: int) -> Part:
+def _repository(given: PMInput, budget: int) -> ContextPart:
     listing = _listing(given.repository, budget // 2)
     pieces = [
-        Piece(
+        ContextPiece(
             name="repository",
             title=f"Files ({len(given.repository)}):",
             content=listing,
@@ -42,7 +42,7 @@ def _repository(given: PMInput, budget: int) -> Part:
     pieces += [file_piece(file, "optional") for file in given.files]
     before = "" if given.repository else "The repository is empty."
     shown = pieces if given.repository else []
-    return Part(heading="## Repository", before=before, pieces=shown, budget=budget)
+    return ContextPart(heading="## Repository", before=before, pieces=shown, budget=budget)
 
 
 def _listing(repository: Sequence[tuple[str, int]], tokens: int) -> str:
@@ -68,32 +68,32 @@ def _folder(name: str) -> str:
     return "/".join(name.split("/")[:-1][:2])
 
 
-def _memory(hits: Sequence[MemoryHit], budget: int) -> Part:
+def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
     first: dict[str, MemoryHit] = {}
     for hit in hits:
         first.setdefault(hit.id, hit)
     pieces = [
-        Piece(
+        ContextPiece(
             name=f"memory:{hit.id}",
             title=f"{quotation.one_line(hit.kind)} {quotation.path(hit.id)}: {quotation.one_line(hit.title)[:200]}",
             content=hit.text,
-            reference=f"memory_get_node({quotation.quoted(hit.id)})",
+            reference=f"memory_get_node({quotation.quote_argument(hit.id)})",
             most=1_000,
         )
         for hit in list(first.values())[:MOST_HITS]
     ]
     further = len(first) - MOST_HITS
     before = f"{further} further nodes: memory_search_nodes finds them." if further > 0 else ""
-    return Part(heading=MEMORY, before=before, pieces=pieces, budget=budget)
+    return ContextPart(heading=MEMORY, before=before, pieces=pieces, budget=budget)
 
 
-def _lessons(lessons: Sequence[str], sheet: Sheet) -> None:
+def _lessons(lessons: Sequence[str], sheet: ContextBuilder) -> None:
     """Lessons are what earlier failures cost; similar ones are said once."""
     said, merged = deduplication.messages(
         [("earlier runs", lesson) for lesson in lessons], "lesson"
     )
     pieces = [
-        Piece(
+        ContextPiece(
             name=f"lesson:{n}",
             content=f"- {lesson.line}",
             importance="critical",
@@ -102,7 +102,7 @@ def _lessons(lessons: Sequence[str], sheet: Sheet) -> None:
         for n, lesson in enumerate(said[-MOST_HITS:], start=1)
     ]
     sheet.add(
-        Part(
+        ContextPart(
             heading="## Lessons of earlier runs",
             pieces=pieces,
             budget=0,

@@ -6,9 +6,15 @@ Not: how the worker went about it, the PM's research. `quotable` gives the same 
 from collections.abc import Mapping, Sequence
 
 from mimir.agents.context import quotation
-from mimir.agents.context.inputs import Budgets, ChangedFile, QCInput, Related
-from mimir.agents.context.task_sections import artifact, command, criteria_lines, fixes, opening
-from mimir.agents.context.token_budget import Part, Piece, Sheet
+from mimir.agents.context.inputs import ChangedFile, ContextBudgets, QCInput, RelatedTask
+from mimir.agents.context.task_sections import (
+    artifact,
+    brief_header,
+    command,
+    criteria_lines,
+    fixes,
+)
+from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Task
 
@@ -23,10 +29,12 @@ _SOURCES = (
 )
 
 
-def qc(given: QCInput, budgets: Budgets, sheet: Sheet) -> None:
+def qc(given: QCInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
     """Write the judge's context."""
     task = given.task
-    sheet.say("task", opening(task, given.attempt, given.attempts, f"Your role: {task.reviewer}"))
+    sheet.say(
+        "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.reviewer}")
+    )
     sheet.say("prompt", f"## What the worker was asked\n\n{quotation.verbatim(task.prompt)}")
     lines = ["## Criteria", "", *criteria_lines(task.criteria)]
     sheet.say("criteria", "\n".join(lines))
@@ -85,7 +93,7 @@ def _decides(check: Check | None) -> str:
     return criteria if check.required else f"nothing (shown only; speaks of {criteria})"
 
 
-def _related(related: Sequence[Related], budget: int) -> Part:
+def _related(related: Sequence[RelatedTask], budget: int) -> ContextPart:
     """Name the tasks around this one, nearest first; how many there are does not change the size much."""
     order = sorted(dict.fromkeys(related), key=lambda r: (r.distance, r.relation, r.id))
     lines = [
@@ -96,14 +104,16 @@ def _related(related: Sequence[Related], budget: int) -> Part:
     ]
     if len(order) > MOST_RELATED:
         lines.append(f"- and {len(order) - MOST_RELATED} more")
-    piece = Piece(name="related", content="\n".join(lines), importance="optional", data=False)
-    return Part(heading="## Tasks around it", pieces=[piece] if lines else [], budget=budget)
+    piece = ContextPiece(
+        name="related", content="\n".join(lines), importance="optional", data=False
+    )
+    return ContextPart(heading="## Tasks around it", pieces=[piece] if lines else [], budget=budget)
 
 
-def _changed(given: QCInput, budget: int) -> Part:
+def _changed(given: QCInput, budget: int) -> ContextPart:
     files = given.changed
     if not files:
-        return Part(
+        return ContextPart(
             heading="## Deliverable",
             before="No file was changed; the deliverable is the worker's answer.",
             pieces=[],
@@ -114,17 +124,17 @@ def _changed(given: QCInput, budget: int) -> Part:
         lines.append(f"- and {len(files) - MOST_CHANGED} more")
     pieces = [piece for file in files for piece in _file(file)]
     before = "\n".join([f"Changed files ({len(files)}):", *lines])
-    return Part(heading="## Deliverable", before=before, pieces=pieces, budget=budget)
+    return ContextPart(heading="## Deliverable", before=before, pieces=pieces, budget=budget)
 
 
-def _file(file: ChangedFile) -> list[Piece]:
+def _file(file: ChangedFile) -> list[ContextPiece]:
     """Return a file's diff, and its content as a source; a new file's diff would say the same twice."""
     name = quotation.path(file.path)
-    reference = f"read_file({quotation.quoted(file.path)})"
-    pieces: list[Piece] = []
+    reference = f"read_file({quotation.quote_argument(file.path)})"
+    pieces: list[ContextPiece] = []
     if file.diff and file.status == "modified":
         pieces.append(
-            Piece(
+            ContextPiece(
                 name=f"diff:{file.path}",
                 title=quotation.header(f"diff of {name} (not a source)"),
                 content=file.diff,
@@ -134,7 +144,7 @@ def _file(file: ChangedFile) -> list[Piece]:
         )
     if file.text is not None:
         pieces.append(
-            Piece(
+            ContextPiece(
                 name=f"file:{file.path}",
                 title=quotation.header(f"source file:{name}"),
                 content=file.text,
@@ -145,11 +155,11 @@ def _file(file: ChangedFile) -> list[Piece]:
     return pieces
 
 
-def _answer(given: QCInput, budget: int) -> Part:
+def _answer(given: QCInput, budget: int) -> ContextPart:
     source = not given.changed
     title = "source answer" if source else "worker answer (not a source)"
     pieces = [
-        Piece(
+        ContextPiece(
             name="answer",
             title=quotation.header(title),
             content=given.answer,
@@ -157,7 +167,7 @@ def _answer(given: QCInput, budget: int) -> Part:
         )
     ]
     pieces += [
-        Piece(
+        ContextPiece(
             name=f"call:{number}",
             title=quotation.header(f"source call:{number}"),
             content=text,
@@ -166,12 +176,12 @@ def _answer(given: QCInput, budget: int) -> Part:
         )
         for number, text in sorted((given.cited or {}).items())
     ]
-    return Part(heading="## The worker's answer", pieces=pieces, budget=budget)
+    return ContextPart(heading="## The worker's answer", pieces=pieces, budget=budget)
 
 
-def _checks(given: QCInput, budget: int) -> Part:
+def _checks(given: QCInput, budget: int) -> ContextPart:
     pieces = [
-        Piece(
+        ContextPiece(
             name=f"check:{outcome.check}",
             title=quotation.header(f"source check:{outcome.check}"),
             content=check_text(outcome, given.task),
@@ -186,10 +196,10 @@ def _checks(given: QCInput, budget: int) -> Part:
         if pieces
         else "The plan has no check for this task: judge by what you find."
     )
-    return Part(heading="## Checks", before=before, pieces=pieces, budget=budget)
+    return ContextPart(heading="## Checks", before=before, pieces=pieces, budget=budget)
 
 
-def _remarks(given: QCInput, sheet: Sheet) -> None:
+def _remarks(given: QCInput, sheet: ContextBuilder) -> None:
     if given.notes:
         lines = [f"- {quotation.one_line(note)}" for note in given.notes]
         sheet.say("findings", "\n".join(["## What the engine found", "", *lines]))
@@ -197,6 +207,7 @@ def _remarks(given: QCInput, sheet: Sheet) -> None:
         lines = "\n".join(f"- {quotation.one_line(claim)}" for claim in given.unsupported)
         words = "The answer cites these, and the record of the worker's calls does not hold them:"
         sheet.say(
-            "unsupported claims", f"## Unsupported claims\n\n{words}\n\n{quotation.fenced(lines)}"
+            "unsupported claims",
+            f"## Unsupported claims\n\n{words}\n\n{quotation.fence_block(lines)}",
         )
     sheet.say("sources", f"## What may be quoted\n\n{_SOURCES}")

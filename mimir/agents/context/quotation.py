@@ -11,7 +11,7 @@ _TICKS = re.compile(r"`{3,}")
 _HEADER = re.compile(r"^(?==== )", re.MULTILINE)
 
 
-def fenced(text: str) -> str:
+def fence_block(text: str) -> str:
     """Return a block that holds `text` and cannot be closed by it.
 
     A line that looks like one of the engine's `=== …` headers is set in by a blank; quotes are compared with white space collapsed, so
@@ -44,7 +44,7 @@ def path(name: str) -> str:
     return name if name.isprintable() and name == one_line(name) else json.dumps(name)
 
 
-def quoted(name: str) -> str:
+def quote_argument(name: str) -> str:
     """Return a path or an id as a tool's argument is written."""
     return json.dumps(name, ensure_ascii=False)
 

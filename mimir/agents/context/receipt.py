@@ -27,7 +27,7 @@ EXCERPT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class GivenPiece:
     """One piece that stands in the context."""
 
     name: str
@@ -41,7 +41,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
+class WithheldPiece:
     """One piece that does not stand in the context, or only in part."""
 
     name: str
@@ -57,7 +57,7 @@ class Withheld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class PieceFingerprint:
     """A normalised piece, and how often it was used."""
 
     hash: str
@@ -69,14 +69,14 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class ContextReceipt:
     """What one agent was given."""
 
     role: str
     lane: str
-    given: tuple[Given, ...]
-    withheld: tuple[Withheld, ...] = ()
-    fingerprints: tuple[Fingerprint, ...] = ()
+    given: tuple[GivenPiece, ...]
+    withheld: tuple[WithheldPiece, ...] = ()
+    fingerprints: tuple[PieceFingerprint, ...] = ()
 
     @property
     def given_tokens(self) -> int:
@@ -110,7 +110,7 @@ class Receipt:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> "Receipt":
+    def from_json(cls, values: Mapping[str, object]) -> "ContextReceipt":
         """Read what `as_json` wrote.
 
         Raises:
@@ -120,7 +120,7 @@ class Receipt:
             role=_text(values, "role"),
             lane=_text(values, "lane"),
             given=tuple(
-                Given(
+                GivenPiece(
                     name=_text(g, "name"),
                     importance=cast("Importance", _one_of(g, "importance", _IMPORTANCES)),
                     tokens=_count(g, "tokens"),
@@ -131,7 +131,7 @@ class Receipt:
             ),
             withheld=tuple(_withheld(w) for w in _objects(values, "withheld")),
             fingerprints=tuple(
-                Fingerprint(
+                PieceFingerprint(
                     hash=_text(f, "hash"),
                     content=_text(f, "content"),
                     first_seen=_text(f, "firstSeen"),
@@ -143,7 +143,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class ReceiptTotals:
     """What a receipt adds up to."""
 
     role: str
@@ -154,8 +154,8 @@ class Sums:
     """Why → tokens; sorted."""
 
 
-def sums(values: Mapping[str, object]) -> Sums:
-    """Add up what `Receipt.as_json` wrote; what is not added up is not read.
+def sums(values: Mapping[str, object]) -> ReceiptTotals:
+    """Add up what `ContextReceipt.as_json` wrote; what is not added up is not read.
 
     Raises:
         StoreError: It is not of that form.
@@ -165,7 +165,7 @@ def sums(values: Mapping[str, object]) -> Sums:
         why = intern(_one_of(piece, "why", _WHYS))
         withheld[why] = withheld.get(why, 0) + _count(piece, "tokens")
     given = sum(_count(piece, "tokens") for piece in _objects(values, "given"))
-    return Sums(
+    return ReceiptTotals(
         role=intern(_text(values, "role")),
         given=given,
         available=given + sum(withheld.values()),
@@ -173,7 +173,7 @@ def sums(values: Mapping[str, object]) -> Sums:
     )
 
 
-def flat(receipt: Receipt, prefix: str = "") -> dict[str, int | list[str]]:
+def flatten_receipt(receipt: ContextReceipt, prefix: str = "") -> dict[str, int | list[str]]:
     """Return a receipt's figures as plain properties, for questions to the store that cannot look into JSON.
 
     Args:
@@ -196,7 +196,7 @@ def flat(receipt: Receipt, prefix: str = "") -> dict[str, int | list[str]]:
     return {f"{prefix}{n[0].upper()}{n[1:]}" if prefix else n: v for n, v in values.items()}
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Return a text in the form in which pieces are compared: NFC, white space collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
@@ -209,18 +209,18 @@ def fingerprint(text: str) -> str:
 @lru_cache(maxsize=32)
 def mark(text: str) -> tuple[str, str]:
     """Return a text's fingerprint, and how it begins when it is normalised. Every attempt asks of its preamble, which is long."""
-    normal = normalised(text)
+    normal = normalise_text(text)
     hash = hashlib.sha256(normal.encode("utf-8", "backslashreplace")).hexdigest()
     return hash, normal[:EXCERPT]
 
 
-def fingerprints(receipts: Iterable[Receipt]) -> tuple[Fingerprint, ...]:
+def fingerprints(receipts: Iterable[ContextReceipt]) -> tuple[PieceFingerprint, ...]:
     """Return every piece of a fleet once, in the order of first use, with the number of its uses over all receipts."""
-    found: dict[str, Fingerprint] = {}
+    found: dict[str, PieceFingerprint] = {}
     for receipt in receipts:
         for one in receipt.fingerprints:
             known = found.get(one.hash)
-            found[one.hash] = Fingerprint(
+            found[one.hash] = PieceFingerprint(
                 hash=one.hash,
                 content=one.content,
                 first_seen=known.first_seen if known else one.first_seen,
@@ -229,13 +229,13 @@ def fingerprints(receipts: Iterable[Receipt]) -> tuple[Fingerprint, ...]:
     return tuple(found.values())
 
 
-def reduction(receipts: Sequence[Receipt]) -> float:
+def reduction(receipts: Sequence[ContextReceipt]) -> float:
     """Return 1 − given ÷ available over a fleet; 0 where nothing was available."""
     available = sum(r.available_tokens for r in receipts)
     return 1 - sum(r.given_tokens for r in receipts) / available if available else 0.0
 
 
-def deduplication(receipts: Sequence[Receipt]) -> float:
+def deduplication(receipts: Sequence[ContextReceipt]) -> float:
     """Return 1 − unique ÷ total over a fleet; 0 where nothing was given."""
     total = 0
     unique: dict[str, int] = {}
@@ -246,13 +246,13 @@ def deduplication(receipts: Sequence[Receipt]) -> float:
     return 1 - sum(unique.values()) / total if total else 0.0
 
 
-def _counted(receipt: Receipt) -> tuple[Given | Withheld, ...]:
+def _counted(receipt: ContextReceipt) -> tuple[GivenPiece | WithheldPiece, ...]:
     """Return the pieces that a fleet's deduplication counts: given, or merged with what is given."""
     merged = (w for w in receipt.withheld if w.why in ("duplicate", "similar"))
     return (*receipt.given, *merged)
 
 
-def _withheld_json(piece: Withheld) -> dict[str, object]:
+def _withheld_json(piece: WithheldPiece) -> dict[str, object]:
     values: dict[str, object] = {"name": piece.name, "why": piece.why, "tokens": piece.tokens}
     more = {
         "hash": piece.hash,
@@ -263,8 +263,8 @@ def _withheld_json(piece: Withheld) -> dict[str, object]:
     return values | {name: value for name, value in more.items() if value}
 
 
-def _withheld(values: Mapping[str, object]) -> Withheld:
-    return Withheld(
+def _withheld(values: Mapping[str, object]) -> WithheldPiece:
+    return WithheldPiece(
         name=_text(values, "name"),
         why=cast("Why", _one_of(values, "why", _WHYS)),
         tokens=_count(values, "tokens"),
@@ -275,7 +275,7 @@ def _withheld(values: Mapping[str, object]) -> Withheld:
     )
 
 
-def _fingerprint_json(one: Fingerprint) -> dict[str, object]:
+def _fingerprint_json(one: PieceFingerprint) -> dict[str, object]:
     return {
         "hash": one.hash,
         "content": one.content,

@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from mimir.agents.context import quotation
-from mimir.agents.context.inputs import Budgets, PMInput, QCInput, WorkerInput
+from mimir.agents.context.inputs import ContextBudgets, PMInput, QCInput, WorkerInput
 from mimir.agents.context.pm import pm
 from mimir.agents.context.qc import qc
-from mimir.agents.context.receipt import Given, Receipt, Withheld, fingerprint
-from mimir.agents.context.token_budget import Piece, Sheet
+from mimir.agents.context.receipt import ContextReceipt, GivenPiece, WithheldPiece, fingerprint
+from mimir.agents.context.token_budget import ContextBuilder, ContextPiece
 from mimir.agents.context.worker import worker
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan, Task
 from mimir.domain.usage import estimate
 
-DEFAULT_BUDGETS = Budgets()
+DEFAULT_BUDGETS = ContextBudgets()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class AgentContext:
     """What one agent is given."""
 
     system: tuple[str, ...]
     """Parts of the system message, stable first: preamble with fixed rules, then the form of the answer."""
     text: str
     """The user message."""
-    receipt: Receipt
+    receipt: ContextReceipt
 
     @property
     def messages(self) -> tuple[Message, Message]:
@@ -44,23 +44,23 @@ class Context:
 
 @overload
 def get_task_context(
-    role: Literal["worker"], given: WorkerInput, *, lane: str = "", budgets: Budgets = ...
-) -> Context: ...
+    role: Literal["worker"], given: WorkerInput, *, lane: str = "", budgets: ContextBudgets = ...
+) -> AgentContext: ...
 @overload
 def get_task_context(
-    role: Literal["qc"], given: QCInput, *, lane: str = "", budgets: Budgets = ...
-) -> Context: ...
+    role: Literal["qc"], given: QCInput, *, lane: str = "", budgets: ContextBudgets = ...
+) -> AgentContext: ...
 @overload
 def get_task_context(
-    role: Literal["pm"], given: PMInput, *, lane: str = "", budgets: Budgets = ...
-) -> Context: ...
+    role: Literal["pm"], given: PMInput, *, lane: str = "", budgets: ContextBudgets = ...
+) -> AgentContext: ...
 def get_task_context(
     role: Literal["worker", "qc", "pm"],
     given: WorkerInput | QCInput | PMInput,
     *,
     lane: str = "",
-    budgets: Budgets = DEFAULT_BUDGETS,
-) -> Context:
+    budgets: ContextBudgets = DEFAULT_BUDGETS,
+) -> AgentContext:
     """Return what an agent is given.
 
     Args:
@@ -72,7 +72,7 @@ def get_task_context(
     Raises:
         TypeError: `given` is another role's input.
     """
-    sheet = Sheet(lane=lane)
+    sheet = ContextBuilder(lane=lane)
     form, withheld = "", ()
     match role, given:
         case "worker", WorkerInput():
@@ -87,28 +87,30 @@ def get_task_context(
         case _:
             raise TypeError(f"{type(given).__name__} is no input of the role {role!r}.")
     system = tuple(quotation.printable(part) for part in (given.preamble, form) if part)
-    return Context(system=system, text=sheet.text, receipt=_receipt(role, sheet, system, withheld))
+    return AgentContext(
+        system=system, text=sheet.text, receipt=_receipt(role, sheet, system, withheld)
+    )
 
 
 def _receipt(
-    role: str, sheet: Sheet, system: tuple[str, ...], withheld: tuple[Withheld, ...]
-) -> Receipt:
+    role: str, sheet: ContextBuilder, system: tuple[str, ...], withheld: tuple[WithheldPiece, ...]
+) -> ContextReceipt:
     """Return the receipt; headings and the engine's own words are one piece, so that the sum is the whole prompt."""
     frame = max(0, estimate(sheet.text) - sum(piece.tokens for piece in sheet.given))
     for name, part in zip(("preamble", "form"), system, strict=False):
-        sheet.note(Piece(name=name, content=part, importance="critical"), part)
+        sheet.note(ContextPiece(name=name, content=part, importance="critical"), part)
     if frame:
         sheet.given.append(
-            Given(name="frame", importance="critical", tokens=frame, hash=fingerprint("frame"))
+            GivenPiece(name="frame", importance="critical", tokens=frame, hash=fingerprint("frame"))
         )
     return sheet.receipt(role, withheld)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
+class PlannerKnowledge:
     """What the PM had and neither worker nor QC may see; made once a run, for the receipts' `hidden`."""
 
-    planning: tuple[Withheld, ...]
+    planning: tuple[WithheldPiece, ...]
     """Reasoning, research, and what the PM was given."""
     tasks: Mapping[str, int]
     """Tokens of each task's title, prompt, criteria and words on tools."""
@@ -116,30 +118,33 @@ class Background:
     """Of them all: a plan may have thousands, and every attempt asks."""
 
     @classmethod
-    def of(cls, plan: Plan, receipt: Receipt | None = None) -> "Background":
+    def of(cls, plan: Plan, receipt: ContextReceipt | None = None) -> "PlannerKnowledge":
         """Take it from an accepted plan and the PM's receipt; None: a plan that a person wrote."""
         texts = (("reasoning", plan.reasoning), ("goal", plan.goal), ("notes", plan.notes))
         own = tuple(
-            Withheld(name=f"plan:{name}", why="role", tokens=estimate(text))
+            WithheldPiece(name=f"plan:{name}", why="role", tokens=estimate(text))
             for name, text in texts
             if text
         )
         # Without hashes: what no other agent is given is compared with nothing, and every receipt holds these lines.
         seen = tuple(
-            Withheld(name=f"pm:{piece.name}", why="role", tokens=piece.tokens)
+            WithheldPiece(name=f"pm:{piece.name}", why="role", tokens=piece.tokens)
             for piece in (receipt.given if receipt else ())
         )
         tasks = {t.id: _tokens(t) for t in plan.tasks}
         return cls(planning=(*own, *seen), tasks=tasks, total=sum(tasks.values()))
 
-    def hidden_from(self, task: Task) -> tuple[Withheld, ...]:
+    def hidden_from(self, task: Task) -> tuple[WithheldPiece, ...]:
         """Return what is withheld from one task's agents for their role; other tasks in one line."""
         own = self.tasks.get(task.id)
         others = len(self.tasks) - (own is not None)
         if not others:
             return self.planning
         tokens = self.total - (own or 0)
-        return (*self.planning, Withheld(name=f"{others} other tasks", why="role", tokens=tokens))
+        return (
+            *self.planning,
+            WithheldPiece(name=f"{others} other tasks", why="role", tokens=tokens),
+        )
 
 
 def _tokens(task: Task) -> int:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from mimir.agents.context import quotation
 from mimir.agents.context.inputs import FileView
 from mimir.agents.context.receipt import Importance
-from mimir.agents.context.token_budget import Piece
+from mimir.agents.context.token_budget import ContextPiece
 from mimir.domain.plan import Check, Criterion, Task, weights
 from mimir.domain.usage import estimate
 
@@ -23,7 +23,7 @@ _KINDS = {
 }
 
 
-def opening(task: Task, attempt: int, attempts: int, role: str) -> str:
+def brief_header(task: Task, attempt: int, attempts: int, role: str) -> str:
     """Return the first lines of a brief; scripts and gateways read the first two."""
     return (
         f"Task: {task.id}\nAttempt {attempt} of {attempts}\n"
@@ -79,23 +79,25 @@ def fixes(required: Sequence[str], words: str) -> str:
     return "\n".join(["## Required fixes", "", words, "", *lines])
 
 
-def file_piece(file: FileView, importance: Importance) -> Piece:
+def file_piece(file: FileView, importance: Importance) -> ContextPiece:
     """Return a context file: whole when small, else its first lines."""
     title = f"{quotation.path(file.path)} ({file.size} bytes)"
     name = f"file:{file.path}"
     if file.text is None:
-        return Piece(name=name, title=f"{title}: {file.note or 'no text'}", content="", data=False)
+        return ContextPiece(
+            name=name, title=f"{title}: {file.note or 'no text'}", content="", data=False
+        )
     small = estimate(file.text) <= SMALL_FILE
-    return Piece(
+    return ContextPiece(
         name=name,
         title=title,
         content=file.text,
         importance=importance,
-        reference=f"read_file({quotation.quoted(file.path)})",
+        reference=f"read_file({quotation.quote_argument(file.path)})",
         most=None if small else FILE_HEAD,
     )
 
 
 def artifact(id: str) -> str:
     """Return how the agent gets an artifact; empty: it cannot."""
-    return f"read_artifact({quotation.quoted(id)})" if id else ""
+    return f"read_artifact({quotation.quote_argument(id)})" if id else ""

@@ -9,11 +9,11 @@ from typing import Literal
 
 from mimir.agents.context import quotation
 from mimir.agents.context.receipt import (
-    Fingerprint,
-    Given,
+    ContextReceipt,
+    GivenPiece,
     Importance,
-    Receipt,
-    Withheld,
+    PieceFingerprint,
+    WithheldPiece,
     fingerprint,
     mark,
 )
@@ -26,7 +26,7 @@ MOST_MARKS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ContextPiece:
     """One thing that a context may hold."""
 
     name: str
@@ -46,34 +46,34 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ContextPart:
     """Pieces under one heading, with a budget of their own."""
 
     heading: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[ContextPiece]
     budget: int
     """Tokens; critical pieces may exceed it, and leave less to the others."""
     before: str = ""
     """Words of the engine under the heading."""
-    merged: Sequence[Withheld] = ()
+    merged: Sequence[WithheldPiece] = ()
     between: str = "\n\n"
 
 
 @dataclass(slots=True)
-class Sheet:
+class ContextBuilder:
     """A context that is being written, with the notes for its receipt."""
 
     blocks: list[str] = field(default_factory=list[str])
-    given: list[Given] = field(default_factory=list[Given])
-    withheld: list[Withheld] = field(default_factory=list[Withheld])
-    marks: dict[str, Fingerprint] = field(default_factory=dict[str, Fingerprint])
+    given: list[GivenPiece] = field(default_factory=list[GivenPiece])
+    withheld: list[WithheldPiece] = field(default_factory=list[WithheldPiece])
+    marks: dict[str, PieceFingerprint] = field(default_factory=dict[str, PieceFingerprint])
     lane: str = ""
 
-    def note(self, piece: Piece, text: str, *, whole: bool = True) -> None:
+    def note(self, piece: ContextPiece, text: str, *, whole: bool = True) -> None:
         """Write down that `text` of a piece is shown."""
         hash, begins = mark(piece.content)
         self.given.append(
-            Given(
+            GivenPiece(
                 name=piece.name,
                 importance=piece.importance,
                 tokens=estimate(text),
@@ -82,7 +82,7 @@ class Sheet:
             )
         )
         known = self.marks.get(hash)
-        self.marks[hash] = Fingerprint(
+        self.marks[hash] = PieceFingerprint(
             hash=hash,
             content=begins,
             first_seen=self.lane,
@@ -91,10 +91,10 @@ class Sheet:
 
     def say(self, name: str, text: str) -> None:
         """Add words that are always there."""
-        self.note(Piece(name=name, content=text, importance="critical"), text)
+        self.note(ContextPiece(name=name, content=text, importance="critical"), text)
         self.blocks.append(text)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: ContextPart) -> None:
         """Add a part; one that has nothing to show is left out."""
         self.withheld.extend(part.merged)
         if not part.pieces and not part.before:
@@ -104,9 +104,9 @@ class Sheet:
         body = [part.between.join(shown)] if shown else []
         self.blocks.append("\n\n".join([part.heading, *lead, *body]))
 
-    def receipt(self, role: str, hidden: Iterable[Withheld] = ()) -> Receipt:
+    def receipt(self, role: str, hidden: Iterable[WithheldPiece] = ()) -> ContextReceipt:
         """Return the receipt of all that was added."""
-        return Receipt(
+        return ContextReceipt(
             role=role,
             lane=self.lane,
             given=tuple(self.given),
@@ -119,7 +119,7 @@ class Sheet:
         """All blocks."""
         return quotation.printable("\n\n".join(self.blocks)) + "\n"
 
-    def _fit(self, part: Part) -> list[str]:
+    def _fit(self, part: ContextPart) -> list[str]:
         """Decide by importance, show in the given order."""
         left = part.budget - sum(
             estimate(_whole(p)) for p in part.pieces if p.importance == "critical"
@@ -140,7 +140,7 @@ class Sheet:
         more = [f"[and {unlisted} more of them that are not listed]"] if unlisted else []
         return [*(shown[at] for at in sorted(shown)), *more]
 
-    def _show(self, piece: Piece, left: int) -> tuple[str, int]:
+    def _show(self, piece: ContextPiece, left: int) -> tuple[str, int]:
         """Return a piece's text with what it takes of the budget; empty: only a reference fits."""
         whole = _whole(piece)
         tokens = estimate(whole)
@@ -159,9 +159,9 @@ class Sheet:
         self._withhold(piece, max(1, tokens - estimate(text)))
         return text, estimate(text)
 
-    def _withhold(self, piece: Piece, tokens: int) -> None:
+    def _withhold(self, piece: ContextPiece, tokens: int) -> None:
         self.withheld.append(
-            Withheld(
+            WithheldPiece(
                 name=piece.name,
                 why="budget",
                 tokens=tokens,
@@ -171,7 +171,7 @@ class Sheet:
         )
 
 
-def beginning(text: str, tokens: int) -> str:
+def first_tokens(text: str, tokens: int) -> str:
     """Return at most the first `tokens` of a text, whole lines where there are any."""
     if estimate(text) <= tokens:
         return text
@@ -180,7 +180,7 @@ def beginning(text: str, tokens: int) -> str:
     return cut[: line + 1] if line > len(cut) // 2 else cut
 
 
-def ending(text: str, tokens: int) -> str:
+def last_tokens(text: str, tokens: int) -> str:
     """Return at most the last `tokens` of a text, whole lines where there are any."""
     if estimate(text) <= tokens:
         return text
@@ -190,31 +190,31 @@ def ending(text: str, tokens: int) -> str:
     return cut[line + 1 :] if 0 <= line < len(cut) // 2 else cut
 
 
-def _by_importance(pieces: Sequence[Piece]) -> Iterable[tuple[int, Piece]]:
+def _by_importance(pieces: Sequence[ContextPiece]) -> Iterable[tuple[int, ContextPiece]]:
     order: Sequence[Importance] = ("critical", "important", "optional")
     for importance in order:
         yield from ((at, p) for at, p in enumerate(pieces) if p.importance == importance)
 
 
-def _block(piece: Piece, content: str) -> str:
-    body = quotation.fenced(content) if piece.data else content
+def _block(piece: ContextPiece, content: str) -> str:
+    body = quotation.fence_block(content) if piece.data else content
     return "\n".join(part for part in (piece.title, body) if part)
 
 
-def _whole(piece: Piece) -> str:
+def _whole(piece: ContextPiece) -> str:
     return _block(piece, piece.content)
 
 
-def _cut(piece: Piece, tokens: int) -> str:
+def _cut(piece: ContextPiece, tokens: int) -> str:
     """Show as much as fits, with a mark that says what is missing and where it is."""
     room = max(1, tokens - estimate(piece.title) - LEAST // 2)
-    shown = (beginning if piece.keep == "head" else ending)(piece.content, room)
+    shown = (first_tokens if piece.keep == "head" else last_tokens)(piece.content, room)
     which = "first" if piece.keep == "head" else "last"
     rest = f"; {piece.reference} gives the whole" if piece.reference else ""
     mark = f"[cut: the {which} {len(shown)} of {len(piece.content)} characters are shown{rest}]"
     return f"{_block(piece, shown)}\n{mark}"
 
 
-def _reference(piece: Piece) -> str:
+def _reference(piece: ContextPiece) -> str:
     rest = f"; {piece.reference} gives it" if piece.reference else ""
     return f"{piece.title or piece.name}\n[left out: {len(piece.content)} characters{rest}]"

@@ -7,17 +7,28 @@ attempt must do differently: models heed the beginning and the end most.
 from collections.abc import Sequence
 
 from mimir.agents.context import deduplication, quotation
-from mimir.agents.context.inputs import Budgets, DependencyView, Earlier, FileView, WorkerInput
-from mimir.agents.context.receipt import Withheld
+from mimir.agents.context.inputs import (
+    ContextBudgets,
+    DependencyView,
+    EarlierAttempt,
+    FileView,
+    WorkerInput,
+)
+from mimir.agents.context.receipt import WithheldPiece
 from mimir.agents.context.task_sections import (
     artifact,
+    brief_header,
     file_piece,
     fixes,
-    opening,
     points,
     requirements,
 )
-from mimir.agents.context.token_budget import Part, Piece, Sheet, beginning
+from mimir.agents.context.token_budget import (
+    ContextBuilder,
+    ContextPart,
+    ContextPiece,
+    first_tokens,
+)
 from mimir.domain.plan import Task
 from mimir.domain.usage import estimate
 
@@ -29,11 +40,11 @@ MOST_LISTED = 30
 """Dependencies beyond the first five, and changed paths, that are named."""
 
 
-def worker(given: WorkerInput, budgets: Budgets, sheet: Sheet) -> None:
+def worker(given: WorkerInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
     """Write a worker's context."""
     task = given.task
     sheet.say(
-        "task", opening(task, given.attempt, given.attempts, f"Your role: {task.worker_role}")
+        "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.worker_role}")
     )
     sheet.say("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
     sheet.say("criteria", requirements(task))
@@ -54,7 +65,7 @@ def _limits(task: Task, tools: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _files(files: Sequence[FileView], budget: int) -> Part:
+def _files(files: Sequence[FileView], budget: int) -> ContextPart:
     first: dict[str, FileView] = {}
     for file in files:
         first.setdefault(deduplication.path_key(file.path), file)
@@ -63,12 +74,12 @@ def _files(files: Sequence[FileView], budget: int) -> Part:
     pieces = [file_piece(file, "important") for file in views[:MOST_FILES]]
     # The plan may list more than the limit (a warning): they are named, not shown.
     pieces += [_named(file) for file in views[MOST_FILES:]]
-    return Part(heading="## Context files", pieces=pieces, budget=budget, merged=merged)
+    return ContextPart(heading="## Context files", pieces=pieces, budget=budget, merged=merged)
 
 
-def _named(file: FileView) -> Piece:
+def _named(file: FileView) -> ContextPiece:
     view = file_piece(file, "optional")
-    return Piece(
+    return ContextPiece(
         name=view.name,
         title=view.title,
         content=view.content,
@@ -78,10 +89,10 @@ def _named(file: FileView) -> Piece:
     )
 
 
-def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Part:
+def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> ContextPart:
     views = tuple({d.id: d for d in dependencies}.values())
     first, more = views[:MOST_DEPENDENCIES], views[MOST_DEPENDENCIES:]
-    heads = [(d.id, beginning(d.answer, SUMMARY)) for d in first]
+    heads = [(d.id, first_tokens(d.answer, SUMMARY)) for d in first]
     shown, merged = deduplication.summaries(heads)
     pieces = [_dependency(d, shown[d.id]) for d in first]
     if more:
@@ -90,7 +101,7 @@ def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Part:
         pieces.append(_changes(changes))
     before = "These tasks are completed; what they changed is in your workspace." if views else ""
     cut = tuple(
-        Withheld(
+        WithheldPiece(
             name=f"dependency:{d.id}",
             why="budget",
             tokens=estimate(d.answer) - estimate(head),
@@ -100,7 +111,7 @@ def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Part:
         if head != d.answer
     )
     left = tuple(
-        Withheld(
+        WithheldPiece(
             name=f"dependency:{d.id}",
             why="budget",
             tokens=estimate(d.answer),
@@ -108,7 +119,7 @@ def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Part:
         )
         for d in more
     )
-    return Part(
+    return ContextPart(
         heading="## What this task builds on",
         before=before,
         pieces=pieces,
@@ -117,10 +128,10 @@ def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Part:
     )
 
 
-def _dependency(view: DependencyView, shown: str) -> Piece:
+def _dependency(view: DependencyView, shown: str) -> ContextPiece:
     whole = shown == view.answer
     rest = f"; {artifact(view.artifact)} gives the whole" if view.artifact and not whole else ""
-    return Piece(
+    return ContextPiece(
         name=f"dependency:{view.id}",
         title=f"{view.id}: {quotation.one_line(view.title)} — "
         + (f"its answer{rest}" if whole else f"the beginning of its answer{rest}"),
@@ -129,7 +140,7 @@ def _dependency(view: DependencyView, shown: str) -> Piece:
     )
 
 
-def _also(more: Sequence[DependencyView]) -> Piece:
+def _also(more: Sequence[DependencyView]) -> ContextPiece:
     """Name further dependencies; of very many only the number is told, so that a brief does not grow with its fan-in."""
     lines = [
         f"- {d.id}: {quotation.one_line(d.title)[:80]}"
@@ -138,7 +149,7 @@ def _also(more: Sequence[DependencyView]) -> Piece:
     ]
     if len(more) > MOST_LISTED:
         lines.append(f"- and {len(more) - MOST_LISTED} more")
-    return Piece(
+    return ContextPiece(
         name="dependencies:more",
         title=f"Also completed ({len(more)}):",
         content="\n".join(lines),
@@ -147,13 +158,13 @@ def _also(more: Sequence[DependencyView]) -> Piece:
     )
 
 
-def _changes(changes: Sequence[tuple[str, str]]) -> Piece:
+def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
     lines = [
         f"- {quotation.path(name)[:200]} ({tasks[:200]})" for name, tasks in changes[:MOST_LISTED]
     ]
     if len(changes) > MOST_LISTED:
         lines.append(f"- and {len(changes) - MOST_LISTED} more")
-    return Piece(
+    return ContextPiece(
         name="dependencies:files",
         title="Files that they changed:",
         content="\n".join(lines),
@@ -162,11 +173,11 @@ def _changes(changes: Sequence[tuple[str, str]]) -> Piece:
     )
 
 
-def _earlier(given: WorkerInput, budget: int, sheet: Sheet) -> None:
+def _earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
     """Write everything known of the attempts before; what must be done stands last."""
     last = given.earlier[-1]
     sheet.add(
-        Part(
+        ContextPart(
             heading="## Earlier attempts",
             before="\n".join(_course(one) for one in given.earlier),
             pieces=[*_left_behind(last), *_outputs(last)],
@@ -176,10 +187,10 @@ def _earlier(given: WorkerInput, budget: int, sheet: Sheet) -> None:
     said = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
     issues, merged = deduplication.messages(said, "issue")
     sheet.add(
-        Part(
+        ContextPart(
             heading="## Issues",
             pieces=[
-                Piece(
+                ContextPiece(
                     name=f"issue:{n}",
                     content=f"- ({', '.join(issue.where)}) {issue.line}",
                     importance="critical",
@@ -196,18 +207,18 @@ def _earlier(given: WorkerInput, budget: int, sheet: Sheet) -> None:
         sheet.say("required fixes", fixes(given.required_fixes, "Do every one of these:"))
 
 
-def _course(one: Earlier) -> str:
+def _course(one: EarlierAttempt) -> str:
     score = "not scored" if one.score is None else f"score {points(one.score)}"
     tripped = f"; its tools were ended: {quotation.one_line(one.tripped)}" if one.tripped else ""
     note = f"; {quotation.one_line(one.note)}" if one.note else ""
     return f"- Attempt {one.number}: {score}, tried again because of {one.reason}{tripped}{note}"
 
 
-def _left_behind(last: Earlier) -> list[Piece]:
-    pieces: list[Piece] = []
+def _left_behind(last: EarlierAttempt) -> list[ContextPiece]:
+    pieces: list[ContextPiece] = []
     if last.answer:
         pieces.append(
-            Piece(
+            ContextPiece(
                 name=f"answer:{last.number}",
                 title=f"Closing answer of attempt {last.number}",
                 content=last.answer,
@@ -218,7 +229,7 @@ def _left_behind(last: Earlier) -> list[Piece]:
         )
     if last.diff:
         pieces.append(
-            Piece(
+            ContextPiece(
                 name=f"diff:{last.number}",
                 title=f"What attempt {last.number} changed (it is in your workspace)",
                 content=last.diff,
@@ -228,9 +239,9 @@ def _left_behind(last: Earlier) -> list[Piece]:
     return pieces
 
 
-def _outputs(last: Earlier) -> list[Piece]:
+def _outputs(last: EarlierAttempt) -> list[ContextPiece]:
     return [
-        Piece(
+        ContextPiece(
             name=f"check:{check.id}",
             title=f"Check {check.id} of attempt {last.number}: {quotation.one_line(check.command)} — {check.outcome}",
             content=check.output,

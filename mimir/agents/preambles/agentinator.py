@@ -13,7 +13,7 @@ from typing import Literal
 
 from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
-from mimir.agents.preambles.preamble_cache import Entry, Kind, Library, Recipe
+from mimir.agents.preambles.preamble_cache import CachedPreamble, Kind, PreambleCache, PreambleKey
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
@@ -53,7 +53,7 @@ class Preamble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class ModelQuery:
     """How the model is asked for a preamble."""
 
     model: str = ""
@@ -69,9 +69,9 @@ class Agentinator:
         self,
         *,
         project: Path,
-        library: Library,
+        library: PreambleCache,
         open_model: Callable[[int], Awaitable[ChatModel]],
-        asking: Asking,
+        asking: ModelQuery,
         created_by: str = "mimir",
         recorded: Recorded | None = None,
     ) -> None:
@@ -106,8 +106,8 @@ class Agentinator:
             ModelError: Scope `run`: no model call can succeed.
             Paused: From the model, or the disk is full.
         """
-        template, guidance = (templates.load(name, self._project) for name in _PARTS[kind])
-        recipe = Recipe(
+        template, guidance = (templates.load_template(name, self._project) for name in _PARTS[kind])
+        recipe = PreambleKey(
             kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
         )
         self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
@@ -116,7 +116,7 @@ class Agentinator:
                 self._done[recipe.key] = await self._obtain(recipe)
             return self._done[recipe.key]
 
-    async def _obtain(self, recipe: Recipe) -> Preamble:
+    async def _obtain(self, recipe: PreambleKey) -> Preamble:
         found = self._library.find(recipe)
         if found is not None:
             return _preamble(recipe, found, "found")
@@ -133,7 +133,7 @@ class Agentinator:
                 return _preamble(recipe, found, "found")
             return await self._make(recipe)
 
-    async def _make(self, recipe: Recipe) -> Preamble:
+    async def _make(self, recipe: PreambleKey) -> Preamble:
         try:
             text = await self._generated(recipe)
             made = self._library.keep(recipe, f"{text}\n\n{recipe.guidance.text}", self._created_by)
@@ -141,25 +141,25 @@ class Agentinator:
             if isinstance(error, ModelError) and error.scope == "run":
                 raise
             text = f"{recipe.template.text}\n\n{recipe.guidance.text}"
-            entry = Entry(text=text, hash=templates.digest(text))
+            entry = CachedPreamble(text=text, hash=templates.digest(text))
             return _preamble(recipe, entry, "template", why=str(error))
         return _preamble(recipe, made, "made")
 
-    async def _generated(self, recipe: Recipe) -> str:
+    async def _generated(self, recipe: PreambleKey) -> str:
         model = await self._open_model(self._numbers[recipe.key])
         request = ModelRequest(
             messages=(
-                Message(role="system", text=templates.system("agentinator", self._project)),
+                Message(role="system", text=templates.system_message("agentinator", self._project)),
                 Message(role="user", text=_question(recipe)),
             ),
             model=self._asking.model,
             max_tokens=self._asking.max_tokens,
             temperature=self._asking.temperature,
         )
-        return accepted(await model.ask(request))
+        return accept_generated(await model.ask(request))
 
 
-def accepted(answer: Answer) -> str:
+def accept_generated(answer: Answer) -> str:
     """Return a generated preamble that may be used.
 
     Raises:
@@ -191,12 +191,15 @@ def _unfenced(text: str) -> str:
 
 
 def _preamble(
-    recipe: Recipe, entry: Entry, origin: Literal["found", "made", "template"], why: str = ""
+    recipe: PreambleKey,
+    entry: CachedPreamble,
+    origin: Literal["found", "made", "template"],
+    why: str = "",
 ) -> Preamble:
     return Preamble(
         kind=recipe.kind,
         role=recipe.role,
-        text=f"{entry.text}\n\n{templates.fixed(recipe.kind)}",
+        text=f"{entry.text}\n\n{templates.fixed_rules(recipe.kind)}",
         hash=entry.hash,
         path="" if origin == "template" else recipe.path,
         origin=origin,
@@ -204,13 +207,13 @@ def _preamble(
     )
 
 
-def _question(recipe: Recipe) -> str:
+def _question(recipe: PreambleKey) -> str:
     whose = "worker" if recipe.kind == "worker" else "reviewer"
     role = quotation.printable(" ".join(recipe.role.split())[:MAX_ROLE])
     return (
         "Task: plan\nAttempt 1 of 1\n\n"
-        f"Write the preamble of a {whose} with this role:\n\n{quotation.fenced(role)}\n\n"
-        f"The template, for what such a preamble covers:\n\n{quotation.fenced(recipe.template.text)}\n\n"
+        f"Write the preamble of a {whose} with this role:\n\n{quotation.fence_block(role)}\n\n"
+        f"The template, for what such a preamble covers:\n\n{quotation.fence_block(recipe.template.text)}\n\n"
         "This guidance is added after your text; do not repeat it:\n\n"
-        f"{quotation.fenced(recipe.guidance.text)}\n"
+        f"{quotation.fence_block(recipe.guidance.text)}\n"
     )

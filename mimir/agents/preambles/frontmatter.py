@@ -12,7 +12,7 @@ from mimir.errors import Location, PlanError
 _EDGE = "---"
 
 
-def split(text: str, file: str) -> tuple[Mapping[str, str], str]:
+def split_frontmatter(text: str, file: str) -> tuple[Mapping[str, str], str]:
     """Return the values of a file's head and the text after it; a file without a head has no values.
 
     Raises:
@@ -37,8 +37,8 @@ def split(text: str, file: str) -> tuple[Mapping[str, str], str]:
     raise _error("the head between the lines of `---` does not end", file, 1)
 
 
-def join(values: Mapping[str, str], body: str) -> str:
-    """Write a file with its head; what `split` reads is what was written."""
+def join_frontmatter(values: Mapping[str, str], body: str) -> str:
+    """Write a file with its head; what `split_frontmatter` reads is what was written."""
     head = "".join(f"{key}: {_written(value)}\n" for key, value in values.items())
     return f"{_EDGE}\n{head}{_EDGE}\n{body}\n"
 

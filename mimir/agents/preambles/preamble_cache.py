@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.agents.preambles import frontmatter
-from mimir.agents.preambles.templates import Template, digest, read_own
+from mimir.agents.preambles.templates import PreambleTemplate, digest, read_own
 from mimir.domain.estimates import role_key
 from mimir.errors import Location, PlanError
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 
 FOLDER = "generated-agents"
 KEYS = ("role", "kind", "model", "template", "created by", "uses")
@@ -30,14 +30,14 @@ Kind = Literal["worker", "qc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class PreambleKey:
     """Everything that decides a preamble."""
 
     kind: Kind
     role: str
     """As the plan writes it."""
-    template: Template
-    guidance: Template
+    template: PreambleTemplate
+    guidance: PreambleTemplate
     model: str
     """That writes it; empty: the endpoint's default."""
 
@@ -65,7 +65,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CachedPreamble:
     """A preamble in the library."""
 
     text: str
@@ -74,7 +74,7 @@ class Entry:
     """SHA-256 of `text`: as it is now, also when the user changed it."""
 
 
-class Library:
+class PreambleCache:
     """The generated preambles of one project."""
 
     def __init__(self, project: Path, locks: Path) -> None:
@@ -87,7 +87,7 @@ class Library:
         self._project = project
         self._locks = locks
 
-    def find(self, recipe: Recipe) -> Entry | None:
+    def find(self, recipe: PreambleKey) -> CachedPreamble | None:
         """Return the preamble of a role as its file stands; None: there is none.
 
         Raises:
@@ -96,16 +96,16 @@ class Library:
         text = read_own(self._project, recipe.path)
         if text is None:
             return None
-        values, body = frontmatter.split(text, recipe.path)
+        values, body = frontmatter.split_frontmatter(text, recipe.path)
         frontmatter.require(values, KEYS, recipe.path)
         if values["kind"] != recipe.kind or role_key(values["role"]) != role_key(recipe.role):
             raise _unusable(recipe, f"it is the preamble of another role: {values['role'][:80]!r}")
         if not body.strip():
             raise _unusable(recipe, "it holds no text")
         body = body.strip()
-        return Entry(text=body, hash=digest(body))
+        return CachedPreamble(text=body, hash=digest(body))
 
-    def keep(self, recipe: Recipe, text: str, created_by: str) -> Entry:
+    def keep(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
         """Write a new file in one step; only under `lock`, and only where `find` gave None.
 
         Raises:
@@ -121,11 +121,13 @@ class Library:
             "uses": recipe.guidance.mark,
         }
         text = text.strip()
-        Tree(self._project).write(recipe.path, frontmatter.join(values, text).encode())
-        return Entry(text=text, hash=digest(text))
+        DirectoryTree(self._project).write(
+            recipe.path, frontmatter.join_frontmatter(values, text).encode()
+        )
+        return CachedPreamble(text=text, hash=digest(text))
 
     @contextlib.asynccontextmanager
-    async def lock(self, recipe: Recipe) -> AsyncGenerator[None]:
+    async def lock(self, recipe: PreambleKey) -> AsyncGenerator[None]:
         """Keep every other run, in this process or another, from making the same preamble meanwhile.
 
         The system releases it when its holder dies, so a crash leaves nothing to clear.
@@ -149,7 +151,7 @@ def _taken(file: int) -> bool:
     return True
 
 
-def _unusable(recipe: Recipe, why: str) -> PlanError:
+def _unusable(recipe: PreambleKey, why: str) -> PlanError:
     return PlanError(
         f"{recipe.path} cannot be used: {why}.",
         at=Location(file=recipe.path, line=1),

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mimir.agents.preambles import frontmatter
 from mimir.errors import Location, PlanError, ToolError, WorkspaceError
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 
 Name = Literal[
     "ecko",
@@ -32,7 +32,7 @@ MAX_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class PreambleTemplate:
     """A text that makes a system message, or a part of one."""
 
     name: Name
@@ -48,7 +48,7 @@ class Template:
         return f"{self.name}@{self.version}"
 
 
-def load(name: Name, project: Path | None) -> Template:
+def load_template(name: Name, project: Path | None) -> PreambleTemplate:
     """Return a template: the project's own file where there is one, else the shipped one.
 
     Args:
@@ -61,7 +61,7 @@ def load(name: Name, project: Path | None) -> Template:
     own = None if project is None else read_own(project, f"{FOLDER}/{name}.md")
     if own is None:
         return _shipped(name)
-    values, text = frontmatter.split(own, f"{FOLDER}/{name}.md")
+    values, text = frontmatter.split_frontmatter(own, f"{FOLDER}/{name}.md")
     if not text.strip():
         raise PlanError(
             f"{FOLDER}/{name}.md holds no text.",
@@ -72,15 +72,15 @@ def load(name: Name, project: Path | None) -> Template:
     return _template(name, values.get("version", "0"), text.strip(), own=True)
 
 
-def fixed(kind: str) -> str:
+def fixed_rules(kind: str) -> str:
     """Return the rules that close a system message: those of every agent, and the role's own where it has some."""
     every = _packaged("fixed/every.md")
     return f"{every}\n{_packaged(f'fixed/{kind}.md')}" if kind in ("worker", "qc") else every
 
 
-def system(name: Name, project: Path | None) -> str:
+def system_message(name: Name, project: Path | None) -> str:
     """Return the whole system message of a role that needs no generated preamble: planner, reporters, Ecko."""
-    return f"{load(name, project).text}\n\n{fixed(name)}"
+    return f"{load_template(name, project).text}\n\n{fixed_rules(name)}"
 
 
 def digest(text: str) -> str:
@@ -96,7 +96,7 @@ def read_own(project: Path, path: str) -> str | None:
     Raises:
         PlanError: It is there and cannot be read.
     """
-    tree = Tree(project)
+    tree = DirectoryTree(project)
     try:
         if not tree.exists(path):
             return None
@@ -119,13 +119,13 @@ def _unreadable(path: str, why: str) -> PlanError:
 
 
 @lru_cache(maxsize=32)
-def _shipped(name: Name) -> Template:
-    values, text = frontmatter.split(_packaged(f"{name}.md"), f"{name}.md")
+def _shipped(name: Name) -> PreambleTemplate:
+    values, text = frontmatter.split_frontmatter(_packaged(f"{name}.md"), f"{name}.md")
     return _template(name, values["version"], text.strip(), own=False)
 
 
-def _template(name: Name, version: str, text: str, *, own: bool) -> Template:
-    return Template(name=name, version=f"{version}-{digest(text)[:8]}", text=text, own=own)
+def _template(name: Name, version: str, text: str, *, own: bool) -> PreambleTemplate:
+    return PreambleTemplate(name=name, version=f"{version}-{digest(text)[:8]}", text=text, own=own)
 
 
 @lru_cache(maxsize=32)

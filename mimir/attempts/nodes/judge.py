@@ -5,42 +5,46 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mimir.agents.agent_loop import Services as LoopServices
-from mimir.agents.circuit_breaker import Breaker
+from mimir.agents.agent_loop import LoopServices
+from mimir.agents.circuit_breaker import CircuitBreaker
 from mimir.agents.citations import parse as citations
 from mimir.agents.context.inputs import ChangedFile, QCInput
-from mimir.agents.context.receipt import Receipt, flat
-from mimir.agents.stopwatch import Stopwatch
-from mimir.attempts.results import JUDGEMENT, Course, Work
-from mimir.attempts.services import Desk, Props, sealed
+from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
+from mimir.agents.stopwatch import WorkTimer
+from mimir.attempts.results import JUDGEMENT, AttemptState, Deliverable
+from mimir.attempts.services import AttemptServices, Props, seal_records
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import Cause, Status
-from mimir.domain.verdict import Judgement
+from mimir.domain.task_states import Cause, TaskStatus
+from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.store.operations import evidence
 from mimir.store.schema import pack
-from mimir.workspace.aio import to_its_end
+from mimir.workspace.aio import to_thread_shielded
 
 MOST_FILES = 60
 """Changed files whose contents QC is given; it can read the others."""
 FILE_BYTES = 400_000
 
 
-async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
+async def judge_attempt(
+    desk: AttemptServices, course: AttemptState
+) -> tuple[TaskStatus, AttemptState]:
     """Have the deliverable judged and move the status."""
     work = course.work
     if work is None:
         raise AssertionError("qc_executing without a deliverable")
     given = await _input(desk, course, work, work.tree)
-    ruling = await qc.judge(given, _services(desk, work.tree, "qc"), protected=work.protected)
-    if isinstance(ruling, qc.Unavailable):
+    ruling = await qc.review_attempt(
+        given, _services(desk, work.tree, "qc"), protected=work.protected
+    )
+    if isinstance(ruling, qc.ReviewUnavailable):
         return await _unavailable(desk, course, work, ruling)
     judgement = ruling.judgement
-    to = Status.QC_PASSED if judgement.passed else Status.QC_FAILED
+    to = TaskStatus.QC_PASSED if judgement.passed else TaskStatus.QC_FAILED
     now = stamp(desk.clock.now())
     values = _values(judgement) | {"qcCompletedAt": now}
     await desk.move(
@@ -61,7 +65,7 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
             "reasons": list(judgement.reasons)[:20],
         },
         judgement=judgement,
-        records=sealed(desk, [("verdict", verdict_body(judgement, work.tree, work.answer))]),
+        records=seal_records(desk, [("verdict", verdict_body(judgement, work.tree, work.answer))]),
         # Where nothing has to be merged it is completed at once.
         waits=judgement.passed and not work.commit,
     )
@@ -69,8 +73,8 @@ async def judge(desk: Desk, course: Course) -> tuple[Status, Course]:
 
 
 async def judge_merged(
-    desk: Desk, course: Course, tree: str, both: Sequence[str]
-) -> Judgement | Cause:
+    desk: AttemptServices, course: AttemptState, tree: str, both: Sequence[str]
+) -> Verdict | Cause:
     """Have QC judge the merge where a file was changed on both sides; a lane of its own for each merged tree."""
     work = course.work
     if work is None:
@@ -79,45 +83,45 @@ async def judge_merged(
         work, notes=(*work.notes, f"Others changed these files too: {', '.join(both)}.")
     )
     given = await _input(desk, course, merged, tree)
-    ruling = await qc.judge(
+    ruling = await qc.review_attempt(
         given, _services(desk, tree, f"qc.merged-{tree[:12]}"), protected=work.protected
     )
-    if isinstance(ruling, qc.Unavailable):
+    if isinstance(ruling, qc.ReviewUnavailable):
         return Cause.QC_UNAVAILABLE
     return ruling.judgement
 
 
 async def _unavailable(
-    desk: Desk, course: Course, work: Work, ruling: qc.Unavailable
-) -> tuple[Status, Course]:
+    desk: AttemptServices, course: AttemptState, work: Deliverable, ruling: qc.ReviewUnavailable
+) -> tuple[TaskStatus, AttemptState]:
     cause = Cause.QC_UNAVAILABLE
     task, attempt = await desk.last_words(work, cause, ruling.why)
     await desk.move(
-        Status.FAILED,
+        TaskStatus.FAILED,
         EventKind.TASK_FAILED,
         task={**task, "qcFeedback": ruling.why},
         attempt={**attempt, **_receipt(ruling.receipt)},
         data={"cause": cause.value, "issues": [ruling.why]},
     )
-    return Status.FAILED, replace(course, failure=cause)
+    return TaskStatus.FAILED, replace(course, failure=cause)
 
 
-def _services(desk: Desk, tree: str, lane: str) -> qc.Services:
-    async def sitting(number: int) -> qc.Sitting:
+def _services(desk: AttemptServices, tree: str, lane: str) -> qc.ReviewServices:
+    async def sitting(number: int) -> qc.ReviewSession:
         return await _sitting(desk, tree, lane if number == 1 else f"{lane}.{number}")
 
     async def read_file(path: str) -> str | None:
         return await _text(desk, tree, path)
 
     name = lane_id(desk.facts.id, desk.task.id, desk.number, lane)
-    return qc.Services(sittings=sitting, read_file=read_file, lane=name)
+    return qc.ReviewServices(sittings=sitting, read_file=read_file, lane=name)
 
 
-async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
+async def _sitting(desk: AttemptServices, tree: str, role: str) -> qc.ReviewSession:
     """Prepare one conversation: a lane, a checkout of its own, tools over it."""
     lane = await desk.open_lane(role)
     where = desk.where.with_name(f"{desk.where.name}.{role}")
-    watch = Stopwatch(desk.clock)
+    watch = WorkTimer(desk.clock)
 
     async def on_live(_tree: str) -> None:
         watch.start()
@@ -134,17 +138,17 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     async def close() -> None:
         await lane.flush()
         if where.exists():
-            await to_its_end(shutil.rmtree, where, ignore_errors=True)
+            await to_thread_shielded(shutil.rmtree, where, ignore_errors=True)
 
     lane.on_live = on_live
     name = lane_id(desk.facts.id, desk.task.id, desk.number, role)
     choice = desk.qc_choice
-    return qc.Sitting(
+    return qc.ReviewSession(
         services=LoopServices(
             model=JournaledModel(desk.models.for_lane("qc", name, choice.model), lane),
             tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts, stand),
             context=replace(desk.context, role="qc"),
-            breaker=Breaker.for_estimate(
+            breaker=CircuitBreaker.for_estimate(
                 None,
                 seconds=desk.task.time_limit_minutes * 60,
                 max_tokens=desk.facts.attempt_tokens,
@@ -156,7 +160,9 @@ async def _sitting(desk: Desk, tree: str, role: str) -> qc.Sitting:
     )
 
 
-async def _input(desk: Desk, course: Course, work: Work, tree: str) -> QCInput:
+async def _input(
+    desk: AttemptServices, course: AttemptState, work: Deliverable, tree: str
+) -> QCInput:
     extra = desk.start.integration_retries
     cited = {c.number for c in citations(work.answer)}
     return QCInput(
@@ -177,11 +183,11 @@ async def _input(desk: Desk, course: Course, work: Work, tree: str) -> QCInput:
     )
 
 
-def _receipt(receipt: Receipt) -> Props:
-    return {"qcReceiptJson": pack(receipt.as_json()), **flat(receipt, "qc")}
+def _receipt(receipt: ContextReceipt) -> Props:
+    return {"qcReceiptJson": pack(receipt.as_json()), **flatten_receipt(receipt, "qc")}
 
 
-def _notes(work: Work) -> tuple[str, ...]:
+def _notes(work: Deliverable) -> tuple[str, ...]:
     notes = [
         f"{p!r} was changed outside the task's files; it is not in the deliverable."
         for p in work.left_out
@@ -193,7 +199,7 @@ def _notes(work: Work) -> tuple[str, ...]:
     return (*notes, *work.notes)
 
 
-async def _changed(desk: Desk, work: Work, tree: str) -> tuple[ChangedFile, ...]:
+async def _changed(desk: AttemptServices, work: Deliverable, tree: str) -> tuple[ChangedFile, ...]:
     out: list[ChangedFile] = []
     for change in (await desk.history.changed(work.base_tree, tree))[:MOST_FILES]:
         if change.path not in work.changed:
@@ -206,7 +212,7 @@ async def _changed(desk: Desk, work: Work, tree: str) -> tuple[ChangedFile, ...]
     return tuple(out)
 
 
-async def _text(desk: Desk, tree: str, path: str) -> str | None:
+async def _text(desk: AttemptServices, tree: str, path: str) -> str | None:
     content = await desk.history.file(tree, path)
     if content is None or len(content) > FILE_BYTES:
         return None
@@ -216,7 +222,7 @@ async def _text(desk: Desk, tree: str, path: str) -> str | None:
         return None
 
 
-def _values(judgement: Judgement) -> dict[str, str | int | float | bool | list[str]]:
+def _values(judgement: Verdict) -> dict[str, str | int | float | bool | list[str]]:
     return {
         "qcScore": float(judgement.score),
         "qcPassed": judgement.passed,

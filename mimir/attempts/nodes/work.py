@@ -4,21 +4,29 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from mimir.agents.agent_loop import Conversation, Services, Turn, converse
-from mimir.agents.circuit_breaker import Breaker, Trip
-from mimir.agents.citations import unsupported
-from mimir.agents.stopwatch import Stopwatch
+from mimir.agents.agent_loop import Conversation, LoopServices, ModelSettings, converse
+from mimir.agents.circuit_breaker import CircuitBreaker, Trip
+from mimir.agents.citations import find_unsupported
+from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts import deliverable
-from mimir.attempts.attempt_workspace import Made, Place
-from mimir.attempts.machine import Phase
-from mimir.attempts.nodes.judge import judge
-from mimir.attempts.results import OUTCOMES, WORK, Course, Effort, Rejection, Work, phase_values
-from mimir.attempts.services import Bench, Bodies, Desk, OpenLane, sealed
+from mimir.attempts.attempt_workspace import AttemptWorkspace, WorkspaceDiff
+from mimir.attempts.machine import PhaseNode
+from mimir.attempts.nodes.judge import judge_attempt
+from mimir.attempts.results import (
+    OUTCOMES,
+    WORK,
+    AttemptRejection,
+    AttemptState,
+    Deliverable,
+    WorkerUsage,
+    phase_values,
+)
+from mimir.attempts.services import AttemptServices, Bodies, OpenLane, WorkerWorkspace, seal_records
 from mimir.domain.agent import ROLES
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import Cause, Status
+from mimir.domain.task_states import Cause, TaskStatus
 from mimir.errors import AnswerError, ModelError
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body
@@ -27,40 +35,40 @@ LEDGER_TEXT = 20_000
 """Characters kept of one tool result as a source of quotes."""
 
 
-def nodes(desk: Desk) -> Mapping[Status, Phase]:
+def nodes(desk: AttemptServices) -> Mapping[TaskStatus, PhaseNode]:
     """Return the machine's nodes for one attempt."""
 
-    async def work(course: Course) -> tuple[Status, Course]:
+    async def work(course: AttemptState) -> tuple[TaskStatus, AttemptState]:
         return await _work(desk, course)
 
-    async def check(course: Course) -> tuple[Status, Course]:
+    async def check(course: AttemptState) -> tuple[TaskStatus, AttemptState]:
         return await _check(desk, course)
 
-    async def rule(course: Course) -> tuple[Status, Course]:
-        return await judge(desk, course)
+    async def rule(course: AttemptState) -> tuple[TaskStatus, AttemptState]:
+        return await judge_attempt(desk, course)
 
     return {
-        Status.WORKER_EXECUTING: work,
-        Status.WORKER_COMPLETED: check,
-        Status.QC_EXECUTING: rule,
+        TaskStatus.WORKER_EXECUTING: work,
+        TaskStatus.WORKER_COMPLETED: check,
+        TaskStatus.QC_EXECUTING: rule,
     }
 
 
-async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
+async def _work(desk: AttemptServices, course: AttemptState) -> tuple[TaskStatus, AttemptState]:
     """Let the worker work; its answer and tree become a deliverable, or are rejected without QC."""
     started = desk.clock.monotonic()
-    place = Place(desk)
+    place = AttemptWorkspace(desk)
     if desk.is_new:
         await _prepare(desk)
     try:
         talk = await _converse(desk, place)
     except AnswerError as error:
-        rejection = Rejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
+        rejection = AttemptRejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
         if error.scope != "attempt":
             raise
         issue = f"The model could not answer: {error}"
-        rejection = Rejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
+        rejection = AttemptRejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
     else:
         return await _answered(desk, course, place, talk, started)
     finally:
@@ -69,7 +77,7 @@ async def _work(desk: Desk, course: Course) -> tuple[Status, Course]:
     return _rejected(course, replace(rejection, tree=kept.tree), _spent(desk, place, started))
 
 
-async def _prepare(desk: Desk) -> None:
+async def _prepare(desk: AttemptServices) -> None:
     """Make the runs before the work that can be made, and say at once which program is not there."""
     runs = await desk.checks.prepare(desk.task, desk.start.first_base_tree)
     for run in runs if desk.number == 1 else ():
@@ -82,22 +90,26 @@ async def _prepare(desk: Desk) -> None:
 
 
 async def _answered(
-    desk: Desk, course: Course, place: Place, talk: Conversation, started: float
-) -> tuple[Status, Course]:
+    desk: AttemptServices,
+    course: AttemptState,
+    place: AttemptWorkspace,
+    talk: Conversation,
+    started: float,
+) -> tuple[TaskStatus, AttemptState]:
     """Make a deliverable of the answer and the workspace's last tree, or reject it."""
-    effort = Effort(
+    effort = WorkerUsage(
         tool_calls=talk.tool_calls,
         messages=talk.message_count,
         usage=talk.usage,
         seconds=desk.clock.monotonic() - started,
     )
     made = await _deliver(desk, place, talk)
-    if isinstance(made, Rejection):
+    if isinstance(made, AttemptRejection):
         return _rejected(course, made, effort)
     now = stamp(desk.clock.now())
     values = phase_values(made.answer, effort) | {"workerCompletedAt": now}
     await desk.move(
-        Status.WORKER_COMPLETED,
+        TaskStatus.WORKER_COMPLETED,
         EventKind.WORK_ANSWERED,
         task=values,
         attempt={"workJson": WORK.write(made)},
@@ -110,24 +122,26 @@ async def _answered(
         artifacts={"answer": made.answer},
         waits=not desk.task.checks,  # what checks cost is not spent before it is known on what
     )
-    return Status.WORKER_COMPLETED, replace(course, work=made)
+    return TaskStatus.WORKER_COMPLETED, replace(course, work=made)
 
 
-def _spent(desk: Desk, place: Place, started: float) -> Effort:
+def _spent(desk: AttemptServices, place: AttemptWorkspace, started: float) -> WorkerUsage:
     """Return what a conversation used that came to no answer; its messages are not known."""
     seconds = desk.clock.monotonic() - started
     if place.lane is None:
-        return Effort(seconds=seconds)
-    return Effort(tool_calls=place.lane.tool_calls, usage=place.lane.usage, seconds=seconds)
+        return WorkerUsage(seconds=seconds)
+    return WorkerUsage(tool_calls=place.lane.tool_calls, usage=place.lane.usage, seconds=seconds)
 
 
-def _rejected(course: Course, rejection: Rejection, effort: Effort) -> tuple[Status, Course]:
-    return Status.WORKER_EXECUTING, replace(course, rejection=replace(rejection, effort=effort))
+def _rejected(
+    course: AttemptState, rejection: AttemptRejection, effort: WorkerUsage
+) -> tuple[TaskStatus, AttemptState]:
+    return TaskStatus.WORKER_EXECUTING, replace(course, rejection=replace(rejection, effort=effort))
 
 
-async def _converse(desk: Desk, place: Place) -> Conversation:
+async def _converse(desk: AttemptServices, place: AttemptWorkspace) -> Conversation:
     lane = await desk.open_lane("worker")
-    watch = Stopwatch(desk.clock)
+    watch = WorkTimer(desk.clock)
 
     async def on_live(tree: str) -> None:
         place.restore(tree)
@@ -140,7 +154,7 @@ async def _converse(desk: Desk, place: Place) -> Conversation:
     model = JournaledModel(desk.models.for_lane("worker", name, desk.start.model), lane)
     talk = await converse(
         desk.start.brief,
-        Services(
+        LoopServices(
             model=model,
             tools=tools,
             context=desk.context,
@@ -155,10 +169,10 @@ async def _converse(desk: Desk, place: Place) -> Conversation:
     return talk
 
 
-async def _bench(desk: Desk, place: Place, lane: OpenLane) -> Bench:
+async def _bench(desk: AttemptServices, place: AttemptWorkspace, lane: OpenLane) -> WorkerWorkspace:
     globs = [glob for check in desk.task.checks for glob in check.protect]
     base = desk.start.base_tree
-    return Bench(
+    return WorkerWorkspace(
         run=desk.facts.id,
         task=desk.task,
         where=desk.where,
@@ -172,17 +186,17 @@ async def _bench(desk: Desk, place: Place, lane: OpenLane) -> Bench:
     )
 
 
-def _breaker(desk: Desk) -> Breaker:
-    return Breaker.for_estimate(
+def _breaker(desk: AttemptServices) -> CircuitBreaker:
+    return CircuitBreaker.for_estimate(
         desk.task.estimated_tool_calls,
         seconds=desk.task.time_limit_minutes * 60,
         max_tokens=desk.facts.attempt_tokens,
     )
 
 
-def _turn(desk: Desk) -> Turn:
+def _turn(desk: AttemptServices) -> ModelSettings:
     limits = ROLES["worker"]
-    return Turn(
+    return ModelSettings(
         model=desk.start.model,
         temperature=desk.start.temperature,
         answer_tokens=desk.start.max_tokens or limits.answer_tokens,
@@ -190,27 +204,31 @@ def _turn(desk: Desk) -> Turn:
     )
 
 
-async def _tripped(desk: Desk, trip: Trip) -> None:
+async def _tripped(desk: AttemptServices, trip: Trip) -> None:
     values = trip.as_json()
     await desk.note(
         EventKind.BREAKER_TRIPPED, attempt={"tripJson": json.dumps(asdict(trip))}, data=dict(values)
     )
 
 
-async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejection:
+async def _deliver(
+    desk: AttemptServices, place: AttemptWorkspace, talk: Conversation
+) -> Deliverable | AttemptRejection:
     """Turn the workspace's last tree into a commit, by the rules of `deliverable`."""
     answer = talk.answer.text
     kept = await _kept(desk, place)
     made, refusal = kept.made, kept.refusal
     if refusal:
-        return Rejection(
+        return AttemptRejection(
             cause=Cause.REFUSED_DELIVERABLE, issues=refusal.issues, answer=answer, tree=kept.tree
         )
     idle = deliverable.silent_no_op(desk.task, made.changed)
     if idle:
-        return Rejection(cause=Cause.SILENT_NO_OP, issues=(idle,), answer=answer, tree=kept.tree)
+        return AttemptRejection(
+            cause=Cause.SILENT_NO_OP, issues=(idle,), answer=answer, tree=kept.tree
+        )
     ledger = talk.ledger
-    return Work(
+    return Deliverable(
         answer=answer,
         base_commit=desk.start.base_commit,
         base_tree=desk.start.base_tree,
@@ -218,9 +236,9 @@ async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejec
         commit=await place.commit(made),
         changed=made.changed,
         left_out=made.left_out,
-        protected=deliverable.protected(desk.task, made.changed, made.in_base),
+        protected=deliverable.find_protected_changes(desk.task, made.changed, made.in_base),
         notes=made.notes,
-        unsupported=unsupported(answer, {n: e.text for n, e in ledger.items()}),
+        unsupported=find_unsupported(answer, {n: e.text for n, e in ledger.items()}),
         tripped=talk.trip.detail if talk.trip else "",
         tool_calls=talk.tool_calls,
         messages=talk.message_count,
@@ -230,28 +248,28 @@ async def _deliver(desk: Desk, place: Place, talk: Conversation) -> Work | Rejec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _WorkspaceResult:
     """What a worker left in its workspace."""
 
-    made: Made
-    refusal: deliverable.Refusal | None
+    made: WorkspaceDiff
+    refusal: deliverable.DeliverableRefusal | None
     tree: str
     """What a next attempt goes on from."""
 
 
-async def _kept(desk: Desk, place: Place) -> _Kept:
+async def _kept(desk: AttemptServices, place: AttemptWorkspace) -> _WorkspaceResult:
     """Look at the workspace's last tree; what is refused is taken out of it: the next attempt's tools could not undo it."""
     made = await place.deliverable()
-    refusal = deliverable.refused(
+    refusal = deliverable.refuse_deliverable(
         made.changed, tool_table_changed=made.tool_table_changed, links_out=made.links_out
     )
     tree = made.tree
     if refusal:
         tree = await desk.history.with_files(tree, desk.start.base_tree, refusal.paths)
-    return _Kept(made=made, refusal=refusal, tree=tree)
+    return _WorkspaceResult(made=made, refusal=refusal, tree=tree)
 
 
-async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
+async def _check(desk: AttemptServices, course: AttemptState) -> tuple[TaskStatus, AttemptState]:
     """Run the task's checks on clean checkouts and seal what they showed."""
     work = course.work
     if work is None:
@@ -268,10 +286,10 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
         ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),
         *(("check", body) for outcome in outcomes for body in check_bodies(outcome)),
     ]
-    records = sealed(desk, bodies)
+    records = seal_records(desk, bodies)
     now = stamp(desk.clock.now())
     await desk.move(
-        Status.QC_EXECUTING,
+        TaskStatus.QC_EXECUTING,
         EventKind.JUDGING_STARTED,
         task={"checksCompletedAt": now, "qcStartTime": now, "qcAttemptNumber": desk.number},
         attempt={"checksJson": OUTCOMES.write(outcomes)},
@@ -279,4 +297,4 @@ async def _check(desk: Desk, course: Course) -> tuple[Status, Course]:
         records=records,
         waits=True,  # for QC's first question
     )
-    return Status.QC_EXECUTING, replace(course, outcomes=outcomes)
+    return TaskStatus.QC_EXECUTING, replace(course, outcomes=outcomes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
 
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from mimir.cli.console import Console
@@ -41,7 +41,7 @@ class Door(Protocol):
 
 
 def bench(
-    session: Session,
+    session: CommandSession,
     names: Names = None,
     smoke: Smoke = False,
     large: Large = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, cast
 import typer
 
 from mimir.cli.commands.plan_commands import Record
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Play(Protocol):
 
 
 def demo(
-    session: Session, crash: Crash = False, directory: Directory = None, record: Record = None
+    session: CommandSession,
+    crash: Crash = False,
+    directory: Directory = None,
+    record: Record = None,
 ) -> int:
     """See a request become a proven result, offline, without a key."""
     if crash and record:

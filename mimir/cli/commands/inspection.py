@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mimir.cli.commands.run_commands import Run
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mimir.cli.facade import Diagnosis, Mimir, Verified
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 BROKEN = 1
 """Exit code of `verify` when a record is not what was sealed."""
@@ -30,7 +30,7 @@ Workers = Annotated[
 ]
 
 
-def status(session: Session, run: Run = None, workers: Workers = False) -> int:
+def status(session: CommandSession, run: Run = None, workers: Workers = False) -> int:
     """Say where a run stands.
 
     RUN is a run, or how its name begins; left out, the latest.
@@ -43,7 +43,7 @@ def status(session: Session, run: Run = None, workers: Workers = False) -> int:
         gc.enable()
 
 
-def _status(session: Session, run: str | None, *, workers: bool) -> int:
+def _status(session: CommandSession, run: str | None, *, workers: bool) -> int:
     loaded = session.load()
 
     async def job() -> "Mapping[str, object]":
@@ -67,7 +67,7 @@ def _status(session: Session, run: str | None, *, workers: bool) -> int:
     return 0
 
 
-def report(session: Session, run: Run = None) -> int:
+def report(session: CommandSession, run: Run = None) -> int:
     """Print a run's report.
 
     RUN is a run, or how its name begins; left out, the latest.
@@ -90,7 +90,7 @@ def report(session: Session, run: Run = None) -> int:
     return 0
 
 
-def verify(session: Session, run: Run = None, seal: Seal = "") -> int:
+def verify(session: CommandSession, run: Run = None, seal: Seal = "") -> int:
     """Recompute all seals of a run.
 
     RUN is a run, or how its name begins; left out, the latest. Every record must be the one that was sealed.
@@ -108,12 +108,12 @@ def verify(session: Session, run: Run = None, seal: Seal = "") -> int:
     else:
         from mimir.cli.output import tables
 
-        for line in tables.verified(found):
+        for line in tables.audit_table(found):
             session.console.say(line)
     return 0 if found.ok else BROKEN
 
 
-def doctor(session: Session) -> int:
+def doctor(session: CommandSession) -> int:
     """Look at what mimir needs on this machine.
 
     Exits with 69 if store, git or sandbox do not work; a model that is missing is told, and is no failure.
@@ -133,12 +133,12 @@ def doctor(session: Session) -> int:
     else:
         from mimir.cli.output import tables
 
-        for line in tables.diagnosed(found, session.console.glyphs):
+        for line in tables.doctor_table(found, session.console.glyphs):
             session.console.say(line)
     return 0 if all(one.ok for one in found if one.what not in OPTIONAL) else UNAVAILABLE
 
 
-def orientation(session: Session) -> int:
+def orientation(session: CommandSession) -> int:
     """Say where one is and what to try; asks no model, makes nothing."""
     from mimir.cli.arguments import plans_of
 
@@ -165,13 +165,13 @@ def orientation(session: Session) -> int:
     return 0
 
 
-def _model(loaded: "Loaded") -> str:
+def _model(loaded: "LoadedSettings") -> str:
     """Return which model would be asked; a server that was named serves what it has. Empty: none."""
     llm = loaded.settings.llm
     return llm.model or (f"the one at {llm.base_url}" if llm.base_url else "")
 
 
-def _latest(session: Session, loaded: "Loaded") -> "Mapping[str, object]":
+def _latest(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, object]":
     """Return the newest run's status, or nothing where none can be seen."""
     from mimir.errors import MimirError
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Planned
@@ -31,7 +31,7 @@ Record = Annotated[
 
 
 def chain(
-    session: Session,
+    session: CommandSession,
     request: Request = None,
     ecko: Ecko = False,
     output: Output = None,
@@ -48,7 +48,7 @@ def chain(
 
     if not request:
         raise UsageError("There is no request.", next_step='Write it: mimir chain "what you want"')
-    wanted = planning.Wanted(
+    wanted = planning.PlanRequest(
         request=read_request(request, session.project),
         ecko=ecko,
         output=planning.free_output(session.project, output),
@@ -60,14 +60,14 @@ def chain(
 
     async def job() -> "Planned":
         async with session.open(loaded) as mimir:
-            return await planning.make(session, mimir, loaded, wanted)
+            return await planning.make_plan(session, mimir, loaded, wanted)
 
     planned = session.run(job())
-    planning.tell(session, planned)
+    planning.report_plan(session, planned)
     return planned.exit_code
 
 
-def check(session: Session, plan: PlanName = None) -> int:
+def check(session: CommandSession, plan: PlanName = None) -> int:
     """Say what is wrong with a plan, before anything runs.
 
     PLAN is a file or a folder of chains/; left out, the newest plan.

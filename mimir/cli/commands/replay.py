@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ What = Annotated[str | None, typer.Argument(metavar="RUN|FILE", hidden=True)]
 Diff = Annotated[bool, typer.Option("--diff", help="Name every difference; the first one first.")]
 
 
-def replay(session: Session, what: What = None, diff: Diff = False) -> int:
+def replay(session: CommandSession, what: What = None, diff: Diff = False) -> int:
     """Let the engine decide a run again, on what was recorded.
 
     RUN is a run, or how its name begins; left out, the latest. FILE is a recording. Nothing is executed: no model, no tool, no check.
@@ -34,6 +34,6 @@ def replay(session: Session, what: What = None, diff: Diff = False) -> int:
         session.console.json({"schema": 1, "runs": [recordings.shape(one) for one in found]})
     else:
         for one in found:
-            for line in recordings.replayed(one, diff=diff):
+            for line in recordings.replay_lines(one, diff=diff):
                 session.console.say(line)
     return recordings.DIFFERENT if any(one.differences for one in found) else 0

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mimir.cli.commands.plan_commands import Ecko, Model, Output, Record
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
-    from mimir.domain.run import Ending
+    from mimir.domain.run import RunResult
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="PLAN|REQUEST", hidden=True)]
 Run = Annotated[str | None, typer.Argument(metavar="RUN", hidden=True)]
@@ -65,7 +65,7 @@ Commit = Annotated[bool, typer.Option("--commit", help="Make a commit of it on y
 
 
 def execute(
-    session: Session,
+    session: CommandSession,
     words: Words = None,
     workers: Workers = None,
     only: Only = None,
@@ -106,19 +106,21 @@ def execute(
         "run.apply": apply,
         "llm.model": model,
     }
-    order = running.Order(only=tasks, from_run=from_run, is_agreed=yes, is_strict=strict)
+    order = running.RunOptions(only=tasks, from_run=from_run, is_agreed=yes, is_strict=strict)
     if named.plan is None:
         running.must_be_agreed(session, order)
         free = planning.free_output(session.project, output)
-        wanted = planning.Wanted(request=named.request, ecko=ecko, output=free, model=model or "")
+        wanted = planning.PlanRequest(
+            request=named.request, ecko=ecko, output=free, model=model or ""
+        )
         loaded = session.load(flags)
         session.require_model(loaded)
         return session.run(running.run_request(session, loaded, wanted, order))
     if ecko or output is not None:
         raise UsageError("--ecko and --output go with a request; what was given is a plan.")
-    checked = planning.read(session, named.plan)
+    checked = planning.read_plan_file(session, named.plan)
     if not checked.can_run:
-        planning.warn(session, checked.findings, checked.name)
+        planning.print_warnings(session, checked.findings, checked.name)
         return REFUSED
     running.must_know(tasks, checked.plan)
     running.must_be_agreed(session, order)
@@ -128,7 +130,7 @@ def execute(
 
 
 def resume(
-    session: Session,
+    session: CommandSession,
     run: Run = None,
     workers: Workers = None,
     model: Model = None,
@@ -146,17 +148,17 @@ def resume(
     from mimir.cli.arguments import amount, minutes
     from mimir.cli.verbs import running
     from mimir.domain import money
-    from mimir.domain.run import Limits
+    from mimir.domain.run import RunBudget
 
     session.record = record
     cost = None if max_cost is None else money.units(amount(max_cost))
     seconds = None if time_limit is None else minutes(time_limit) * 60
-    limits = Limits(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds, max_cost=cost)
+    limits = RunBudget(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds, max_cost=cost)
     loaded = session.load({"run.workers": workers, "llm.model": model})
-    return session.run(running.resume(session, loaded, run, limits, apply))
+    return session.run(running.resume_run(session, loaded, run, limits, apply))
 
 
-def worker(session: Session, run: InRun = None, concurrency: Concurrency = None) -> int:
+def worker(session: CommandSession, run: InRun = None, concurrency: Concurrency = None) -> int:
     """Help a run that is under way, here or in another process.
 
     Start as many as you like, on any machine that reaches the store. Each claims tasks; when the one that coordinates dies, another one does.
@@ -168,12 +170,14 @@ def worker(session: Session, run: InRun = None, concurrency: Concurrency = None)
 
     async def job() -> int:
         async with session.open(loaded) as mimir:
-            return await run_progress.help(session, mimir, loaded, await mimir.find_work(run))
+            return await run_progress.join_and_show(
+                session, mimir, loaded, await mimir.find_work(run)
+            )
 
     return session.run(job())
 
 
-def cancel(session: Session, run: OneRun) -> int:
+def cancel(session: CommandSession, run: OneRun) -> int:
     """End a run for good.
 
     RUN is a run, or how its name begins. What it completed stays on its branch.
@@ -195,7 +199,7 @@ def cancel(session: Session, run: OneRun) -> int:
     return 0
 
 
-def apply(session: Session, run: Run = None, commit: Commit = False) -> int:
+def apply(session: CommandSession, run: Run = None, commit: Commit = False) -> int:
     """Bring a run's result into your files.
 
     RUN is a run, or how its name begins; left out, the latest. Where you changed a touched file meanwhile, nothing is changed.
@@ -204,7 +208,7 @@ def apply(session: Session, run: Run = None, commit: Commit = False) -> int:
 
     loaded = session.load()
 
-    async def job() -> "Ending":
+    async def job() -> "RunResult":
         async with session.open(loaded, create=False) as mimir:
             return await mimir.apply(await mimir.find_run(run), commit=commit)
 
@@ -214,6 +218,6 @@ def apply(session: Session, run: Run = None, commit: Commit = False) -> int:
         shape = {"schema": 1, "run": ending.run, "applied": applied, "conflicts": conflicts}
         session.console.json(shape)
     else:
-        for line in tables.applied(ending):
+        for line in tables.apply_table(ending):
             session.console.say(line)
     return 1 if ending.conflicts else ending.exit_code

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 Recording = Annotated[str, typer.Argument(metavar="FILE", hidden=True)]
 Port = Annotated[
@@ -12,7 +12,7 @@ Port = Annotated[
 ]
 
 
-def serve_recording(session: Session, recording: Recording, port: Port = 0) -> int:
+def serve_recording(session: CommandSession, recording: Recording, port: Port = 0) -> int:
     """Answer other programs from a recording.
 
     FILE is a recording. The endpoint speaks OpenAI's chat protocol, on this machine only, until Ctrl-C; its URL is the first line.
@@ -23,9 +23,9 @@ def serve_recording(session: Session, recording: Recording, port: Port = 0) -> i
     from mimir.recordings.format import recording_file
     from mimir.recordings.server import recording_server
 
-    tape, _ = recording_file.read(session.project / recording, recording)
+    tape, _ = recording_file.read_recording(session.project / recording, recording)
     try:
-        server = recording_server.Server(tape, port)
+        server = recording_server.RecordingServer(tape, port)
     except OSError as error:
         raise UnavailableError(
             f"Port {port} cannot be used: {error.strerror}.", next_step="Name another: --port N"

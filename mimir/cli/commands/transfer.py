@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from mimir.cli.commands.run_commands import Run
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Copied, Form
@@ -18,7 +18,7 @@ To = Annotated[str, typer.Argument(metavar="TO", help="A store; a file is made."
 Only = Annotated[str, typer.Option("--run", metavar="RUN", help="This run alone.")]
 
 
-def export(session: Session, run: Run = None, form: Format = "jsonl") -> int:
+def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> int:
     """Print a run, or the whole store, as text.
 
     RUN is a run, or how its name begins; left out, everything that the store holds (mermaid: the latest run).
@@ -42,7 +42,7 @@ def export(session: Session, run: Run = None, form: Format = "jsonl") -> int:
     return 0
 
 
-def migrate(session: Session, source: From, target: To, run: Only = "") -> int:
+def migrate(session: CommandSession, source: From, target: To, run: Only = "") -> int:
     """Copy a store into another one, either way; what came through is read back and compared.
 
     FROM stays as it is. What TO holds already is never changed: the same run is skipped, another one under its name is refused.

@@ -10,31 +10,31 @@ from typing import cast
 
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import EXECUTING, TERMINAL, Status
+from mimir.domain.task_states import EXECUTING, TERMINAL, TaskStatus
 
-WORDS: Mapping[Status, str] = {
-    Status.PENDING: "waiting",
-    Status.WORKER_EXECUTING: "working",
-    Status.WORKER_COMPLETED: "checking",
-    Status.QC_EXECUTING: "judging",
-    Status.QC_PASSED: "merging",
-    Status.QC_FAILED: "rejected",
-    Status.PREPARING_RETRY: "retrying",
-    Status.COMPLETED: "completed",
-    Status.FAILED: "failed",
-    Status.BLOCKED: "blocked",
-    Status.CANCELLED: "cancelled",
+WORDS: Mapping[TaskStatus, str] = {
+    TaskStatus.PENDING: "waiting",
+    TaskStatus.WORKER_EXECUTING: "working",
+    TaskStatus.WORKER_COMPLETED: "checking",
+    TaskStatus.QC_EXECUTING: "judging",
+    TaskStatus.QC_PASSED: "merging",
+    TaskStatus.QC_FAILED: "rejected",
+    TaskStatus.PREPARING_RETRY: "retrying",
+    TaskStatus.COMPLETED: "completed",
+    TaskStatus.FAILED: "failed",
+    TaskStatus.BLOCKED: "blocked",
+    TaskStatus.CANCELLED: "cancelled",
 }
 """What a person is told of a status; no word is longer than nine letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TaskBoardRow:
     """One task."""
 
     task: str
     title: str = ""
-    status: Status = Status.PENDING
+    status: TaskStatus = TaskStatus.PENDING
     is_ready: bool = False
     """True: it may begin, and waits for a worker only."""
     attempt: int = 0
@@ -57,7 +57,9 @@ class Row:
     @property
     def phase(self) -> str:
         """The word for where it stands."""
-        return "ready" if self.is_ready and self.status is Status.PENDING else WORDS[self.status]
+        return (
+            "ready" if self.is_ready and self.status is TaskStatus.PENDING else WORDS[self.status]
+        )
 
     @property
     def is_running(self) -> bool:
@@ -71,12 +73,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class RunBoard:
     """A run."""
 
     run: str = ""
     title: str = ""
-    rows: Mapping[str, Row] = field(default_factory=dict[str, Row])
+    rows: Mapping[str, TaskBoardRow] = field(default_factory=dict[str, TaskBoardRow])
     """By task id, in the plan's order."""
     seq: int = 0
     """Number of the last event."""
@@ -92,34 +94,34 @@ class Board:
     outcome: str = ""
     """Of the run's last end or pause; empty: it goes on."""
 
-    def count(self, *statuses: Status) -> int:
+    def count(self, *statuses: TaskStatus) -> int:
         """Count the tasks that stand at one of these."""
         return sum(1 for row in self.rows.values() if row.status in statuses)
 
 
-def begin(status: Mapping[str, object]) -> Board:
+def begin(status: Mapping[str, object]) -> RunBoard:
     """Make the board of a run before its events: names and limits, from the JSON of `mimir status`."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, TaskBoardRow] = {}
     for item in items(status.get("tasks")):
         task, limit = text(item.get("id")), item.get("limit")
-        rows[task] = Row(
+        rows[task] = TaskBoardRow(
             task=task,
             title=text(item.get("title")),
             limit=limit if isinstance(limit, int) else None,
         )
-    return Board(run=text(status.get("run")), title=text(status.get("title")), rows=rows)
+    return RunBoard(run=text(status.get("run")), title=text(status.get("title")), rows=rows)
 
 
-def fold(board: Board, events: Iterable[Event]) -> Board:
+def fold(board: RunBoard, events: Iterable[Event]) -> RunBoard:
     """Return the board after these events too."""
     rows = dict(board.rows)
     for event in events:
         board = _run(board, event)
         if event.kind is EventKind.RUN_CREATED:
             for task in texts(event.data.get("tasks")):
-                rows.setdefault(task, Row(task=task))
+                rows.setdefault(task, TaskBoardRow(task=task))
         if event.task:
-            row = rows.get(event.task, Row(task=event.task))
+            row = rows.get(event.task, TaskBoardRow(task=event.task))
             rows[event.task] = _task(row, event, board.now)
     return replace(board, rows=rows)
 
@@ -143,7 +145,7 @@ def number(value: object) -> float | None:
         return None
 
 
-def _run(board: Board, event: Event) -> Board:
+def _run(board: RunBoard, event: Event) -> RunBoard:
     """Take in what an event says of the run."""
     at = _seconds(event, board.now)
     data = event.data
@@ -181,7 +183,7 @@ def _run(board: Board, event: Event) -> Board:
             return board
 
 
-def _task(row: Row, event: Event, at: float) -> Row:
+def _task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
     """Take in what an event says of its task."""
     row = _moved(row, event, at)
     data = event.data
@@ -212,16 +214,16 @@ def _task(row: Row, event: Event, at: float) -> Row:
             return row
 
 
-def _moved(row: Row, event: Event, at: float) -> Row:
+def _moved(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
     """Take in a change of status; whatever the event is called, `to` says where the task stands now."""
     to = event.data.get("to")
     if not event.task or to not in WORDS:
         return row
-    status = Status(cast("str", to))
+    status = TaskStatus(cast("str", to))
     return replace(row, status=status, until=at if status in TERMINAL else None)
 
 
-def _called(row: Row, event: Event) -> Row:
+def _called(row: TaskBoardRow, event: Event) -> TaskBoardRow:
     data = event.data
     tool = text(data.get("title")) or text(data.get("tool"))
     if event.kind is EventKind.TOOL_DENIED:

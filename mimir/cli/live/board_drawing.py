@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from rich.cells import cell_len, set_cell_size
 
 from mimir.cli.console import clean_line
-from mimir.cli.live.board import Board, Row
+from mimir.cli.live.board import RunBoard, TaskBoardRow
 from mimir.cli.live.line_output import clock, score_of
-from mimir.cli.symbols import Glyphs
-from mimir.domain.task_states import Status
+from mimir.cli.symbols import Symbols
+from mimir.domain.task_states import TaskStatus
 
 NARROWEST = 20
 _WITH_ATTEMPT, _WITH_SCORE, _WITH_DETAIL = 46, 52, 64
@@ -23,31 +23,31 @@ _OUTSIDE = 3
 """Lines of the picture that are no task's: the run's, what it does, the count of what is left out."""
 
 _STYLES = {
-    Status.COMPLETED: "green",
-    Status.FAILED: "red",
-    Status.BLOCKED: "magenta",
-    Status.CANCELLED: "magenta",
-    Status.PREPARING_RETRY: "yellow",
-    Status.PENDING: "dim",
+    TaskStatus.COMPLETED: "green",
+    TaskStatus.FAILED: "red",
+    TaskStatus.BLOCKED: "magenta",
+    TaskStatus.CANCELLED: "magenta",
+    TaskStatus.PREPARING_RETRY: "yellow",
+    TaskStatus.PENDING: "dim",
 }
 _URGENCY = (
-    Status.WORKER_EXECUTING,
-    Status.WORKER_COMPLETED,
-    Status.QC_EXECUTING,
-    Status.QC_PASSED,
-    Status.QC_FAILED,
-    Status.PREPARING_RETRY,
-    Status.FAILED,
-    Status.PENDING,
-    Status.COMPLETED,
-    Status.BLOCKED,
-    Status.CANCELLED,
+    TaskStatus.WORKER_EXECUTING,
+    TaskStatus.WORKER_COMPLETED,
+    TaskStatus.QC_EXECUTING,
+    TaskStatus.QC_PASSED,
+    TaskStatus.QC_FAILED,
+    TaskStatus.PREPARING_RETRY,
+    TaskStatus.FAILED,
+    TaskStatus.PENDING,
+    TaskStatus.COMPLETED,
+    TaskStatus.BLOCKED,
+    TaskStatus.CANCELLED,
 )
 """Whose line stays where there is room for few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class DrawnLine:
     """One line of the picture."""
 
     text: str
@@ -56,8 +56,8 @@ class Line:
 
 
 def draw(
-    board: Board, *, width: int, height: int, glyphs: Glyphs, now: float, elapsed: float
-) -> list[Line]:
+    board: RunBoard, *, width: int, height: int, glyphs: Symbols, now: float, elapsed: float
+) -> list[DrawnLine]:
     """Draw the board.
 
     Args:
@@ -71,21 +71,23 @@ def draw(
     width = max(NARROWEST, width)
     rows, left_out = _chosen(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
     column = _task_column([row.task for row in rows], width)
-    lines = [Line(text=_fit(_head(board, elapsed, glyphs), width), style="bold")]
+    lines = [DrawnLine(text=_fit(_head(board, elapsed, glyphs), width), style="bold")]
     for index, row in enumerate(rows):
         is_last = index == len(rows) - 1 and not left_out
         branch = glyphs.last if is_last else glyphs.branch
         body = _row(row, width - cell_len(branch), column, glyphs, now)
-        lines.append(Line(text=_fit(branch + body, width), style=_style(row)))
+        lines.append(DrawnLine(text=_fit(branch + body, width), style=_style(row)))
     if left_out:
-        lines.append(Line(text=_fit(glyphs.last + _counted(left_out, glyphs), width), style="dim"))
+        lines.append(
+            DrawnLine(text=_fit(glyphs.last + _counted(left_out, glyphs), width), style="dim")
+        )
     if note := clean_line(board.note):
-        lines.append(Line(text=_fit(note, width), style="dim"))
+        lines.append(DrawnLine(text=_fit(note, width), style="dim"))
     return lines
 
 
-def _head(board: Board, elapsed: float, glyphs: Glyphs) -> str:
-    done = board.count(Status.COMPLETED)
+def _head(board: RunBoard, elapsed: float, glyphs: Symbols) -> str:
+    done = board.count(TaskStatus.COMPLETED)
     running = sum(1 for row in board.rows.values() if row.is_running)
     parts = [
         clock(elapsed),
@@ -98,7 +100,7 @@ def _head(board: Board, elapsed: float, glyphs: Glyphs) -> str:
     return f" {glyphs.dot} ".join(parts)
 
 
-def _row(row: Row, width: int, column: int, glyphs: Glyphs, now: float) -> str:
+def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float) -> str:
     limit = "" if row.limit is None else f"/{row.limit}"
     calls = f"{row.calls}{limit}" if row.attempt else ""
     parts = [_glyph(row, glyphs), _cell(row.task, column, glyphs), f"{row.phase:<9}"]
@@ -114,7 +116,7 @@ def _row(row: Row, width: int, column: int, glyphs: Glyphs, now: float) -> str:
     return " ".join(parts)
 
 
-def _elapsed(row: Row, now: float) -> str:
+def _elapsed(row: TaskBoardRow, now: float) -> str:
     if row.since is None:
         return ""
     if row.until is None and not row.is_running:
@@ -122,27 +124,31 @@ def _elapsed(row: Row, now: float) -> str:
     return clock((now if row.until is None else row.until) - row.since)
 
 
-def _glyph(row: Row, glyphs: Glyphs) -> str:
+def _glyph(row: TaskBoardRow, glyphs: Symbols) -> str:
     if row.is_running:
         return glyphs.running
     match row.status:
-        case Status.COMPLETED:
+        case TaskStatus.COMPLETED:
             return glyphs.passed
-        case Status.FAILED:
+        case TaskStatus.FAILED:
             return glyphs.failed
-        case Status.BLOCKED | Status.CANCELLED:
+        case TaskStatus.BLOCKED | TaskStatus.CANCELLED:
             return glyphs.blocked
         case _:
             return glyphs.ready if row.is_ready or row.attempt else glyphs.waiting
 
 
-def _style(row: Row) -> str:
+def _style(row: TaskBoardRow) -> str:
     return (
-        _STYLES.get(row.status, "") if not (row.is_ready and row.status is Status.PENDING) else ""
+        _STYLES.get(row.status, "")
+        if not (row.is_ready and row.status is TaskStatus.PENDING)
+        else ""
     )
 
 
-def _chosen(rows: Sequence[Row], room: int) -> tuple[list[Row], list[Row]]:
+def _chosen(
+    rows: Sequence[TaskBoardRow], room: int
+) -> tuple[list[TaskBoardRow], list[TaskBoardRow]]:
     """Split the rows into those that are shown, in the plan's order, and the rest."""
     if len(rows) <= room:
         return list(rows), []
@@ -154,12 +160,12 @@ def _chosen(rows: Sequence[Row], room: int) -> tuple[list[Row], list[Row]]:
     )
 
 
-def _urgency(row: Row) -> float:
+def _urgency(row: TaskBoardRow) -> float:
     rank = _URGENCY.index(row.status)
-    return rank - 0.5 if row.is_ready and row.status is Status.PENDING else rank
+    return rank - 0.5 if row.is_ready and row.status is TaskStatus.PENDING else rank
 
 
-def _counted(rows: Sequence[Row], glyphs: Glyphs) -> str:
+def _counted(rows: Sequence[TaskBoardRow], glyphs: Symbols) -> str:
     counts = Counter(row.phase for row in rows)
     said = ", ".join(f"{count} {phase}" for phase, count in counts.most_common())
     return f"{glyphs.cut} {len(rows)} more: {said}"
@@ -171,7 +177,7 @@ def _task_column(tasks: Sequence[str], width: int) -> int:
     return min(longest, max(8, width // 3 - 1))
 
 
-def _cell(text: str, width: int, glyphs: Glyphs) -> str:
+def _cell(text: str, width: int, glyphs: Symbols) -> str:
     clean = clean_line(text)
     if cell_len(clean) <= width:
         return set_cell_size(clean, width)

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-from mimir.cli.live.views import View
+from mimir.cli.live.views import LiveOutput
 from mimir.domain.event import Event
-from mimir.domain.run import Ending
+from mimir.domain.run import RunResult
 from mimir.errors import MimirError
 
 POLL_SECONDS = 0.1
@@ -15,8 +15,8 @@ Events = Callable[[int], Awaitable[Sequence[Event]]]
 
 
 async def watch(
-    work: Coroutine[object, object, Ending], events: Events, view: View, *, after: int = 0
-) -> Ending:
+    work: Coroutine[object, object, RunResult], events: Events, view: LiveOutput, *, after: int = 0
+) -> RunResult:
     """Do `work`, and show its events as they come; all of them are shown before this returns.
 
     Cancelled, or with a view that nobody looks at any more, it cancels the work, waits until that has come to rest, shows what
@@ -29,7 +29,7 @@ async def watch(
         after: Number of the last event that is not shown.
     """
     doing = asyncio.ensure_future(work)
-    looking = _Looking(events, view, after)
+    looking = _EventFollower(events, view, after)
     try:
         while not doing.done():
             await asyncio.wait({doing}, timeout=POLL_SECONDS)
@@ -42,7 +42,9 @@ async def watch(
     return doing.result()
 
 
-async def _rest(doing: "asyncio.Future[Ending]", looking: "_Looking", view: View) -> None:
+async def _rest(
+    doing: "asyncio.Future[RunResult]", looking: "_EventFollower", view: LiveOutput
+) -> None:
     """Cancel the work and wait for it; whatever goes wrong with the view now, the work comes first."""
     doing.cancel()
     try:
@@ -52,10 +54,10 @@ async def _rest(doing: "asyncio.Future[Ending]", looking: "_Looking", view: View
         await looking.look()
 
 
-class _Looking:
+class _EventFollower:
     """Reads on from the last event that was shown."""
 
-    def __init__(self, events: Events, view: View, after: int) -> None:
+    def __init__(self, events: Events, view: LiveOutput, after: int) -> None:
         self._events = events
         self._view = view
         self._after = after

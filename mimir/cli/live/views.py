@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from mimir.cli.console import Console, clean_line
-from mimir.cli.live.board import Board, fold
-from mimir.cli.live.board_drawing import Line, draw
+from mimir.cli.live.board import RunBoard, fold
+from mimir.cli.live.board_drawing import DrawnLine, draw
 from mimir.cli.live.line_output import as_json, as_line, clock
 from mimir.domain.clock import moment
 from mimir.domain.event import Event
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 0.4
 """What takes no longer is not announced."""
 
 
-class View(Protocol):
+class LiveOutput(Protocol):
     """Where a run is watched. `show` gets each event once, in order."""
 
     def show(self, events: Sequence[Event]) -> None:
@@ -34,7 +34,7 @@ class View(Protocol):
         ...
 
 
-class JsonView:
+class JsonOutput:
     """Events for scripts: one JSON object a line, and nothing else."""
 
     def __init__(self, console: Console) -> None:
@@ -49,7 +49,7 @@ class JsonView:
         """Say nothing: the run's own events tell."""
 
 
-class LineView:
+class LineOutput:
     """Events for people who read a log."""
 
     def __init__(self, console: Console) -> None:
@@ -68,11 +68,11 @@ class LineView:
         self._console.note("Stopping: no new work is begun. Once more ends at once.")
 
 
-class LiveView:
+class TerminalOutput:
     """The board on a terminal; `frame` is drawn by a thread of its own, so it reads one finished board and nothing else."""
 
     def __init__(
-        self, console: Console, board: Board, *, now: Callable[[], float] = time.monotonic
+        self, console: Console, board: RunBoard, *, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._console = console
         self._now = now
@@ -89,7 +89,7 @@ class LiveView:
         """Say that the run is being paused."""
         self._is_stopping = True
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[DrawnLine]:
         """Return the picture of this moment."""
         board, at = self._state
         elapsed = self._now() - self._started
@@ -102,11 +102,11 @@ class LiveView:
             elapsed=elapsed,
         )
         if self._is_stopping and not board.outcome:
-            lines.append(Line(text="Stopping; once more ends at once."[:width], style="bold"))
+            lines.append(DrawnLine(text="Stopping; once more ends at once."[:width], style="bold"))
         return lines
 
 
-Frame = Callable[[int, int], Sequence[Line]]
+Frame = Callable[[int, int], Sequence[DrawnLine]]
 
 
 def rich_console(console: Console, *, color: bool) -> RichConsole:
@@ -127,7 +127,7 @@ def can_draw(console: Console) -> bool:
 
 
 @contextmanager
-def drawn(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generator[None]:
+def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generator[None]:
     """Draw `frame(width, height)` again and again while the block runs; `keep`: the last one stays."""
     screen = rich_console(console, color=color)
 
@@ -153,19 +153,19 @@ def drawn(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generat
 
 
 @contextmanager
-def waiting(console: Console, what: str, *, color: bool) -> Generator[None]:
+def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[None]:
     """Show a clock on a terminal while something takes its time; what is done at once shows nothing."""
     if not can_draw(console):
         yield
         return
     started = time.monotonic()
 
-    def frame(width: int, height: int) -> list[Line]:
+    def frame(width: int, height: int) -> list[DrawnLine]:
         seconds = time.monotonic() - started
         said = f"{clean_line(what)} {clock(seconds)}"
-        return [Line(text=said[:width], style="dim")] if seconds > PATIENCE_SECONDS else []
+        return [DrawnLine(text=said[:width], style="dim")] if seconds > PATIENCE_SECONDS else []
 
-    with drawn(console, frame, color=color, keep=False):
+    with redraw_while(console, frame, color=color, keep=False):
         yield
 
 

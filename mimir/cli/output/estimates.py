@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
-from mimir.cli.session import ROOM, Session
-from mimir.domain.estimates import Learned
+from mimir.cli.session import ROOM, CommandSession
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Plan, Task
 from mimir.errors import MimirError
 
 if TYPE_CHECKING:
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 STORE = "mimir.db"
 PATIENCE_SECONDS = 5.0
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 5.0
 MOST_LINES = 40
 
 
-def learned(session: Session, plan: Plan) -> Mapping[str, Learned]:
+def load_estimates_or_empty(session: CommandSession, plan: Plan) -> Mapping[str, LearnedEstimate]:
     """Return what is known, by worker role; nothing where there is no store, or none that answers. Makes nothing."""
     if not plan.tasks or not (session.project / ROOM).is_dir():
         return {}
@@ -31,7 +31,7 @@ def learned(session: Session, plan: Plan) -> Mapping[str, Learned]:
         return {}
 
 
-def as_lines(plan: Plan, known: Mapping[str, Learned]) -> list[str]:
+def as_lines(plan: Plan, known: Mapping[str, LearnedEstimate]) -> list[str]:
     """Return a line for each task whose role is known."""
     lines = [
         _line(task, known[task.worker_role]) for task in plan.tasks if task.worker_role in known
@@ -40,13 +40,15 @@ def as_lines(plan: Plan, known: Mapping[str, Learned]) -> list[str]:
     return [*lines[:MOST_LINES], *more]
 
 
-async def _ask(session: Session, loaded: "Loaded", plan: Plan) -> Mapping[str, Learned]:
+async def _ask(
+    session: CommandSession, loaded: "LoadedSettings", plan: Plan
+) -> Mapping[str, LearnedEstimate]:
     roles = [task.worker_role for task in plan.tasks]
     async with asyncio.timeout(PATIENCE_SECONDS), session.open(loaded, create=False) as mimir:
         return await mimir.learned(roles)
 
 
-def _line(task: Task, known: Learned) -> str:
+def _line(task: Task, known: LearnedEstimate) -> str:
     minutes = "no minutes" if task.estimated_minutes is None else f"{task.estimated_minutes:g} min"
     calls = (
         "no calls" if task.estimated_tool_calls is None else f"{task.estimated_tool_calls} calls"

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from mimir.cli.console import clean_line
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 
 
-def is_error(finding: Finding) -> bool:
+def is_error(finding: PlanFinding) -> bool:
     """True if a plan with this finding cannot run."""
     return finding.severity == "error"
 
 
-def as_lines(findings: Sequence[Finding], file: str) -> list[str]:
+def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
     """Return `file:line:column: severity CODE: message`, in the file's order, each with its suggestion on a line of its own."""
     lines: list[str] = []
     for one in sorted(findings, key=lambda f: (f.line, f.column)):
@@ -22,7 +22,7 @@ def as_lines(findings: Sequence[Finding], file: str) -> list[str]:
     return lines
 
 
-def summary(findings: Sequence[Finding], tasks: int, file: str) -> str:
+def summary(findings: Sequence[PlanFinding], tasks: int, file: str) -> str:
     """Return the last line: how many of what."""
     errors = sum(map(is_error, findings))
     counts = [_counted(tasks, "task")]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Replayed
@@ -53,7 +53,7 @@ class _Replaying(Protocol):
     def used(self) -> Used: ...
 
 
-def told(session: Session, mimir: object, code: int, *, is_strict: bool) -> int:
+def report_usage(session: CommandSession, mimir: object, code: int, *, is_strict: bool) -> int:
     """Say what was used of a recording; the exit code."""
     used = cast("_Replaying", mimir).used
     for line in lines(used):
@@ -71,7 +71,7 @@ def lines(used: Used) -> Sequence[str]:
     return said
 
 
-def replayed(one: "Replayed", *, diff: bool) -> Sequence[str]:
+def replay_lines(one: "Replayed", *, diff: bool) -> Sequence[str]:
     """Return what a replay came to, a line each."""
     said = [
         f"{one.run}: {one.status}; {one.events} events, {one.calls} calls and {one.checks} check runs from the record",

@@ -8,31 +8,38 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from mimir.cli.arguments import shown
+from mimir.cli.arguments import display_path
 from mimir.cli.live import board as boards
-from mimir.cli.live.board import Board
+from mimir.cli.live.board import RunBoard
 from mimir.cli.live.follow import watch
-from mimir.cli.live.views import JsonView, LineView, LiveView, View, can_draw, drawn
-from mimir.cli.session import Session
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.cli.live.views import (
+    JsonOutput,
+    LineOutput,
+    LiveOutput,
+    TerminalOutput,
+    can_draw,
+    redraw_while,
+)
+from mimir.cli.session import CommandSession
+from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 
 CRITERIA = ("executed", "judged", "unverified", "failed")
 """What a criterion may come to, in the order in which it is told."""
 
 
-async def drive(
-    session: Session,
+async def run_and_show(
+    session: CommandSession,
     mimir: "Mimir",
-    loaded: "Loaded",
+    loaded: "LoadedSettings",
     run: str,
     *,
-    limits: Limits,
+    limits: RunBudget,
     apply: Apply | None,
     resumed: bool,
 ) -> int:
@@ -70,7 +77,9 @@ async def drive(
     return await _watched(session, mimir, loaded, run, board, work, left)
 
 
-async def help(session: Session, mimir: "Mimir", loaded: "Loaded", run: str) -> int:
+async def join_and_show(
+    session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", run: str
+) -> int:
     """Serve a run beside others, shown in the same way; the exit code.
 
     Raises:
@@ -89,12 +98,12 @@ async def help(session: Session, mimir: "Mimir", loaded: "Loaded", run: str) -> 
 
 
 async def _watched(
-    session: Session,
+    session: CommandSession,
     mimir: "Mimir",
-    loaded: "Loaded",
+    loaded: "LoadedSettings",
     run: str,
-    board: Board,
-    work: Coroutine[object, object, Ending],
+    board: RunBoard,
+    work: Coroutine[object, object, RunResult],
     left: tuple[str, str],
 ) -> int:
     """Do the work before the person's eyes; `left` is said when it is interrupted."""
@@ -111,15 +120,15 @@ async def _watched(
 
 
 def _view(
-    session: Session, loaded: "Loaded", board: Board
-) -> tuple[View, AbstractContextManager[None]]:
+    session: CommandSession, loaded: "LoadedSettings", board: RunBoard
+) -> tuple[LiveOutput, AbstractContextManager[None]]:
     console = session.console
     if session.json:
-        return JsonView(console), nullcontext()
+        return JsonOutput(console), nullcontext()
     if not can_draw(console):
-        return LineView(console), nullcontext()
-    live = LiveView(console, board)
-    return live, drawn(console, live.frame, color=loaded.color, keep=True)
+        return LineOutput(console), nullcontext()
+    live = TerminalOutput(console, board)
+    return live, redraw_while(console, live.frame, color=loaded.color, keep=True)
 
 
 def _pinned(status: Mapping[str, object]) -> Apply | None:
@@ -128,18 +137,18 @@ def _pinned(status: Mapping[str, object]) -> Apply | None:
     return cast("Apply", said) if said in get_args(Apply) else None
 
 
-async def _tell(session: Session, mimir: "Mimir", ending: Ending) -> None:
+async def _tell(session: CommandSession, mimir: "Mimir", ending: RunResult) -> None:
     """Say what it came to. For scripts, events have said it; only what is in the way is said beside them."""
     if session.json:
         if ending.outcome is not RunStatus.COMPLETED:
-            for line in (said(ending), *next_steps(ending)[:1]):
+            for line in (outcome_line(ending), *next_steps(ending)[:1]):
                 session.console.note(line)
         return
     status = await mimir.status(ending.run)
     for line in (
-        said(ending),
-        counted(status),
-        *places(ending, store_place(mimir.store_uri, session.project)),
+        outcome_line(ending),
+        count_line(status),
+        *result_paths(ending, store_place(mimir.store_uri, session.project)),
     ):
         if line:
             session.console.say(line)
@@ -147,13 +156,13 @@ async def _tell(session: Session, mimir: "Mimir", ending: Ending) -> None:
         session.console.say(line)
 
 
-def said(ending: Ending) -> str:
+def outcome_line(ending: RunResult) -> str:
     """Return the outcome in a line."""
     why = f": {ending.message}" if ending.message else ""
     return f"{ending.outcome.value}{why}"
 
 
-def counted(status: Mapping[str, object]) -> str:
+def count_line(status: Mapping[str, object]) -> str:
     """Return how many tasks and criteria ended how, in a line; nothing of a run without tasks."""
     tasks = boards.items(status.get("tasks"))
     if not tasks:
@@ -169,7 +178,7 @@ def counted(status: Mapping[str, object]) -> str:
     return f"{', '.join(parts)}{f'; criteria: {proof}' if proof else ''}"
 
 
-def places(ending: Ending, store_uri: str) -> list[str]:
+def result_paths(ending: RunResult, store_uri: str) -> list[str]:
     """Return where everything is, a line each."""
     applied = f"{len(ending.applied)} files in your directory" if ending.applied else ""
     changed = ", ".join(ending.conflicts[:5])
@@ -187,10 +196,10 @@ def places(ending: Ending, store_uri: str) -> list[str]:
 def store_place(uri: str, project: Path) -> str:
     """Return where the store is: a file as its path, short; anything else as it is."""
     scheme, _, path = uri.partition(":")
-    return shown(Path(path), project) if scheme == "sqlite" and path else uri
+    return display_path(Path(path), project) if scheme == "sqlite" and path else uri
 
 
-def next_steps(ending: Ending) -> list[str]:
+def next_steps(ending: RunResult) -> list[str]:
     """Return one or two things to do next."""
     run = ending.run
     if ending.next_step:

@@ -6,8 +6,8 @@ from mimir.cli.console import clean_line
 from mimir.cli.facade import Diagnosis, Verified
 from mimir.cli.live.board import WORDS, items, members, number, text
 from mimir.cli.live.line_output import clock, score_of
-from mimir.cli.symbols import Glyphs
-from mimir.domain.run import Ending
+from mimir.cli.symbols import Symbols
+from mimir.domain.run import RunResult
 
 NAME_COLUMNS = 24
 """Widest column of task ids."""
@@ -24,7 +24,7 @@ _ADVICE = {
 }
 
 
-def status(shape: Mapping[str, object], glyphs: Glyphs, width: int) -> list[str]:
+def status(shape: Mapping[str, object], glyphs: Symbols, width: int) -> list[str]:
     """Return where a run stands: a line for it, one a task, and what to do next."""
     run, state = text(shape.get("run")), text(shape.get("status"))
     tasks = items(shape.get("tasks"))
@@ -40,7 +40,7 @@ def status(shape: Mapping[str, object], glyphs: Glyphs, width: int) -> list[str]
     return lines + [f"next: {step.format(run=run)}" for step in _ADVICE.get(state, ())]
 
 
-def verified(found: Verified) -> list[str]:
+def audit_table(found: Verified) -> list[str]:
     """Return what recomputing the seals showed."""
     if found.ok:
         seal = f"seal: {found.seal}" if found.seal else "seal: none yet, the run has not ended"
@@ -49,7 +49,7 @@ def verified(found: Verified) -> list[str]:
     return [head, *(f"  {clean_line(problem)}" for problem in found.problems)]
 
 
-def diagnosed(found: Sequence[Diagnosis], glyphs: Glyphs) -> list[str]:
+def doctor_table(found: Sequence[Diagnosis], glyphs: Symbols) -> list[str]:
     """Return what was looked at, a line each; what is wrong has its remedy below."""
     lines: list[str] = []
     for one in found:
@@ -59,7 +59,7 @@ def diagnosed(found: Sequence[Diagnosis], glyphs: Glyphs) -> list[str]:
     return lines
 
 
-def applied(ending: Ending) -> list[str]:
+def apply_table(ending: RunResult) -> list[str]:
     """Return what came into the person's files, or why nothing did."""
     if ending.conflicts:
         head = "Nothing was applied: you changed these files meanwhile."
@@ -123,7 +123,7 @@ def _titles(column: int) -> str:
     return f"  {'task':<{column}}  {'phase':<9}  {'try':>3}  {'score':>5}  {'calls':>7}  criteria"
 
 
-def _task(task: Mapping[str, object], column: int, glyphs: Glyphs) -> str:
+def _task(task: Mapping[str, object], column: int, glyphs: Symbols) -> str:
     id, state = clean_line(text(task.get("id"))), text(task.get("status"))
     limit, calls = task.get("limit"), task.get("tool_calls")
     used = f"{calls}/{limit}" if isinstance(limit, int) else str(calls or 0)
@@ -155,7 +155,7 @@ def _note(task: Mapping[str, object]) -> str:
     return clean_line(f"waited for {blocker}" if blocker else cause) if blocker or cause else ""
 
 
-def _glyph(state: str, glyphs: Glyphs) -> str:
+def _glyph(state: str, glyphs: Symbols) -> str:
     match state:
         case "completed":
             return glyphs.passed
@@ -173,7 +173,7 @@ def _word(state: str) -> str:
     return _WORDS[state] if state in _WORDS else clean_line(state)
 
 
-def _cut(name: str, column: int, glyphs: Glyphs) -> str:
+def _cut(name: str, column: int, glyphs: Symbols) -> str:
     return name if len(name) <= column else f"{name[: column - 1]}{glyphs.cut}"
 
 

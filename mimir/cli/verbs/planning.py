@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimir.cli.arguments import PLAN_NAME, shown
+from mimir.cli.arguments import PLAN_NAME, display_path
 from mimir.cli.output import estimates, findings
-from mimir.cli.session import Session
+from mimir.cli.session import CommandSession
 from mimir.domain import money
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Plan
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.errors import Location, PlanError, UsageError
 from mimir.planning import parser
 from mimir.planning.check_json import json_shape
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 from mimir.planning.lint.plan_check import check
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir, Planned
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlanRequest:
     """How a request is to be planned."""
 
     request: str
@@ -37,13 +37,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedPlan:
     """A plan's file, read and checked."""
 
     name: str
     """As people and the store see it."""
     plan: Plan
-    findings: tuple[Finding, ...]
+    findings: tuple[PlanFinding, ...]
 
     @property
     def can_run(self) -> bool:
@@ -51,7 +51,9 @@ class Checked:
         return not any(map(findings.is_error, self.findings))
 
 
-async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wanted) -> "Planned":
+async def make_plan(
+    session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", wanted: PlanRequest
+) -> "Planned":
     """Let a request be planned, with a clock on a terminal.
 
     Raises:
@@ -72,17 +74,17 @@ async def make(session: Session, mimir: "Mimir", loaded: "Loaded", wanted: Wante
         raise
 
 
-def limits(loaded: "Loaded") -> Limits:
+def limits(loaded: "LoadedSettings") -> RunBudget:
     """Return the bounds of a run that the settings and flags say."""
     run = loaded.settings.run
     seconds = None if run.time_limit_minutes is None else run.time_limit_minutes * 60
     cost = None if run.max_cost is None else money.units(run.max_cost)
-    return Limits(
+    return RunBudget(
         max_calls=run.max_calls, max_tokens=run.max_tokens, seconds=seconds, max_cost=cost
     )
 
 
-def tell(session: Session, planned: "Planned") -> None:
+def report_plan(session: CommandSession, planned: "Planned") -> None:
     """Say what planning came to, findings included, and what to do with it."""
     if session.json:
         shape = json_shape(planned.plan, planned.findings)
@@ -93,23 +95,23 @@ def tell(session: Session, planned: "Planned") -> None:
     for line in findings.as_lines(planned.findings, planned.path):
         session.console.say(line)
     session.console.say(findings.summary(planned.findings, count, planned.path))
-    session.console.say(f"next: mimir {verb} {short(planned.path)}")
+    session.console.say(f"next: mimir {verb} {shorten_path(planned.path)}")
 
 
-def tell_checked(session: Session, path: Path) -> bool:
+def tell_checked(session: CommandSession, path: Path) -> bool:
     """Say what is wrong with a plan's file; True if it can run.
 
     Raises:
         PlanError: It is no text, and a person asked; a script gets that as a finding.
     """
     try:
-        checked = read(session, path)
+        checked = read_plan_file(session, path)
     except PlanError as error:
         if not session.json:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))
         return False
-    learned = estimates.learned(session, checked.plan)
+    learned = estimates.load_estimates_or_empty(session, checked.plan)
     if session.json:
         session.console.json(json_shape(checked.plan, checked.findings, learned))
     else:
@@ -122,26 +124,28 @@ def tell_checked(session: Session, path: Path) -> bool:
     return checked.can_run
 
 
-def warn(session: Session, found: Sequence[Finding], name: str) -> None:
+def print_warnings(session: CommandSession, found: Sequence[PlanFinding], name: str) -> None:
     """Say beside the results what is wrong with a plan that is about to run: each error, and how many warnings."""
     errors = [one for one in found if findings.is_error(one)]
     for line in findings.as_lines(errors, name):
         session.console.note(line)
     if len(found) > len(errors):
         count = len(found) - len(errors)
-        session.console.note(f"warning: {name}: {count} to look at: mimir check {short(name)}")
+        session.console.note(
+            f"warning: {name}: {count} to look at: mimir check {shorten_path(name)}"
+        )
 
 
-def read(session: Session, path: Path) -> Checked:
+def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     """Read a plan's file and find what is wrong with it.
 
     Raises:
         PlanError: It is no text.
     """
-    name = shown(path, session.project)
-    parsed = parser.read(_near(path, session.project))
+    name = display_path(path, session.project)
+    parsed = parser.parse_document(_near(path, session.project))
     found = check(parsed, tools=ALL_TOOLS, exists=lambda at: _exists(session.project, at))
-    return Checked(name=name, plan=parsed.plan, findings=tuple(found))
+    return CheckedPlan(name=name, plan=parsed.plan, findings=tuple(found))
 
 
 def free_output(project: Path, output: str | None) -> str | None:
@@ -157,18 +161,18 @@ def free_output(project: Path, output: str | None) -> str | None:
         path = path / PLAN_NAME
     if path.exists():
         step = "Name another file, or remove that one."
-        raise UsageError(f"--output {shown(path, project)!r} exists.", next_step=step)
-    return shown(path, project)
+        raise UsageError(f"--output {display_path(path, project)!r} exists.", next_step=step)
+    return display_path(path, project)
 
 
-def short(path: str) -> str:
+def shorten_path(path: str) -> str:
     """Return the shortest name of a plan that the commands take."""
     return path.removesuffix(f"/{PLAN_NAME}")
 
 
-def _unreadable(error: PlanError) -> Finding:
+def _unreadable(error: PlanError) -> PlanFinding:
     at = error.at or Location(file="", line=1)
-    return Finding(
+    return PlanFinding(
         code=error.code,
         severity="error",
         message=str(error),

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import nearest
 from mimir.cli.output import recordings
-from mimir.cli.output.run_progress import drive
-from mimir.cli.session import Session
+from mimir.cli.output.run_progress import run_and_show
+from mimir.cli.session import CommandSession
 from mimir.cli.verbs import planning
-from mimir.cli.verbs.planning import Wanted
+from mimir.cli.verbs.planning import PlanRequest
 from mimir.domain import money
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
-from mimir.domain.run import NO_LIMITS, Apply, Limits
+from mimir.domain.run import NO_LIMITS, Apply, RunBudget
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
     from mimir.cli.facade import Mimir
-    from mimir.settings import Loaded
+    from mimir.settings import LoadedSettings
 
 DECLINED = 1
 """Exit code after a "no": nothing was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RunOptions:
     """How a plan is to be run."""
 
     only: Sequence[str]
@@ -39,7 +39,7 @@ class Order:
     """True: what is left over of a recording, or not in it, is a failure."""
 
 
-def must_be_agreed(session: Session, order: Order) -> None:
+def must_be_agreed(session: CommandSession, order: RunOptions) -> None:
     """Refuse a run that nobody has agreed to and nobody can be asked about.
 
     Raises:
@@ -52,11 +52,13 @@ def must_be_agreed(session: Session, order: Order) -> None:
         )
 
 
-async def run_request(session: Session, loaded: "Loaded", wanted: Wanted, order: Order) -> int:
+async def run_request(
+    session: CommandSession, loaded: "LoadedSettings", wanted: PlanRequest, order: RunOptions
+) -> int:
     """Plan a request and run the plan; the exit code."""
     async with session.open(loaded) as mimir:
-        planned = await planning.make(session, mimir, loaded, wanted)
-        planning.warn(session, planned.findings, planned.path)
+        planned = await planning.make_plan(session, mimir, loaded, wanted)
+        planning.print_warnings(session, planned.findings, planned.path)
         if planned.exit_code:
             return planned.exit_code
         must_know(order.only, planned.plan)
@@ -66,7 +68,9 @@ async def run_request(session: Session, loaded: "Loaded", wanted: Wanted, order:
         return await _run(session, mimir, loaded, planned.plan, planned.path, order, left)
 
 
-async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, order: Order) -> int:
+async def run_plan(
+    session: CommandSession, loaded: "LoadedSettings", plan: Plan, path: str, order: RunOptions
+) -> int:
     """Run a checked plan; the exit code."""
     if not session.json:
         session.console.say(f"{path}: {len(plan.tasks)} tasks")
@@ -75,13 +79,19 @@ async def run_plan(session: Session, loaded: "Loaded", plan: Plan, path: str, or
         return await _run(session, mimir, loaded, plan, path, order, limits)
 
 
-async def resume(
-    session: Session, loaded: "Loaded", run: str | None, limits: Limits, apply: Apply | None
+async def resume_run(
+    session: CommandSession,
+    loaded: "LoadedSettings",
+    run: str | None,
+    limits: RunBudget,
+    apply: Apply | None,
 ) -> int:
     """Go on with a run; the exit code."""
     async with session.open(loaded, create=False) as mimir:
         id = await mimir.find_run(run, resumable=True)
-        return await drive(session, mimir, loaded, id, limits=limits, apply=apply, resumed=True)
+        return await run_and_show(
+            session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
+        )
 
 
 def must_know(only: Sequence[str], plan: Plan) -> None:
@@ -98,7 +108,7 @@ def must_know(only: Sequence[str], plan: Plan) -> None:
             raise UsageError(f"--only names {task!r}, which is not in the plan.", next_step=step)
 
 
-def what_is_left(limits: Limits, spent: Mapping[str, object]) -> Limits:
+def what_is_left(limits: RunBudget, spent: Mapping[str, object]) -> RunBudget:
     """Return the bounds of the work, after its planning: what was given holds for both together.
 
     Args:
@@ -120,13 +130,13 @@ def what_is_left(limits: Limits, spent: Mapping[str, object]) -> Limits:
 
 
 async def _run(
-    session: Session,
+    session: CommandSession,
     mimir: "Mimir",
-    loaded: "Loaded",
+    loaded: "LoadedSettings",
     plan: Plan,
     path: str,
-    order: Order,
-    limits: Limits,
+    order: RunOptions,
+    limits: RunBudget,
 ) -> int:
     """Ask, begin and drive a run."""
     if not order.is_agreed:
@@ -138,10 +148,10 @@ async def _run(
     with session.waiting("Beginning", loaded):
         source = await mimir.find_run(order.from_run) if order.from_run else ""
         run = await mimir.create_run(plan, path, only=order.only, limits=limits, from_run=source)
-    code = await drive(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
     if session.replay is None:
         return code
-    return recordings.told(session, mimir, code, is_strict=order.is_strict)
+    return recordings.report_usage(session, mimir, code, is_strict=order.is_strict)
 
 
 def _part(plan: Plan, only: Sequence[str]) -> Plan:

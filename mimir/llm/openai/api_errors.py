@@ -20,7 +20,7 @@ Scope = Literal["call", "attempt", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ErrorResponse:
     """An answer that is none, as the endpoint wrote it: untrusted."""
 
     status: int
@@ -37,7 +37,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class ErrorVerdict:
     """What a refusal ends, and what a person can do."""
 
     scope: Scope
@@ -75,17 +75,17 @@ _MODEL = "Correct llm.model (or MIMIR_MODEL, or --model) to a model that this en
 _CREDIT = "Add credit at the provider, or set llm.base_url and llm.api_key to another endpoint."
 
 
-def read(status: int, text: str) -> Refusal:
+def parse_error_body(status: int, text: str) -> ErrorResponse:
     """Read the body of an error answer: the protocol's JSON, another JSON, a page, or nothing."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
         page = re.sub(r"<[^>]{0,200}>", " ", text[:4000])
-        return Refusal(status=status, text=page)
+        return ErrorResponse(status=status, text=page)
     return from_value(status, value)
 
 
-def from_value(status: int, value: object) -> Refusal:
+def from_value(status: int, value: object) -> ErrorResponse:
     """Read an error object: `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, `{"message": …}`."""
     row = as_object(value)
     error = row.get("error", value)
@@ -94,7 +94,7 @@ def from_value(status: int, value: object) -> Refusal:
     said = message if isinstance(message, str) else json.dumps(message, default=str)
     words = [str(inner[k]) for k in ("code", "type") if isinstance(inner.get(k), str | int)]
     parameter = inner.get("param")
-    return Refusal(
+    return ErrorResponse(
         status=status,
         text=said[:4000],
         code=" ".join(words)[:200],
@@ -107,30 +107,32 @@ def as_object(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
-def rule(refusal: Refusal) -> Ruling:
+def classify_error(refusal: ErrorResponse) -> ErrorVerdict:
     """Decide what a refusal ends."""
     status = refusal.status
     if status in (400, 413, 422):
         return _bad_request(refusal)
     if status == 429 and _NO_CREDIT.search(f"{refusal.code} {refusal.text}"):
-        return Ruling(scope="run", what="has no credit left for this key", next_step=_CREDIT)
+        return ErrorVerdict(scope="run", what="has no credit left for this key", next_step=_CREDIT)
     if status == 404:
         return _not_found(refusal)
     if status in _RULINGS:
         return _RULINGS[status]
     if status in (408, 409, 425, 429) or status >= 500:
-        return Ruling(scope="call", what=_TEMPORARY.get(status, "failed"))
+        return ErrorVerdict(scope="call", what=_TEMPORARY.get(status, "failed"))
     if 300 <= status < 400:
-        return Ruling(scope="run", what="leads elsewhere; not followed", next_step=_ADDRESS)
-    return Ruling(scope="attempt", what="refused the request")
+        return ErrorVerdict(scope="run", what="leads elsewhere; not followed", next_step=_ADDRESS)
+    return ErrorVerdict(scope="attempt", what="refused the request")
 
 
 _RULINGS = {
-    401: Ruling(scope="run", what="refused the key", next_step=_KEY),
-    402: Ruling(scope="run", what="wants payment", next_step=_CREDIT),
-    403: Ruling(scope="run", what="forbids this key or model", next_step=f"{_KEY} Or: {_MODEL}"),
-    405: Ruling(scope="run", what="is no chat endpoint", next_step=_ADDRESS),
-    410: Ruling(scope="run", what="is gone", next_step=_ADDRESS),
+    401: ErrorVerdict(scope="run", what="refused the key", next_step=_KEY),
+    402: ErrorVerdict(scope="run", what="wants payment", next_step=_CREDIT),
+    403: ErrorVerdict(
+        scope="run", what="forbids this key or model", next_step=f"{_KEY} Or: {_MODEL}"
+    ),
+    405: ErrorVerdict(scope="run", what="is no chat endpoint", next_step=_ADDRESS),
+    410: ErrorVerdict(scope="run", what="is gone", next_step=_ADDRESS),
 }
 _TEMPORARY = {
     429: "asks for fewer requests",
@@ -139,34 +141,36 @@ _TEMPORARY = {
 }
 
 
-def _bad_request(refusal: Refusal) -> Ruling:
+def _bad_request(refusal: ErrorResponse) -> ErrorVerdict:
     reason = _reason(refusal)
     if reason is not None:
         return reason
     if _NO_TOOLS.search(refusal.text):
-        return Ruling(scope="run", what="cannot call tools with this model", next_step=_MODEL)
-    return Ruling(scope="attempt", what="refused the request")
+        return ErrorVerdict(scope="run", what="cannot call tools with this model", next_step=_MODEL)
+    return ErrorVerdict(scope="attempt", what="refused the request")
 
 
-def _reason(refusal: Refusal) -> Ruling | None:
+def _reason(refusal: ErrorResponse) -> ErrorVerdict | None:
     """Return why a request was bad in its content, not in its form."""
     words = f"{refusal.code} {refusal.text}"
     if refusal.status == 413 or _CONTEXT.search(words):
-        return Ruling(scope="attempt", what="says that the conversation is too long")
+        return ErrorVerdict(scope="attempt", what="says that the conversation is too long")
     if _FILTERED.search(words):
-        return Ruling(scope="attempt", what="filtered the content")
+        return ErrorVerdict(scope="attempt", what="filtered the content")
     if refusal.parameter in ("", "model") and _UNKNOWN_MODEL.search(words):
-        return Ruling(scope="run", what="does not know the model", next_step=_MODEL)
+        return ErrorVerdict(scope="run", what="does not know the model", next_step=_MODEL)
     return None
 
 
-def _not_found(refusal: Refusal) -> Ruling:
+def _not_found(refusal: ErrorResponse) -> ErrorVerdict:
     if re.search(r"\bmodel", f"{refusal.code} {refusal.text}", re.IGNORECASE):
-        return Ruling(scope="run", what="does not know the model", next_step=_MODEL)
-    return Ruling(scope="run", what="has no chat completions at this address", next_step=_ADDRESS)
+        return ErrorVerdict(scope="run", what="does not know the model", next_step=_MODEL)
+    return ErrorVerdict(
+        scope="run", what="has no chat completions at this address", next_step=_ADDRESS
+    )
 
 
-def shown(text: str) -> str:
+def error_excerpt(text: str) -> str:
     """Return what an endpoint said on one line, short and without control characters."""
     text = "".join(c if c.isprintable() else " " for c in text)
     text = " ".join(text.split())

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mimir.llm.openai.api_errors import Refusal
+from mimir.llm.openai.api_errors import ErrorResponse
 
 _DROPPABLE = ("temperature", "tool_choice", "response_format", "stream_options", "stream")
 _ALIASES = {"json_schema": "response_format", "structured output": "response_format"}
@@ -23,7 +23,7 @@ _AT_MOST = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Capabilities:
     """How to write a request for one endpoint and model."""
 
     tokens: str = "max_tokens"
@@ -37,7 +37,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptation:
+class CapabilityChange:
     """One thing learned of an endpoint; recorded once."""
 
     endpoint: str
@@ -48,8 +48,8 @@ class Adaptation:
 
 
 def adapt(
-    dialect: Dialect, refusal: Refusal, sent: Collection[str]
-) -> tuple[Dialect, str, str] | None:
+    dialect: Capabilities, refusal: ErrorResponse, sent: Collection[str]
+) -> tuple[Capabilities, str, str] | None:
     """Find what to change after a refusal.
 
     Args:
@@ -70,7 +70,9 @@ def adapt(
     return None
 
 
-def _tokens(dialect: Dialect, refusal: Refusal, name: str) -> tuple[Dialect, str, str] | None:
+def _tokens(
+    dialect: Capabilities, refusal: ErrorResponse, name: str
+) -> tuple[Capabilities, str, str] | None:
     most = _AT_MOST.search(refusal.text)
     if most is not None and dialect.token_cap is None and int(most[1]) > 0:
         return replace(dialect, token_cap=int(most[1])), name, f"capped at {most[1]}"
@@ -80,7 +82,7 @@ def _tokens(dialect: Dialect, refusal: Refusal, name: str) -> tuple[Dialect, str
     return replace(dialect, tokens=other, renamed=True), name, f"renamed to {other}"
 
 
-def _named(refusal: Refusal, sent: Collection[str]) -> list[str]:
+def _named(refusal: ErrorResponse, sent: Collection[str]) -> list[str]:
     """Return the sent parameters that a refusal names, the surest first."""
     head = re.split(r"[.\[]", refusal.parameter, maxsplit=1)[0]
     if head in sent:
@@ -97,5 +99,5 @@ def _named(refusal: Refusal, sent: Collection[str]) -> list[str]:
     return sorted(places, key=lambda name: places[name])
 
 
-def _complains(refusal: Refusal) -> bool:
+def _complains(refusal: ErrorResponse) -> bool:
     return _COMPLAINT.search(f"{refusal.text} {refusal.code}") is not None

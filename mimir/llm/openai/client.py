@@ -16,10 +16,16 @@ from mimir.errors import ModelError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai import api_errors as refusals
 from mimir.llm.openai import payload
-from mimir.llm.openai.api_errors import Refusal
-from mimir.llm.openai.capabilities import Adaptation, Dialect, adapt
-from mimir.llm.openai.stream import Assembly, Events, Refused, TooLarge, Unreadable
-from mimir.llm.openai.transport import Reply
+from mimir.llm.openai.api_errors import ErrorResponse
+from mimir.llm.openai.capabilities import Capabilities, CapabilityChange, adapt
+from mimir.llm.openai.stream import (
+    AnswerAssembler,
+    AnswerTooLarge,
+    EventStream,
+    StreamError,
+    UnreadableStream,
+)
+from mimir.llm.openai.transport import HttpReply
 
 _MOST_ADAPTATIONS = 8
 _STREAM_FACTOR = 32
@@ -28,10 +34,10 @@ _BODY_FACTOR = 2
 _DRAIN_SECONDS = 0.25
 
 
-class Post(Protocol):
+class RequestSender(Protocol):
     """Sends one chat completion request; the answer's body is not yet read."""
 
-    async def __call__(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Reply:
+    async def __call__(self, body: Mapping[str, object], headers: Mapping[str, str]) -> HttpReply:
         """Send it.
 
         Raises:
@@ -40,21 +46,21 @@ class Post(Protocol):
         ...
 
 
-class Exchange:
+class ChatClient:
     """Asks one endpoint; what it learns of its dialect is kept per model for the life of the process."""
 
     def __init__(
         self,
-        post: Post,
+        post: RequestSender,
         config: EndpointConfig,
         clock: Clock,
-        on_adapt: Callable[[Adaptation], None] | None = None,
+        on_adapt: Callable[[CapabilityChange], None] | None = None,
     ) -> None:
         self._post = post
         self._config = config
         self._clock = clock
         self._on_adapt = on_adapt
-        self._dialects: dict[str, Dialect] = {}
+        self._dialects: dict[str, Capabilities] = {}
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
         """Ask once, adapting the request where the endpoint wants it.
@@ -81,11 +87,13 @@ class Exchange:
                 break
         raise trouble
 
-    def _first_dialect(self) -> Dialect:
-        return Dialect(tokens="max_completion_tokens" if self._config.is_openai else "max_tokens")
+    def _first_dialect(self) -> Capabilities:
+        return Capabilities(
+            tokens="max_completion_tokens" if self._config.is_openai else "max_tokens"
+        )
 
     def _learn(
-        self, model: str, dialect: Dialect, refusal: Refusal, body: Mapping[str, object]
+        self, model: str, dialect: Capabilities, refusal: ErrorResponse, body: Mapping[str, object]
     ) -> bool:
         """Change the dialect after a refusal; True if another try makes sense."""
         if self._dialects.get(model, self._first_dialect()) != dialect:
@@ -96,7 +104,7 @@ class Exchange:
         self._dialects[model], parameter, change = learned
         if self._on_adapt is not None:
             self._on_adapt(
-                Adaptation(
+                CapabilityChange(
                     endpoint=self._config.base_url, model=model, parameter=parameter, change=change
                 )
             )
@@ -104,7 +112,7 @@ class Exchange:
 
     async def _try(
         self, body: Mapping[str, object], headers: Mapping[str, str]
-    ) -> Answer | tuple[Refusal | None, ModelError]:
+    ) -> Answer | tuple[ErrorResponse | None, ModelError]:
         """Send once. Errors are returned, not raised: raised here they would carry the library's own, which hold the key."""
         try:
             async with asyncio.timeout(self._config.answer_seconds):
@@ -115,32 +123,36 @@ class Exchange:
                     return await self._read(reply)
                 finally:
                     reply.close()
-        except Refused as error:
+        except StreamError as error:
             return error.refusal, self._refused(error.refusal, {})
-        except Unreadable as error:
+        except UnreadableStream as error:
             return None, self._trouble(str(error))
         except (aiohttp.ClientError, OSError) as error:
             return None, self._disconnected(error)
 
-    async def _read(self, reply: Reply) -> Answer:
+    async def _read(self, reply: HttpReply) -> Answer:
         kind = reply.headers.get("content-type", "").split(";")[0].strip().lower()
         encoding = reply.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
-            raise Unreadable(f"the answer is packed with {encoding[:40]!r}, which was not asked")
+            raise UnreadableStream(
+                f"the answer is packed with {encoding[:40]!r}, which was not asked"
+            )
         if kind == "text/event-stream":
             return await self._stream(reply.pieces)
         if kind == "application/json" or kind.endswith("+json"):
             return await self._body(reply.pieces)
-        raise Unreadable(f"the answer has the content type {kind[:80]!r}, not JSON or a stream")
+        raise UnreadableStream(
+            f"the answer has the content type {kind[:80]!r}, not JSON or a stream"
+        )
 
     async def _stream(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
-        events, assembly = Events(most), Assembly(most)
+        events, assembly = EventStream(most), AnswerAssembler(most)
         taken = 0
         async for chunk in arriving:
             taken += len(chunk)
             if taken > most * _STREAM_FACTOR:
-                raise TooLarge(f"the stream is longer than {most * _STREAM_FACTOR:,} bytes")
+                raise AnswerTooLarge(f"the stream is longer than {most * _STREAM_FACTOR:,} bytes")
             for data in events.feed(chunk):
                 if data.strip() == "[DONE]":
                     answer = assembly.answer()
@@ -158,16 +170,18 @@ class Exchange:
         async for chunk in arriving:
             taken += chunk
             if len(taken) > most * _BODY_FACTOR:
-                raise TooLarge(f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)")
+                raise AnswerTooLarge(
+                    f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)"
+                )
         text = taken.decode("utf-8", "replace")
         taken.clear()  # an answer of 10 MB shall not be held twice while it is read
-        assembly = Assembly(most)
+        assembly = AnswerAssembler(most)
         assembly.whole(text)
         return assembly.answer()
 
-    def _refused(self, refusal: Refusal, headers: Mapping[str, str]) -> ModelError:
-        ruling = refusals.rule(refusal)
-        said = refusals.shown(self._config.veil(refusal.text))
+    def _refused(self, refusal: ErrorResponse, headers: Mapping[str, str]) -> ModelError:
+        ruling = refusals.classify_error(refusal)
+        said = refusals.error_excerpt(self._config.veil(refusal.text))
         return self._error(
             f"{ruling.what} ({refusal.status})" + (f": {said}" if said else ""),
             scope=ruling.scope,
@@ -176,9 +190,9 @@ class Exchange:
             next_step=ruling.next_step,
         )
 
-    async def _status(self, reply: Reply) -> tuple[Refusal, ModelError]:
+    async def _status(self, reply: HttpReply) -> tuple[ErrorResponse, ModelError]:
         said = (await reply.beginning()).decode("utf-8", "replace")
-        refusal = refusals.read(reply.status, self._config.veil(said))
+        refusal = refusals.parse_error_body(reply.status, self._config.veil(said))
         return refusal, self._refused(refusal, reply.headers)
 
     def _disconnected(self, cause: Exception) -> ModelError:

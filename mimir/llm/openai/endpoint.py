@@ -10,9 +10,9 @@ import orjson
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.config import EndpointConfig, split_provider
-from mimir.llm.openai.capabilities import Adaptation
-from mimir.llm.openai.client import Exchange
-from mimir.llm.openai.transport import LANE_HEADER, Connections, Reply
+from mimir.llm.openai.capabilities import CapabilityChange
+from mimir.llm.openai.client import ChatClient
+from mimir.llm.openai.transport import LANE_HEADER, ConnectionPool, HttpReply
 from mimir.llm.protocol import ChatModel
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -25,7 +25,7 @@ class OpenAIEndpoint:
         self,
         config: EndpointConfig,
         clock: Clock,
-        on_adapt: Callable[[Adaptation], None] | None = None,
+        on_adapt: Callable[[CapabilityChange], None] | None = None,
     ) -> None:
         """Open it; nothing is sent yet.
 
@@ -39,8 +39,8 @@ class OpenAIEndpoint:
         """
         config.require_key()
         self._config = replace(config, model=split_provider(config.model)[1])
-        self._connections = Connections(config)
-        self._exchange = Exchange(self._post, self._config, clock, on_adapt)
+        self._connections = ConnectionPool(config)
+        self._exchange = ChatClient(self._post, self._config, clock, on_adapt)
 
     def for_lane(self, lane: str) -> ChatModel:
         """Return the model as one lane sees it."""
@@ -51,7 +51,7 @@ class OpenAIEndpoint:
         """Close the connections."""
         await self._connections.aclose()
 
-    async def _post(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Reply:
+    async def _post(self, body: Mapping[str, object], headers: Mapping[str, str]) -> HttpReply:
         try:
             data = orjson.dumps(body)
         except orjson.JSONEncodeError:
@@ -61,7 +61,7 @@ class OpenAIEndpoint:
 
 
 class _Bound:
-    def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
+    def __init__(self, exchange: ChatClient, headers: Mapping[str, str]) -> None:
         self._exchange = exchange
         self._headers = headers
 

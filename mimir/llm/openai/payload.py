@@ -11,7 +11,7 @@ from typing import cast
 
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
 from mimir.llm.config import EndpointConfig
-from mimir.llm.openai.capabilities import Dialect
+from mimir.llm.openai.capabilities import Capabilities
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
@@ -24,7 +24,7 @@ def clean(text: str) -> str:
     return whole.replace("\0", "\ufffd")
 
 
-def body(request: ModelRequest, config: EndpointConfig, dialect: Dialect) -> dict[str, object]:
+def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -> dict[str, object]:
     """Write the request in the endpoint's dialect; what it does not know is left out."""
     tokens = min(request.max_tokens, dialect.token_cap or request.max_tokens)
     out: dict[str, object] = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mimir.domain.message import Answer, Finish, Message, ToolCall
-from mimir.domain.usage import MOST, Usage
-from mimir.llm.openai.api_errors import Refusal, as_object, from_value
+from mimir.domain.usage import MOST, TokenUsage
+from mimir.llm.openai.api_errors import ErrorResponse, as_object, from_value
 from mimir.llm.openai.payload import clean
 
 MAX_CALLS = 128
@@ -33,23 +33,23 @@ FINISHES: Mapping[str, Finish] = {
 }
 
 
-class Unreadable(Exception):  # noqa: N818  what the answer is; never leaves this room
+class UnreadableStream(Exception):  # noqa: N818  what the answer is; never leaves this room
     """The provider answered with something that is no answer; the message says what."""
 
 
-class TooLarge(Unreadable):
+class AnswerTooLarge(UnreadableStream):
     """The answer passed its bound."""
 
 
-class Refused(Exception):  # noqa: N818
+class StreamError(Exception):
     """The stream carried an error instead of an answer."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ErrorResponse) -> None:
         super().__init__(refusal.text)
         self.refusal = refusal
 
 
-class Events:
+class EventStream:
     """Cuts a byte stream into the data of its events.
 
     Lines end at CR, LF or CRLF only: a U+2028 within JSON is text. Comments and other fields are skipped.
@@ -84,7 +84,7 @@ class Events:
         self._rest.append(rest)
         self._held += len(rest)
         if self._held > self._room:
-            raise TooLarge("one event of the stream is larger than any answer may be")
+            raise AnswerTooLarge("one event of the stream is larger than any answer may be")
         if last:
             yield from self._line("".join(self._rest))
             yield from self._line("")
@@ -109,17 +109,17 @@ class Events:
         """Bound what carries no data: a stream of comments keeps the line alive, and the reader busy, for ever."""
         self._beside += len(line) + 1
         if self._beside > _BESIDE_FACTOR * self._room:
-            raise TooLarge("the stream holds far more comments than any answer has text")
+            raise AnswerTooLarge("the stream holds far more comments than any answer has text")
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartialCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
 
 
-class Assembly:
+class AnswerAssembler:
     """Puts deltas together to an answer."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -127,10 +127,10 @@ class Assembly:
         self._bytes = 0
         self._text: list[str] = []
         self._refusal: list[str] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
         self._finish: Finish | None = None
-        self._usage: Usage | None = None
+        self._usage: TokenUsage | None = None
         self._model = ""
 
     def add(self, data: str) -> None:
@@ -153,7 +153,7 @@ class Assembly:
             Unreadable: Its end was never seen: the stream was cut.
         """
         if self._finish is None:
-            raise Unreadable("the answer was cut off before its end (no finish_reason)")
+            raise UnreadableStream("the answer was cut off before its end (no finish_reason)")
         text = "".join(self._text) or "".join(self._refusal)
         message = Message(role="assistant", text=clean(text), calls=self._tool_calls())
         if self._finish == "content_filter":  # what came before the filter is no answer
@@ -165,7 +165,7 @@ class Assembly:
 
     def _chunk(self, row: Mapping[str, object], kind: str) -> None:
         if row.get("error"):
-            raise Refused(from_value(_status(row["error"]), row))
+            raise StreamError(from_value(_status(row["error"]), row))
         model = row.get("model")
         if isinstance(model, str) and not self._model:
             self._model = clean(model)[:200]
@@ -182,7 +182,9 @@ class Assembly:
         if isinstance(reason, str) and reason:
             finish = FINISHES.get(reason.lower())
             if finish is None:
-                raise Unreadable(f"the answer ended with the unknown finish_reason {reason[:80]!r}")
+                raise UnreadableStream(
+                    f"the answer ended with the unknown finish_reason {reason[:80]!r}"
+                )
             self._finish = finish
 
     def _said(self, said: Mapping[str, object]) -> None:
@@ -208,7 +210,7 @@ class Assembly:
         elif arguments is not None:
             call.arguments.append(self._counted(json.dumps(arguments)))
 
-    def _slot(self, index: object, id: str) -> _Call:
+    def _slot(self, index: object, id: str) -> _PartialCall:
         """Return the call that a fragment belongs to; some servers give every call the index 0, or none."""
         known = self._by_index.get(index) if isinstance(index, int) else None
         if known is None and not isinstance(index, int) and not id and self._calls:
@@ -217,8 +219,8 @@ class Assembly:
             known.id = known.id or id
             return known
         if len(self._calls) >= MAX_CALLS:
-            raise TooLarge(f"the answer asks for more than {MAX_CALLS} tool calls")
-        call = _Call(id=self._counted(id))
+            raise AnswerTooLarge(f"the answer asks for more than {MAX_CALLS} tool calls")
+        call = _PartialCall(id=self._counted(id))
         self._calls.append(call)
         if isinstance(index, int):
             self._by_index[index] = call
@@ -227,7 +229,7 @@ class Assembly:
     def _counted(self, text: str) -> str:
         self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if self._bytes > self._max_bytes:
-            raise TooLarge(
+            raise AnswerTooLarge(
                 f"the answer is larger than {self._max_bytes:,} bytes (llm.max_answer_bytes)"
             )
         return text
@@ -255,9 +257,9 @@ def parse(data: str) -> Mapping[str, object]:
         value: object = json.loads(data)
     except (ValueError, RecursionError):
         kind = "a page of HTML" if data.lstrip()[:1] == "<" else "no whole JSON"
-        raise Unreadable(f"the answer is {kind}") from None
+        raise UnreadableStream(f"the answer is {kind}") from None
     if not isinstance(value, dict):
-        raise Unreadable("the answer is no JSON object")
+        raise UnreadableStream("the answer is no JSON object")
     return cast("Mapping[str, object]", value)
 
 
@@ -274,14 +276,14 @@ def _parts(content: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def _usage(value: object) -> Usage | None:
+def _usage(value: object) -> TokenUsage | None:
     if not isinstance(value, dict):
         return None
     row = cast("Mapping[str, object]", value)
     given, made = row.get("prompt_tokens"), row.get("completion_tokens")
     if not _is_count(given) or not _is_count(made):
         return None
-    return Usage(input_tokens=cast("int", given), output_tokens=cast("int", made))
+    return TokenUsage(input_tokens=cast("int", given), output_tokens=cast("int", made))
 
 
 def _is_count(value: object) -> bool:

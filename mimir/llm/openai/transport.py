@@ -29,7 +29,7 @@ _MOST_SPOILT = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     """An answer whose body is not read yet; who has it closes it."""
 
     status: int
@@ -58,7 +58,7 @@ class Reply:
         return bytes(taken[:_ERROR_BYTES])
 
 
-class Connections:
+class ConnectionPool:
     """Sends what mimir says."""
 
     def __init__(self, config: EndpointConfig) -> None:
@@ -76,7 +76,7 @@ class Connections:
         self._config = config
         self._url = URL(f"{config.base_url}/chat/completions")
 
-    async def post(self, content: bytes, headers: Mapping[str, str]) -> Reply:
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Post a chat completion request; the body of its answer is left to the reader, who closes it.
 
         Raises:
@@ -88,7 +88,7 @@ class Connections:
             data=io.BytesIO(content),  # bytes of more than a megabyte are warned of
             allow_redirects=False,
         )
-        return Reply(
+        return HttpReply(
             status=response.status,
             headers=response.headers,
             pieces=response.content.iter_any(),

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mimir.errors import ModelError
-from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, Refusal, rule
+from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, ErrorResponse, classify_error
 
 Kind = Literal["status", "wire", "answer"]
 """`status`: an HTTP error · `wire`: the answer breaks on its way · `answer`: a whole answer that is odd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ScriptedFault:
     """One trouble."""
 
     kind: Kind
@@ -28,12 +28,14 @@ class Fault:
     retry_after: Literal["", "seconds", "date", "absurd", "negative", "garbled"] = ""
 
 
-def _status(status: int, says: str, code: str = "", *, html: bool = False) -> Fault:
-    return Fault(kind="status", status=status, says=says, code=code, html=html)
+def _status(status: int, says: str, code: str = "", *, html: bool = False) -> ScriptedFault:
+    return ScriptedFault(kind="status", status=status, says=says, code=code, html=html)
 
 
-def _limit(retry_after: Literal["", "seconds", "date", "absurd", "negative", "garbled"]) -> Fault:
-    return Fault(
+def _limit(
+    retry_after: Literal["", "seconds", "date", "absurd", "negative", "garbled"],
+) -> ScriptedFault:
+    return ScriptedFault(
         kind="status",
         status=429,
         says="Rate limit reached.",
@@ -42,7 +44,7 @@ def _limit(retry_after: Literal["", "seconds", "date", "absurd", "negative", "ga
     )
 
 
-FAULTS: Mapping[str, Fault] = {
+FAULTS: Mapping[str, ScriptedFault] = {
     "rate_limited": _limit("seconds"),
     "rate_limited_date": _limit("date"),
     "rate_limited_absurd": _limit("absurd"),
@@ -67,28 +69,34 @@ FAULTS: Mapping[str, Fault] = {
     "filtered": _status(400, "The prompt was blocked.", "content_filter"),
     "bad_request": _status(400, "Invalid request."),
     "unsupported_parameter": _status(400, "Unsupported parameter.", "unsupported_parameter"),
-    "refused": Fault(kind="wire", says="the connection is closed without an answer"),
-    "reset": Fault(kind="wire", says="the connection is reset in the middle of the answer"),
-    "stall_first_byte": Fault(kind="wire", says="nothing is said"),
-    "stall_middle": Fault(kind="wire", says="nothing more is said after half of the answer"),
-    "cut_stream": Fault(kind="wire", says="the stream ends without its end"),
-    "truncated_json": Fault(kind="wire", says="the JSON of the answer is cut off"),
-    "invalid_json": Fault(kind="wire", says="the answer is no JSON"),
-    "html_page": Fault(kind="wire", says="status 200 with a page", html=True),
-    "wrong_content_type": Fault(kind="wire", says="a good answer labelled text/plain"),
-    "error_in_stream": Fault(kind="wire", says="an error after half of the stream"),
-    "huge": Fault(kind="wire", says="an answer of 10 MB"),
-    "endless": Fault(kind="wire", says="a text that never ends"),
-    "endless_pings": Fault(kind="wire", says="a stream of comments that never ends"),
-    "empty": Fault(kind="answer", says="an answer without text and calls"),
-    "unknown_tool": Fault(kind="answer", says="a call of a tool that is not there"),
-    "wrong_arguments": Fault(kind="answer", says="a call whose arguments do not fit"),
-    "invalid_arguments": Fault(kind="answer", says="a call whose arguments are no JSON"),
-    "hundred_calls": Fault(kind="answer", says="100 calls in one message"),
-    "odd_characters": Fault(kind="answer", says="lone surrogates, NUL and U+FFFD in the text"),
-    "finish_length": Fault(kind="answer", says="half of the text, finish_reason length"),
-    "content_filter": Fault(kind="answer", says="half of the text, finish_reason content_filter"),
-    "usage_missing": Fault(kind="answer", says="a good answer without usage"),
+    "refused": ScriptedFault(kind="wire", says="the connection is closed without an answer"),
+    "reset": ScriptedFault(kind="wire", says="the connection is reset in the middle of the answer"),
+    "stall_first_byte": ScriptedFault(kind="wire", says="nothing is said"),
+    "stall_middle": ScriptedFault(
+        kind="wire", says="nothing more is said after half of the answer"
+    ),
+    "cut_stream": ScriptedFault(kind="wire", says="the stream ends without its end"),
+    "truncated_json": ScriptedFault(kind="wire", says="the JSON of the answer is cut off"),
+    "invalid_json": ScriptedFault(kind="wire", says="the answer is no JSON"),
+    "html_page": ScriptedFault(kind="wire", says="status 200 with a page", html=True),
+    "wrong_content_type": ScriptedFault(kind="wire", says="a good answer labelled text/plain"),
+    "error_in_stream": ScriptedFault(kind="wire", says="an error after half of the stream"),
+    "huge": ScriptedFault(kind="wire", says="an answer of 10 MB"),
+    "endless": ScriptedFault(kind="wire", says="a text that never ends"),
+    "endless_pings": ScriptedFault(kind="wire", says="a stream of comments that never ends"),
+    "empty": ScriptedFault(kind="answer", says="an answer without text and calls"),
+    "unknown_tool": ScriptedFault(kind="answer", says="a call of a tool that is not there"),
+    "wrong_arguments": ScriptedFault(kind="answer", says="a call whose arguments do not fit"),
+    "invalid_arguments": ScriptedFault(kind="answer", says="a call whose arguments are no JSON"),
+    "hundred_calls": ScriptedFault(kind="answer", says="100 calls in one message"),
+    "odd_characters": ScriptedFault(
+        kind="answer", says="lone surrogates, NUL and U+FFFD in the text"
+    ),
+    "finish_length": ScriptedFault(kind="answer", says="half of the text, finish_reason length"),
+    "content_filter": ScriptedFault(
+        kind="answer", says="half of the text, finish_reason content_filter"
+    ),
+    "usage_missing": ScriptedFault(kind="answer", says="a good answer without usage"),
 }
 ODD_TEXT = "odd: \ud800 lone, \0 nul, \ufffd replacement"
 UNKNOWN_TOOL = "teleport"
@@ -102,7 +110,7 @@ def as_error(name: str, retry_after_seconds: float) -> ModelError | None:
         return ModelError(f"{where}: {fault.says}.", scope="call")
     if fault.kind == "answer":
         return None
-    ruling = rule(Refusal(status=fault.status, text=fault.says, code=fault.code))
+    ruling = classify_error(ErrorResponse(status=fault.status, text=fault.says, code=fault.code))
     return ModelError(
         f"{where}: {ruling.what} ({fault.status}): {fault.says}",
         scope=ruling.scope,
@@ -112,7 +120,7 @@ def as_error(name: str, retry_after_seconds: float) -> ModelError | None:
     )
 
 
-def _wait(fault: Fault, seconds: float) -> float | None:
+def _wait(fault: ScriptedFault, seconds: float) -> float | None:
     match fault.retry_after:
         case "seconds" | "date":
             return min(seconds, LONGEST_WAIT_SECONDS)

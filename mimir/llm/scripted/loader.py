@@ -13,7 +13,17 @@ import yaml
 from mimir.domain.message import Finish
 from mimir.errors import Location, PlanError
 from mimir.llm.scripted.faults import FAULTS
-from mimir.llm.scripted.script import ALWAYS, FOREVER, Cue, Json, Part, Play, Staged, Turn, When
+from mimir.llm.scripted.script import (
+    ALWAYS,
+    FOREVER,
+    Json,
+    ModelScript,
+    ScriptCondition,
+    ScriptedCall,
+    ScriptedPart,
+    ScriptedTurn,
+    TurnFault,
+)
 
 T = TypeVar("T")
 _TURN_KEYS = (
@@ -30,7 +40,7 @@ _TURN_KEYS = (
 )
 
 
-def load(path: Path) -> Play:
+def load_script(path: Path) -> ModelScript:
     """Read a play from a file.
 
     Raises:
@@ -45,10 +55,10 @@ def load(path: Path) -> Play:
     return parse(text, str(path))
 
 
-def parse(text: str, file: str = "play") -> Play:
-    """Read a play from YAML text; raises as `load`."""
+def parse(text: str, file: str = "play") -> ModelScript:
+    """Read a play from YAML text; raises as `load_script`."""
     try:
-        value: object = yaml.load(text, Loader=_Loader)
+        value: object = yaml.load(text, Loader=_StrictYamlLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = Location(
@@ -63,23 +73,23 @@ def parse(text: str, file: str = "play") -> Play:
     return from_value(value, file)
 
 
-def from_value(value: object, file: str = "play") -> Play:
-    """Read a play from a document that was parsed already; raises as `load`."""
-    at = _At(file, "")
+def from_value(value: object, file: str = "play") -> ModelScript:
+    """Read a play from a document that was parsed already; raises as `load_script`."""
+    at = _ScriptNode(file, "")
     doc = at.table(value, ("play", "roles", "parts", "default"))
-    return Play(
-        name=doc.get("play", _At.text, file),
+    return ModelScript(
+        name=doc.get("play", _ScriptNode.text, file),
         roles={role: tuple(words) for role, words in doc.get("roles", _roles, {}).items()},
         parts=tuple(doc.get("parts", lambda at, v: at.each(v, _part), [])),
         default=tuple(doc.get("default", lambda at, v: at.each(v, _turn), [])),
     )
 
 
-class _Loader(yaml.SafeLoader):
+class _StrictYamlLoader(yaml.SafeLoader):
     """YAML without dates, and without a key twice."""
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, object]:
+def _mapping(loader: _StrictYamlLoader, node: yaml.MappingNode) -> dict[Hashable, object]:
     seen: set[object] = set()
     for key, _ in node.value:
         if key.value in seen:
@@ -90,14 +100,14 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, object]:
     return cast("dict[Hashable, object]", loader.construct_mapping(node, deep=True))
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.yaml_implicit_resolvers = {
+_StrictYamlLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_StrictYamlLoader.yaml_implicit_resolvers = {
     first: [(tag, rule) for tag, rule in rules if tag != "tag:yaml.org,2002:timestamp"]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
-class _At:
+class _ScriptNode:
     """A place in the document; reads values there or says what is wrong."""
 
     def __init__(self, file: str, path: str) -> None:
@@ -108,21 +118,21 @@ class _At:
         place = self.path or "the document"
         return PlanError(f"{self.file}: {place}: {what}", code="play")
 
-    def at(self, step: str | int) -> "_At":
+    def at(self, step: str | int) -> "_ScriptNode":
         if isinstance(step, int):
-            return _At(self.file, f"{self.path}[{step}]")
-        return _At(self.file, f"{self.path}.{step}" if self.path else step)
+            return _ScriptNode(self.file, f"{self.path}[{step}]")
+        return _ScriptNode(self.file, f"{self.path}.{step}" if self.path else step)
 
-    def table(self, value: object, keys: Sequence[str]) -> "_Table":
+    def table(self, value: object, keys: Sequence[str]) -> "_ScriptTable":
         if not isinstance(value, dict):
             raise self.wrong("a table is wanted here.")
         row = cast("dict[object, object]", value)
         for key in row:
             if key not in keys:
                 raise self.wrong(f"unknown key {key!r}; known are {', '.join(keys)}.")
-        return _Table(self, cast("Mapping[str, object]", row))
+        return _ScriptTable(self, cast("Mapping[str, object]", row))
 
-    def each(self, value: object, read: "Callable[[_At, object], T]") -> list[T]:
+    def each(self, value: object, read: "Callable[[_ScriptNode, object], T]") -> list[T]:
         if not isinstance(value, list):
             raise self.wrong("a list is wanted here.")
         return [read(self.at(n), item) for n, item in enumerate(cast("list[object]", value))]
@@ -133,7 +143,7 @@ class _At:
         return value
 
     def texts(self, value: object) -> list[str]:
-        return [self.text(value)] if isinstance(value, str) else self.each(value, _At.text)
+        return [self.text(value)] if isinstance(value, str) else self.each(value, _ScriptNode.text)
 
     def count(self, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= FOREVER:
@@ -152,40 +162,40 @@ class _At:
             row = cast("dict[object, object]", value)
             return {self.text(k): self.at(str(k)).json(v) for k, v in row.items()}
         if isinstance(value, list):
-            return self.each(cast("list[object]", value), _At.json)
+            return self.each(cast("list[object]", value), _ScriptNode.json)
         if value is None or isinstance(value, str | bool | int | float):
             return value
         raise self.wrong(f"{type(value).__name__} has no form in JSON.")
 
 
-class _Table:
-    def __init__(self, at: _At, row: Mapping[str, object]) -> None:
+class _ScriptTable:
+    def __init__(self, at: _ScriptNode, row: Mapping[str, object]) -> None:
         self.where = at
         self.row = row
 
-    def get(self, key: str, read: Callable[[_At, object], T], default: T) -> T:
+    def get(self, key: str, read: Callable[[_ScriptNode, object], T], default: T) -> T:
         return read(self.where.at(key), self.row[key]) if key in self.row else default
 
-    def need(self, key: str, read: Callable[[_At, object], T]) -> T:
+    def need(self, key: str, read: Callable[[_ScriptNode, object], T]) -> T:
         if key not in self.row:
             raise self.where.wrong(f"{key!r} is missing.")
         return read(self.where.at(key), self.row[key])
 
 
-def _roles(at: _At, value: object) -> dict[str, list[str]]:
+def _roles(at: _ScriptNode, value: object) -> dict[str, list[str]]:
     if not isinstance(value, dict):
         raise at.wrong("a table of role to texts is wanted here.")
     rows = cast("dict[object, object]", value)
     return {at.text(role): at.at(str(role)).texts(words) for role, words in rows.items()}
 
 
-def _part(at: _At, value: object) -> Part:
+def _part(at: _ScriptNode, value: object) -> ScriptedPart:
     row = at.table(value, ("role", "task", "lane", "attempt", "when", "turns", "closing"))
     attempts, first = row.get("attempt", _attempt, ((), 0))
-    return Part(
-        role=row.get("role", _At.text, "*"),
-        task=row.get("task", _At.text, "*"),
-        lane=row.get("lane", _At.text, "*"),
+    return ScriptedPart(
+        role=row.get("role", _ScriptNode.text, "*"),
+        task=row.get("task", _ScriptNode.text, "*"),
+        lane=row.get("lane", _ScriptNode.text, "*"),
         attempts=attempts,
         from_attempt=first,
         when=row.get("when", _when, ALWAYS),
@@ -194,38 +204,38 @@ def _part(at: _At, value: object) -> Part:
     )
 
 
-def _attempt(at: _At, value: object) -> tuple[tuple[int, ...], int]:
+def _attempt(at: _ScriptNode, value: object) -> tuple[tuple[int, ...], int]:
     if value == "*":
         return (), 0
     if isinstance(value, str) and (later := re.fullmatch(r">=\s*(\d{1,6})", value)):
         return (), int(later[1])
     if isinstance(value, int):
         return (at.count(value),), 0
-    return tuple(at.each(value, _At.count)), 0
+    return tuple(at.each(value, _ScriptNode.count)), 0
 
 
-def _when(at: _At, value: object) -> When:
+def _when(at: _ScriptNode, value: object) -> ScriptCondition:
     row = at.table(value, ("brief_has", "brief_lacks", "last_has", "last_lacks"))
-    return When(
-        brief_has=tuple(row.get("brief_has", _At.texts, [])),
-        brief_lacks=tuple(row.get("brief_lacks", _At.texts, [])),
-        last_has=tuple(row.get("last_has", _At.texts, [])),
-        last_lacks=tuple(row.get("last_lacks", _At.texts, [])),
+    return ScriptCondition(
+        brief_has=tuple(row.get("brief_has", _ScriptNode.texts, [])),
+        brief_lacks=tuple(row.get("brief_lacks", _ScriptNode.texts, [])),
+        last_has=tuple(row.get("last_has", _ScriptNode.texts, [])),
+        last_lacks=tuple(row.get("last_lacks", _ScriptNode.texts, [])),
     )
 
 
-def _turn(at: _At, value: object) -> Turn:
+def _turn(at: _ScriptNode, value: object) -> ScriptedTurn:
     if isinstance(value, str):
-        return Turn(text=value)
+        return ScriptedTurn(text=value)
     row = at.table(value, _TURN_KEYS)
-    turn = Turn(
-        text=row.get("text", _At.text, None),
+    turn = ScriptedTurn(
+        text=row.get("text", _ScriptNode.text, None),
         calls=tuple(row.get("calls", lambda at, v: at.each(v, _call), [])),
         verdict=row.get("verdict", _verdict, None),
         choose=tuple(row.get("choose", lambda at, v: at.each(v, _turn), [])),
         when=row.get("when", _when, ALWAYS),
         fault=row.get("fault", _fault, None),
-        delay_seconds=row.get("delay_seconds", _At.seconds, 0.0),
+        delay_seconds=row.get("delay_seconds", _ScriptNode.seconds, 0.0),
         finish=row.get("finish", _finish, None),
         usage=row.get("usage", _usage, None),
         repeat=row.get("repeat", _repeat, 1),
@@ -236,7 +246,7 @@ def _turn(at: _At, value: object) -> Turn:
     return replace(turn, fault=_limited(at.at("fault"), turn.fault, turn))
 
 
-def _limited(at: _At, fault: Staged, turn: Turn) -> Staged:
+def _limited(at: _ScriptNode, fault: TurnFault, turn: ScriptedTurn) -> TurnFault:
     """Set how often a fault strikes: once before an answer of the turn's own, always where there is none."""
     if FAULTS[fault.name].kind == "answer" and not fault.times:
         return replace(fault, times=FOREVER)
@@ -245,7 +255,7 @@ def _limited(at: _At, fault: Staged, turn: Turn) -> Staged:
     return fault if fault.times else replace(fault, times=1 if turn.has_answer else FOREVER)
 
 
-def _check_turn(at: _At, turn: Turn) -> None:
+def _check_turn(at: _ScriptNode, turn: ScriptedTurn) -> None:
     if turn.verdict is not None and (turn.text is not None or turn.calls):
         raise at.wrong("a verdict is a text by itself; take away text and calls.")
     if turn.choose and (turn.has_answer or turn.fault):
@@ -256,23 +266,23 @@ def _check_turn(at: _At, turn: Turn) -> None:
         raise at.wrong("repeat starts at 1.")
 
 
-def _call(at: _At, value: object) -> Cue:
+def _call(at: _ScriptNode, value: object) -> ScriptedCall:
     row = at.table(value, ("tool", "arguments", "id", "times"))
-    return Cue(
-        tool=row.need("tool", _At.text),
+    return ScriptedCall(
+        tool=row.need("tool", _ScriptNode.text),
         arguments=row.get("arguments", _arguments, "{}"),
-        id=row.get("id", _At.text, ""),
-        times=row.get("times", _At.count, 1),
+        id=row.get("id", _ScriptNode.text, ""),
+        times=row.get("times", _ScriptNode.count, 1),
     )
 
 
-def _arguments(at: _At, value: object) -> str:
+def _arguments(at: _ScriptNode, value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(at.json(value), ensure_ascii=False)
 
 
-def _verdict(at: _At, value: object) -> Mapping[str, Json]:
+def _verdict(at: _ScriptNode, value: object) -> Mapping[str, Json]:
     row = at.json({"auto": value} if isinstance(value, str) else value)
     if not isinstance(row, dict):
         raise at.wrong('a verdict is a table, or "pass" or "fail".')
@@ -281,37 +291,37 @@ def _verdict(at: _At, value: object) -> Mapping[str, Json]:
     return row
 
 
-def _fault(at: _At, value: object) -> Staged:
+def _fault(at: _ScriptNode, value: object) -> TurnFault:
     if isinstance(value, str):
         value = {"name": value}
     row = at.table(cast("object", value), ("name", "times", "while_file", "seconds", "parameter"))
-    name = row.need("name", _At.text)
+    name = row.need("name", _ScriptNode.text)
     if name not in FAULTS:
         raise at.wrong(f"unknown fault {name!r}; known are {', '.join(FAULTS)}.")
-    parameter = row.get("parameter", _At.text, "")
+    parameter = row.get("parameter", _ScriptNode.text, "")
     if (name == "unsupported_parameter") != bool(parameter):
         raise at.wrong("unsupported_parameter needs a parameter, other faults have none.")
-    return Staged(
+    return TurnFault(
         name=name,
-        times=row.get("times", _At.count, 0),
-        while_file=row.get("while_file", _At.text, ""),
-        seconds=row.get("seconds", _At.seconds, 1.0),
+        times=row.get("times", _ScriptNode.count, 0),
+        while_file=row.get("while_file", _ScriptNode.text, ""),
+        seconds=row.get("seconds", _ScriptNode.seconds, 1.0),
         parameter=parameter,
     )
 
 
-def _finish(at: _At, value: object) -> Finish:
+def _finish(at: _ScriptNode, value: object) -> Finish:
     if value not in get_args(Finish):
         raise at.wrong(f"finish is one of {', '.join(get_args(Finish))}.")
     return cast("Finish", value)
 
 
-def _usage(at: _At, value: object) -> tuple[int, int] | Literal["none"]:
+def _usage(at: _ScriptNode, value: object) -> tuple[int, int] | Literal["none"]:
     if value == "none":
         return "none"
     row = at.table(value, ("input", "output"))
-    return row.need("input", _At.count), row.need("output", _At.count)
+    return row.need("input", _ScriptNode.count), row.need("output", _ScriptNode.count)
 
 
-def _repeat(at: _At, value: object) -> int:
+def _repeat(at: _ScriptNode, value: object) -> int:
     return FOREVER if value == "forever" else at.count(value)

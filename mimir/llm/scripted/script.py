@@ -17,7 +17,7 @@ FOREVER = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class When:
+class ScriptCondition:
     """Texts that must, or must not, stand in what the model is shown; all of them."""
 
     brief_has: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class When:
     """In the messages since the model's latest answer."""
     last_lacks: tuple[str, ...] = ()
 
-    def holds(self, scene: "Scene") -> bool:
+    def holds(self, scene: "ScriptRequest") -> bool:
         """Tell whether all conditions are met."""
         return (
             all(text in scene.brief for text in self.brief_has)
@@ -37,11 +37,11 @@ class When:
         )
 
 
-ALWAYS = When()
+ALWAYS = ScriptCondition()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cue:
+class ScriptedCall:
     """A tool call that the model makes."""
 
     tool: str
@@ -54,7 +54,7 @@ class Cue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class TurnFault:
     """A fault of a turn."""
 
     name: str
@@ -69,17 +69,17 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ScriptedTurn:
     """One answer of the model."""
 
     text: str | None = None
-    calls: tuple[Cue, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     verdict: Mapping[str, Json] | None = None
     """A scripted judgement: see `quoting`."""
-    choose: tuple["Turn", ...] = ()
+    choose: tuple["ScriptedTurn", ...] = ()
     """The first of these whose `when` holds is said instead."""
-    when: When = ALWAYS
-    fault: Staged | None = None
+    when: ScriptCondition = ALWAYS
+    fault: TurnFault | None = None
     delay_seconds: float = 0.0
     finish: Finish | None = None
     """None: follows from the answer."""
@@ -95,7 +95,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ScriptedPart:
     """What one kind of conversation says."""
 
     role: str = "*"
@@ -107,12 +107,12 @@ class Part:
     """Empty: any."""
     from_attempt: int = 0
     """This one and all later ones."""
-    when: When = ALWAYS
-    turns: tuple[Turn, ...] = ()
-    closing: Turn | None = None
+    when: ScriptCondition = ALWAYS
+    turns: tuple[ScriptedTurn, ...] = ()
+    closing: ScriptedTurn | None = None
     """Said when the engine asks for a closing answer (`tool_choice: none`)."""
 
-    def matches(self, scene: "Scene") -> bool:
+    def matches(self, scene: "ScriptRequest") -> bool:
         """Tell whether this part speaks in a scene."""
         return (
             fnmatchcase(scene.role, self.role)
@@ -125,11 +125,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class ModelScript:
     """All parts, in the order in which they are tried."""
 
-    parts: tuple[Part, ...]
-    default: tuple[Turn, ...] = ()
+    parts: tuple[ScriptedPart, ...]
+    default: tuple[ScriptedTurn, ...] = ()
     """Turns of every conversation that no part matches."""
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Texts by which a test server knows a role from its system prompt."""
@@ -137,7 +137,7 @@ class Play:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ScriptRequest:
     """One request, as a play sees it."""
 
     role: str
@@ -159,13 +159,13 @@ class Scene:
 
 def scene(
     role: str, task: str, attempt: int, messages: Sequence[Message], *, lane: str, closing: bool
-) -> Scene:
+) -> ScriptRequest:
     """See a request as a scene; the turn is counted from the messages, so that a restart goes on where it was."""
     answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
     turn = len(answers) + _thrown_away(messages, closing=closing)
     brief = messages[: answers[0]] if answers else messages
     last = messages[answers[-1] + 1 :] if answers else messages
-    return Scene(
+    return ScriptRequest(
         role=role,
         task=task,
         attempt=attempt,
@@ -187,7 +187,7 @@ def _thrown_away(messages: Sequence[Message], *, closing: bool) -> int:
     return pairs.count(("user", "user")) + max(0, after_results)
 
 
-def cue(play: Play, at: Scene) -> Turn:
+def cue(play: ModelScript, at: ScriptRequest) -> ScriptedTurn:
     """Choose what is said.
 
     Raises:
@@ -206,7 +206,7 @@ def cue(play: Play, at: Scene) -> Turn:
     raise _no_line(play, at, known)
 
 
-def _chosen(play: Play, at: Scene, turn: Turn) -> Turn:
+def _chosen(play: ModelScript, at: ScriptRequest, turn: ScriptedTurn) -> ScriptedTurn:
     if not turn.choose:
         return turn
     for option in turn.choose:
@@ -215,7 +215,7 @@ def _chosen(play: Play, at: Scene, turn: Turn) -> Turn:
     raise _no_line(play, at, "no choice of the turn holds")
 
 
-def _no_line(play: Play, at: Scene, why: str) -> ModelError:
+def _no_line(play: ModelScript, at: ScriptRequest, why: str) -> ModelError:
     return ModelError(
         f"The play {play.name!r} has no line for {at}: {why}.",
         scope="run",

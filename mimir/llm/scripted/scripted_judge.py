@@ -28,7 +28,7 @@ _PASSING = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class ReviewPrompt:
     """What a QC prompt lists."""
 
     criteria: Mapping[str, Fraction]
@@ -38,7 +38,7 @@ class Prompt:
     """Name → lines, in order."""
 
 
-def read(text: str) -> Prompt:
+def parse_review_prompt(text: str) -> ReviewPrompt:
     """Read criteria, fixes and sources of a QC prompt."""
     criteria: dict[str, Fraction] = {}
     fixes: list[int] = []
@@ -58,7 +58,7 @@ def read(text: str) -> Prompt:
             criteria[found[1]] = _points(found[2])
         elif heading == _FIXES and (fix := _FIX.match(line)):
             fixes.append(int(fix[1]))
-    return Prompt(criteria=criteria, fixes=tuple(fixes), sources=sources)
+    return ReviewPrompt(criteria=criteria, fixes=tuple(fixes), sources=sources)
 
 
 def _block(rows: deque[str]) -> tuple[str, ...]:
@@ -95,12 +95,12 @@ def verdict(wanted: Mapping[str, Json], prompt_text: str) -> str:
     Raises:
         ModelError: A quote is wanted that the prompt does not hold (scope `run`: the play must be corrected).
     """
-    prompt = read(prompt_text)
+    prompt = parse_review_prompt(prompt_text)
     row = _auto(wanted, prompt) if "auto" in wanted else _filled(dict(wanted), prompt)
     return json.dumps(row, ensure_ascii=False)
 
 
-def _auto(wanted: Mapping[str, Json], prompt: Prompt) -> dict[str, Json]:
+def _auto(wanted: Mapping[str, Json], prompt: ReviewPrompt) -> dict[str, Json]:
     passes = wanted["auto"] == "pass"
     failed = set(_names(wanted.get("failed"))) or (set() if passes else set(prompt.criteria))
     own = wanted.get("quotes")
@@ -134,7 +134,7 @@ def _names(value: Json | None) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def _score(prompt: Prompt, failed: set[str], *, passes: bool) -> Json:
+def _score(prompt: ReviewPrompt, failed: set[str], *, passes: bool) -> Json:
     total = sum(prompt.criteria.values(), Fraction(0))
     good = sum((p for id, p in prompt.criteria.items() if id not in failed), Fraction(0))
     score = 100 * good / total if total else Fraction(100 if passes else 0)
@@ -143,7 +143,7 @@ def _score(prompt: Prompt, failed: set[str], *, passes: bool) -> Json:
     return int(score) if score.denominator == 1 else round(float(score), 2)
 
 
-def _quote(prompt: Prompt, asked: Json | None) -> dict[str, Json]:
+def _quote(prompt: ReviewPrompt, asked: Json | None) -> dict[str, Json]:
     """Return quote and source: the asked one, or the best line of the prompt; empty where it holds none."""
     if isinstance(asked, dict):
         return _asked(prompt, asked)
@@ -171,7 +171,7 @@ def _is_usable(line: str) -> bool:
     return sum(not c.isspace() for c in line[:_LONGEST_QUOTE]) >= _FEWEST_CHARACTERS
 
 
-def _asked(prompt: Prompt, asked: Mapping[str, Json]) -> dict[str, Json]:
+def _asked(prompt: ReviewPrompt, asked: Mapping[str, Json]) -> dict[str, Json]:
     source, pattern = str(asked.get("source", "")), str(asked.get("pattern", ""))
     for line in prompt.sources.get(source, ()):
         if pattern in line:
@@ -184,7 +184,7 @@ def _asked(prompt: Prompt, asked: Mapping[str, Json]) -> dict[str, Json]:
     )
 
 
-def _filled(value: Json, prompt: Prompt) -> Json:
+def _filled(value: Json, prompt: ReviewPrompt) -> Json:
     if isinstance(value, list):
         return [_filled(item, prompt) for item in value]
     if not isinstance(value, dict):

@@ -13,18 +13,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mimir.domain.message import Answer, Finish, Message, ModelRequest, ToolCall
-from mimir.domain.usage import Usage, estimate
+from mimir.domain.usage import TokenUsage, estimate
 from mimir.llm.openai.payload import clean
 from mimir.llm.protocol import ChatModel
 from mimir.llm.scripted import scripted_judge
 from mimir.llm.scripted.faults import ODD_TEXT, UNKNOWN_TOOL, as_error
-from mimir.llm.scripted.script import Cue, Play, Scene, Staged, Turn, cue, scene
+from mimir.llm.scripted.script import (
+    ModelScript,
+    ScriptedCall,
+    ScriptedTurn,
+    ScriptRequest,
+    TurnFault,
+    cue,
+    scene,
+)
 
 _ROLE = re.compile(r"[a-z]+(?:_[a-z]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneName:
+class TranscriptName:
     """A lane's name, taken apart: `run/task/attempt/role`, the last with a mark where a role has more than one lane."""
 
     task: str = ""
@@ -33,7 +41,7 @@ class LaneName:
     last: str = ""
 
     @classmethod
-    def of(cls, lane: str) -> "LaneName":
+    def of(cls, lane: str) -> "TranscriptName":
         """Take a name apart; parts that are not there are empty."""
         parts = lane.split("/")
         last = parts[-1]
@@ -47,15 +55,15 @@ class LaneName:
         )
 
 
-class Stage:
+class ScriptState:
     """A play that is being given: chooses the turn, and counts how often its faults were staged."""
 
-    def __init__(self, play: Play, *, exists: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, play: ModelScript, *, exists: Callable[[str], bool] | None = None) -> None:
         self.play = play
         self._exists = exists or _exists
         self._staged: Counter[tuple[str, int]] = Counter()
 
-    def enter(self, lane: str, at: Scene) -> Turn:
+    def enter(self, lane: str, at: ScriptRequest) -> ScriptedTurn:
         """Return the turn to be said; its fault is set only if it strikes now.
 
         Raises:
@@ -66,7 +74,7 @@ class Stage:
             return turn
         return replace(turn, fault=None)
 
-    def _strikes(self, fault: Staged, key: tuple[str, int]) -> bool:
+    def _strikes(self, fault: TurnFault, key: tuple[str, int]) -> bool:
         if fault.while_file:
             return self._exists(fault.while_file)
         if fault.name == "unsupported_parameter":
@@ -79,7 +87,7 @@ def _exists(path: str) -> bool:
     return Path(path).exists()
 
 
-def perform(turn: Turn, at: Scene, request: ModelRequest) -> Answer:
+def perform(turn: ScriptedTurn, at: ScriptRequest, request: ModelRequest) -> Answer:
     """Make the answer of a turn, odd where its fault says so.
 
     Raises:
@@ -99,7 +107,7 @@ def perform(turn: Turn, at: Scene, request: ModelRequest) -> Answer:
     )
 
 
-def _calls(cues: tuple[Cue, ...], turn: int) -> tuple[ToolCall, ...]:
+def _calls(cues: tuple[ScriptedCall, ...], turn: int) -> tuple[ToolCall, ...]:
     wanted = [cue for cue in cues for _ in range(cue.times)]
     return tuple(
         ToolCall(
@@ -141,12 +149,14 @@ def _odd(
             return text, calls, None
 
 
-def _usage(turn: Turn, request: ModelRequest, answer: Message) -> Usage | None:
+def _usage(turn: ScriptedTurn, request: ModelRequest, answer: Message) -> TokenUsage | None:
     if turn.usage == "none":
         return None
     if turn.usage is not None:
-        return Usage(input_tokens=turn.usage[0], output_tokens=turn.usage[1])
-    return Usage(input_tokens=sum(map(_tokens, request.messages)), output_tokens=_tokens(answer))
+        return TokenUsage(input_tokens=turn.usage[0], output_tokens=turn.usage[1])
+    return TokenUsage(
+        input_tokens=sum(map(_tokens, request.messages)), output_tokens=_tokens(answer)
+    )
 
 
 def _tokens(message: Message) -> int:
@@ -158,12 +168,12 @@ class ScriptedEndpoint:
 
     def __init__(
         self,
-        play: Play,
+        play: ModelScript,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
-        self._stage = Stage(play, exists=exists)
+        self._stage = ScriptState(play, exists=exists)
         self._sleep = sleep
 
     def for_lane(self, lane: str) -> ChatModel:
@@ -179,14 +189,14 @@ class ScriptedModel:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: ScriptState,
         lane: str,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._stage = stage
         self._lane = lane
-        self._name = LaneName.of(lane)
+        self._name = TranscriptName.of(lane)
         self._sleep = sleep
 
     async def ask(self, request: ModelRequest) -> Answer:

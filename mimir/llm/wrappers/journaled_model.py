@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.usage import estimate
 from mimir.errors import StoreError
@@ -27,14 +27,14 @@ class Journal(Protocol):
         kind: Literal["model", "tool"],
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         /,
         *,
         effectful: bool,
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Answer from the record, or do `work` and record it.
 
         Args:
@@ -59,7 +59,7 @@ class JournaledModel:
         self._before: tuple[Message, ...] = ()
         self._tokens: list[int] = []
         """Estimated tokens of each message of `_before`."""
-        self._terms: _Terms | None = None
+        self._terms: _RequestSettings | None = None
 
     async def ask(self, request: ModelRequest) -> Answer:
         """Ask, or answer from the record.
@@ -69,10 +69,10 @@ class JournaledModel:
         """
         kept = _common(self._before, request.messages)
         new = request.messages[kept:]
-        terms, before = _Terms.of(request), self._terms
+        terms, before = _RequestSettings.of(request), self._terms
         asked: dict[str, object] = {
             "kept": kept,
-            "messages": [codec.said(message) for message in new],
+            "messages": [codec.encode_message(message) for message in new],
             "settings": terms.digest,
         }
         delta: dict[str, object] = {
@@ -84,9 +84,9 @@ class JournaledModel:
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
         self._before, self._terms = request.messages, terms
 
-        async def work() -> Outcome:
+        async def work() -> CallOutcome:
             answer = await self._inner.ask(request)
-            return Outcome(value=codec.answer_json(answer), usage=answer.usage)
+            return CallOutcome(value=codec.answer_json(answer), usage=answer.usage)
 
         outcome = await self._lane.call(
             "model",
@@ -105,7 +105,7 @@ class JournaledModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Terms:
+class _RequestSettings:
     """What a request holds besides its messages; the same in most requests of all lanes, so it is looked through once."""
 
     bare: ModelRequest
@@ -116,7 +116,7 @@ class _Terms:
     tool_tokens: int
 
     @classmethod
-    def of(cls, request: ModelRequest) -> "_Terms":
+    def of(cls, request: ModelRequest) -> "_RequestSettings":
         """Return a request's terms."""
         bare = replace(request, messages=())
         for known in _KNOWN_TERMS:
@@ -128,7 +128,7 @@ class _Terms:
         return terms
 
 
-_KNOWN_TERMS: deque[_Terms] = deque(maxlen=8)
+_KNOWN_TERMS: deque[_RequestSettings] = deque(maxlen=8)
 """Of requests of this process; each follows from its request alone."""
 
 

@@ -1,6 +1,6 @@
 """How fast one endpoint may be asked, shared by all who ask it: requests and tokens a minute, calls at once, and its own "not now".
 
-`Window` decides, pure but for what it remembers; `Limits` waits. Any 60 seconds hold at most the allowed requests and tokens.
+`RateWindow` decides, pure but for what it remembers; `RateLimiter` waits. Any 60 seconds hold at most the allowed requests and tokens.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ TOO_MANY = 429
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class AdmittedCall:
     """One call that was let through."""
 
     at: float
@@ -33,13 +33,13 @@ class Entry:
     """False: older than a minute, or nothing is limited."""
 
 
-class Window:
+class RateWindow:
     """What was let through in the last minute, and what may be."""
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self._requests = requests
         self._tokens = tokens
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[AdmittedCall] = deque()
         self._held_until = 0.0
         self._sum = 0
 
@@ -56,16 +56,16 @@ class Window:
             until = max(until, self._when_room(tokens))
         return max(0.0, until - now)
 
-    def admit(self, now: float, tokens: int) -> Entry:
+    def admit(self, now: float, tokens: int) -> AdmittedCall:
         """Let a call through; its entry is corrected with `settle`."""
         is_limited = self._requests is not None or self._tokens is not None
-        entry = Entry(now, tokens, counts=is_limited)
+        entry = AdmittedCall(now, tokens, counts=is_limited)
         if is_limited:
             self._entries.append(entry)
             self._sum += tokens
         return entry
 
-    def settle(self, entry: Entry, tokens: int) -> None:
+    def settle(self, entry: AdmittedCall, tokens: int) -> None:
         """Replace the estimate of a call by what it used."""
         if entry.counts:
             self._sum += tokens - entry.tokens
@@ -93,7 +93,7 @@ class Window:
             self._sum -= gone.tokens
 
 
-class Turns:
+class FairQueue:
     """Lets one at a time through, whoever has asked for longest first: a call that was refused keeps its place."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Turns:
                 return
 
 
-class Limits:
+class RateLimiter:
     """The limits of one endpoint: one object for all its lanes.
 
     An endpoint that says "not now" is heard by all of them. Afterwards no more calls are under way at once than twice what it took
@@ -153,9 +153,9 @@ class Limits:
         self._clock = clock
         self._sleep = sleep
         self._given = (requests_per_minute, tokens_per_minute, concurrency)
-        self._window = Window(requests_per_minute, tokens_per_minute)
+        self._window = RateWindow(requests_per_minute, tokens_per_minute)
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
-        self._turns = Turns()
+        self._turns = FairQueue()
         self._ended = asyncio.Event()
         self._under_way = 0
         self._most: int | None = None
@@ -166,10 +166,10 @@ class Limits:
         self.answers = 0
         """So far, to anybody."""
 
-    def like(self) -> "Limits":
+    def like(self) -> "RateLimiter":
         """Return the same limits for another endpoint."""
         requests, tokens, concurrency = self._given
-        return Limits(
+        return RateLimiter(
             clock=self._clock,
             sleep=self._sleep,
             requests_per_minute=requests,
@@ -182,7 +182,9 @@ class Limits:
         return self._turns.ticket()
 
     @asynccontextmanager
-    async def admitted(self, tokens: int, ticket: int | None = None) -> AsyncGenerator[Entry]:
+    async def admitted(
+        self, tokens: int, ticket: int | None = None
+    ) -> AsyncGenerator[AdmittedCall]:
         """Wait for room, who asked first first; a slot is held until the call ends."""
         place = self.ticket() if ticket is None else ticket
         async with self._slots or nullcontext():
@@ -193,7 +195,7 @@ class Limits:
                 self._under_way -= 1
                 self._ended.set()
 
-    def settle(self, entry: Entry, tokens: int) -> None:
+    def settle(self, entry: AdmittedCall, tokens: int) -> None:
         """Replace the estimate of a call by what it used."""
         self._window.settle(entry, tokens)
 
@@ -204,7 +206,7 @@ class Limits:
         if self._most is not None:
             self._most += 1
 
-    def refused(self, entry: Entry, seconds: float) -> None:
+    def refused(self, entry: AdmittedCall, seconds: float) -> None:
         """Let nothing through for so long, and fewer at once afterwards."""
         self.hold(seconds)
         if entry.at > self._refused_at:  # the others of a burst are refused for the same reason
@@ -216,7 +218,7 @@ class Limits:
         """Let nothing through for so long."""
         self._window.hold(self._clock.monotonic(), min(seconds, LONGEST_HOLD_SECONDS))
 
-    async def _admit(self, tokens: int, ticket: int) -> Entry:
+    async def _admit(self, tokens: int, ticket: int) -> AdmittedCall:
         async with self._turns.turn(ticket):
             # Asked again after each wait: somebody may have held everything back meanwhile.
             while not await self._is_room(tokens):
@@ -237,13 +239,13 @@ class Limits:
         return False
 
 
-class LimitedModel:
+class RateLimitedModel:
     """A `ChatModel` that keeps to an endpoint's limits. Stands below `RetryingModel`: each try counts.
 
     One a lane: a lane asks one thing after another, so a request that comes again is one that was refused.
     """
 
-    def __init__(self, inner: ChatModel, limits: Limits) -> None:
+    def __init__(self, inner: ChatModel, limits: RateLimiter) -> None:
         self._inner = inner
         self._limits = limits
         self._request: ModelRequest | None = None

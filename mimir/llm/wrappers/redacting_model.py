@@ -13,7 +13,7 @@ Veil = Callable[[str], str]
 """Returns a text without the known secrets; JSON text stays JSON text."""
 
 
-class VeiledModel:
+class RedactingModel:
     """A `ChatModel` that repeats no secret."""
 
     def __init__(self, inner: ChatModel, veil: Veil) -> None:

@@ -47,7 +47,7 @@ class RetryPolicy:
         return min(delay, self.longest_delay_seconds) * (1 + _JITTER * (2 * spread - 1))
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """A source of chance, such as a `random.Random`."""
 
     def random(self) -> float:
@@ -65,7 +65,7 @@ class RetryingModel:
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
-        chance: Chance,
+        chance: RandomSource,
         on_retry: Callable[[ModelError, float], None] | None = None,
     ) -> None:
         self._inner = inner

@@ -4,36 +4,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mimir.agents.context.receipt import Receipt
-from mimir.agents.context.task_context import Background
+from mimir.agents.context.receipt import ContextReceipt
+from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.agents.preambles.preamble_cache import Kind
 from mimir.attempts.deliverable import HIDDEN
-from mimir.attempts.services import Preamble, RunFacts
+from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK
 from mimir.domain.plan import Plan
-from mimir.domain.run import Limits
+from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator import plan_provenance
 from mimir.orchestrator.result_application import must_be_possible
-from mimir.orchestrator.services import Parts
-from mimir.scheduling.completion.final_gate import together
+from mimir.orchestrator.services import ProjectServices
+from mimir.scheduling.completion.final_gate import await_all
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store import row_fields
 from mimir.store.operations import budget, estimates, leases, runs
 from mimir.store.operations.runs import NewRun
-from mimir.store.protocol import Ops, Reads, Row
-from mimir.store.schema import Edge, Label, pack, unpack
-from mimir.store.transcripts.stored_transcript import Lane
-from mimir.workspace.aio import both
-from mimir.workspace.git.history import Base
+from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
+from mimir.store.transcripts.stored_transcript import StoredTranscript
+from mimir.workspace.aio import gather_both
+from mimir.workspace.git.history import BaseCommit
 
 
 async def create(
-    parts: Parts, plan: Plan, plan_path: str, *, only: Sequence[str], limits: Limits, from_run: str
+    parts: ProjectServices,
+    plan: Plan,
+    plan_path: str,
+    *,
+    only: Sequence[str],
+    limits: RunBudget,
+    from_run: str,
 ) -> str:
     """Make a run of a checked plan; its id.
 
@@ -47,7 +53,7 @@ async def create(
     must_be_possible(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
     plan = _only(plan, only)
     if limits.max_cost is not None:
-        budget.must_have_prices(parts.prices, asked(parts, plan))
+        budget.must_have_prices(parts.prices, models_of_plan(parts, plan))
     await _not_running(parts, plan_path)
     run = parts.ids.new("run")
     written, (base, rules) = await _prepared(parts, run, plan)
@@ -72,10 +78,10 @@ async def create(
         only=tuple(only),
     )
 
-    def work(ops: Ops) -> None:
+    def work(ops: WriteOps) -> None:
         runs.create(ops, new, written)
         ops.patch(
-            Label.RUN,
+            NodeLabel.RUN,
             run,
             {
                 "userHead": base.head,
@@ -87,40 +93,44 @@ async def create(
             },
         )
         plan_provenance.pin(ops, run, parts.project_id, plan_path)
-        known = estimates.learned(ops, parts.project_id, [task.worker_role for task in plan.tasks])
+        known = estimates.load_estimates(
+            ops, parts.project_id, [task.worker_role for task in plan.tasks]
+        )
         if known:
             minutes = {role: one.minutes for role, one in known.items()}
-            ops.patch(Label.RUN, run, {"learnedJson": pack(minutes)})
+            ops.patch(NodeLabel.RUN, run, {"learnedJson": pack(minutes)})
         if from_run:
-            ops.link(Edge.FOLLOWS, [(run, from_run)])
+            ops.link(EdgeType.FOLLOWS, [(run, from_run)])
         for warning in (*parts.warnings, *base.warnings):
-            runs.emit(ops, run, EventKind.WARNING, data={"message": warning})
+            runs.append_event(ops, run, EventKind.WARNING, data={"message": warning})
 
     # Nothing was done outside of the store yet: a power cut takes the run as if it had not begun.
     await parts.store.write(work, durable=False)
     return run
 
 
-async def _prepared(parts: Parts, run: str, plan: Plan) -> tuple[str, tuple[Base, str]]:
+async def _prepared(
+    parts: ProjectServices, run: str, plan: Plan
+) -> tuple[str, tuple[BaseCommit, str]]:
     """Record the project and what is passed over in it while the sandbox is tried; and write the plan, while git is still at work."""
 
     async def write() -> str:
         await require_sandbox(parts)
-        return runs.written(plan)
+        return runs.encode_plan(plan)
 
-    async def record() -> tuple[Base, str]:
+    async def record() -> tuple[BaseCommit, str]:
         return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
 
-    return await both(write(), record())
+    return await gather_both(write(), record())
 
 
-def asked(parts: Parts, plan: Plan) -> frozenset[str]:
+def models_of_plan(parts: ProjectServices, plan: Plan) -> frozenset[str]:
     """Return the names of all models that the run of a plan may ask."""
     roles = {one.model for role, one in parts.choices.items() if role not in ("ecko", "pm")}
     return frozenset(roles | {name for task in plan.tasks if (name := named_model(task))})
 
 
-async def require_sandbox(parts: Parts) -> None:
+async def require_sandbox(parts: ProjectServices) -> None:
     """Refuse to begin where commands cannot be confined.
 
     Raises:
@@ -131,30 +141,30 @@ async def require_sandbox(parts: Parts) -> None:
         raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
 
 
-async def facts(parts: Parts, run: str) -> RunFacts:
+async def load_pinned_run(parts: ProjectServices, run: str) -> PinnedRun:
     """Return what is fixed for a run; its preambles are made, and pinned, the first time."""
 
-    def look(reads: Reads) -> tuple[Row, Row | None, Receipt | None]:
-        made = reads.get(Label.ARTIFACT, f"{run}#preambles")
-        return runs.get(reads, run), made, plan_provenance.pinned(reads, run)
+    def look(reads: ReadOps) -> tuple[Row, Row | None, ContextReceipt | None]:
+        made = reads.get(NodeLabel.ARTIFACT, f"{run}#preambles")
+        return runs.get(reads, run), made, plan_provenance.load_provenance(reads, run)
 
     row, pinned, given = await parts.store.read(look, brief=True)
     plan = runs.plan_of(row)
     if pinned is None:
         preambles = await _make_preambles(parts, run, plan)
     else:
-        preambles = _read_preambles(row_fields.text(pinned, "text"))
-    return RunFacts(
+        preambles = _read_preambles(row_fields.text_field(pinned, "text"))
+    return PinnedRun(
         id=run,
-        project=row_fields.text(row, "projectId"),
+        project=row_fields.text_field(row, "projectId"),
         plan=plan,
-        base_commit=row_fields.text(row, "baseCommit"),
-        base_tree=row_fields.text(row, "baseTree"),
+        base_commit=row_fields.text_field(row, "baseCommit"),
+        base_tree=row_fields.text_field(row, "baseTree"),
         preambles=preambles,
-        background=Background.of(plan, given),
+        background=PlannerKnowledge.of(plan, given),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
-        learned=cast("Mapping[str, float]", row_fields.mapping(row, "learnedJson")),
+        learned=cast("Mapping[str, float]", row_fields.json_field(row, "learnedJson")),
         attempt_tokens=parts.attempt_tokens,
     )
 
@@ -175,14 +185,14 @@ def _only(plan: Plan, only: Sequence[str]) -> Plan:
     return replace(plan, tasks=tuple(t for t in plan.tasks if t.id in wanted))
 
 
-async def _not_running(parts: Parts, plan_path: str) -> None:
+async def _not_running(parts: ProjectServices, plan_path: str) -> None:
     dead = parts.owners.dead()
 
-    def look(reads: Reads) -> tuple[Row, str] | None:
+    def look(reads: ReadOps) -> tuple[Row, str] | None:
         row = runs.latest(
             reads, project_id=parts.project_id, kinds=["execute"], plan_path=plan_path
         )
-        if row is None or row_fields.text(row, "status") != RunStatus.RUNNING.value:
+        if row is None or row_fields.text_field(row, "status") != RunStatus.RUNNING.value:
             return None
         owner = leases.holder(reads, row, COORDINATOR, dead)
         return (row, owner) if owner else None
@@ -196,28 +206,31 @@ async def _not_running(parts: Parts, plan_path: str) -> None:
         )
 
 
-async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str, str], Preamble]:
+async def _make_preambles(
+    parts: ProjectServices, run: str, plan: Plan
+) -> dict[tuple[str, str], PinnedPreamble]:
     wanted: list[tuple[Kind, str]] = []
     for task in plan.tasks:
         wanted.append(("worker", task.worker_role))
         wanted.append(("qc", task.reviewer))
     roles = list(dict.fromkeys(wanted))
 
-    async def lane(role: str, number: int) -> Lane:
-        return await Lane.open(
+    async def lane(role: str, number: int) -> StoredTranscript:
+        return await StoredTranscript.open(
             parts.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
         )
 
     maker = parts.agentinator(lane, run)
-    made = await together([maker.preamble(kind, role) for kind, role in roles])
-    preambles: dict[tuple[str, str], Preamble] = {
-        key: Preamble(text=one.text, hash=one.hash) for key, one in zip(roles, made, strict=True)
+    made = await await_all([maker.preamble(kind, role) for kind, role in roles])
+    preambles: dict[tuple[str, str], PinnedPreamble] = {
+        key: PinnedPreamble(text=one.text, hash=one.hash)
+        for key, one in zip(roles, made, strict=True)
     }
     text = pack([[k, r, p.text, p.hash] for (k, r), p in preambles.items()])
 
-    def work(ops: Ops) -> None:
+    def work(ops: WriteOps) -> None:
         ops.upsert(
-            Label.ARTIFACT,
+            NodeLabel.ARTIFACT,
             [
                 {
                     "id": f"{run}#preambles",
@@ -230,7 +243,7 @@ async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str,
         )
         for one in made:
             if one.origin != "found":
-                runs.emit(
+                runs.append_event(
                     ops,
                     run,
                     EventKind.PREAMBLE_MADE,
@@ -247,6 +260,6 @@ async def _make_preambles(parts: Parts, run: str, plan: Plan) -> dict[tuple[str,
     return preambles
 
 
-def _read_preambles(text: str) -> dict[tuple[str, str], Preamble]:
+def _read_preambles(text: str) -> dict[tuple[str, str], PinnedPreamble]:
     rows = cast("list[list[str]]", unpack(text))
-    return {(kind, role): Preamble(text=said, hash=hash) for kind, role, said, hash in rows}
+    return {(kind, role): PinnedPreamble(text=said, hash=hash) for kind, role, said, hash in rows}

@@ -1,4 +1,4 @@
-"""The verb `help`: a process more for a run that is under way. It claims like any other, and takes the chair when the coordinator dies.
+"""The verb `join_run`: a process more for a run that is under way. It claims like any other, and takes the chair when the coordinator dies.
 
 What goes wrong on its own machine is no reason to pause the run: it gives back what it holds and leaves. The end of a budget is.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import cast, get_args
 
-from mimir.domain.run import Apply, Ending
+from mimir.domain.run import Apply, RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import (
     BusyError,
@@ -23,20 +23,20 @@ from mimir.errors import (
 )
 from mimir.orchestrator import project_identity, run_models
 from mimir.orchestrator.runs import creation, execution, inspection, worker_status
-from mimir.orchestrator.services import Parts
+from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes.election import ELSEWHERE
 from mimir.store import row_fields
 from mimir.store.operations import leases, runs
-from mimir.store.protocol import Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row
+from mimir.store.schema import NodeLabel
 
 OF_THE_RUN = ("budget", "time_limit")
 """Reasons that hold for every process of a run; any other one is the helper's own."""
 POLL_SECONDS = 0.25
 
 
-async def find(parts: Parts, run: str | None) -> str:
+async def find_joinable_run(parts: ProjectServices, run: str | None) -> str:
     """Return the run to help: the named one, or the newest one that is being worked on.
 
     Raises:
@@ -45,7 +45,7 @@ async def find(parts: Parts, run: str | None) -> str:
     if run is not None:
         return await inspection.find(parts, run, resumable=False)
     rows = await parts.store.read(_running)
-    own = [row for row in rows if row_fields.text(row, "projectId") == parts.project_id]
+    own = [row for row in rows if row_fields.text_field(row, "projectId") == parts.project_id]
     if own:
         return str(own[0]["id"])
     raise UsageError(
@@ -54,7 +54,7 @@ async def find(parts: Parts, run: str | None) -> str:
     )
 
 
-async def help(parts: Parts, run: str, *, workers: int) -> Ending:
+async def join_run(parts: ProjectServices, run: str, *, workers: int) -> RunResult:
     """Serve a run that is under way until it ends or pauses.
 
     Args:
@@ -71,22 +71,22 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         ConfigurationError: The models cannot be asked from here.
     """
     row = await parts.store.read(partial(runs.node, run=run))
-    if RunStatus(row_fields.text(row, "status")) in RUN_ENDED:
-        return execution.ended(row)
+    if RunStatus(row_fields.text_field(row, "status")) in RUN_ENDED:
+        return execution.result_if_ended(row)
     if row.get("kind") != "execute":
         raise UsageError(
             f"Run {run} is a planning run: one process does it.",
             next_step=f"Go on with it: mimir resume {run}",
         )
-    await project_identity.admit(parts, row)
+    await project_identity.require_same_project(parts, row)
     parts.check_models()
-    parts = run_models.pinned(parts, row)
+    parts = run_models.services_for_run(parts, row)
     await creation.require_sandbox(parts)
     try:
         leads = await _begin(parts, run)
         if leads is None:
-            return execution.ended(await parts.store.read(partial(runs.node, run=run)))
-        ending = await execution.through(parts, run, workers, _apply(row), leads=leads)
+            return execution.result_if_ended(await parts.store.read(partial(runs.node, run=run)))
+        ending = await execution.run_to_end(parts, run, workers, _apply(row), leads=leads)
         await asyncio.to_thread(shutil.rmtree, parts.work_room / run, ignore_errors=True)
         return ending
     except Paused as paused:
@@ -98,12 +98,12 @@ async def help(parts: Parts, run: str, *, workers: int) -> Ending:
         return await _leave(parts, run, paused)
     except asyncio.CancelledError:
         await asyncio.shield(
-            parts.leases.write(partial(lifecycle.leave, run=run, owner=parts.owner))
+            parts.leases.write(partial(lifecycle.leave_run, run=run, owner=parts.owner))
         )
         raise
 
 
-async def _begin(parts: Parts, run: str) -> bool | None:
+async def _begin(parts: ProjectServices, run: str) -> bool | None:
     """Wait until the run's preambles are there; True: this process has taken the chair, and makes them; None: the run ended.
 
     Raises:
@@ -113,7 +113,7 @@ async def _begin(parts: Parts, run: str) -> bool | None:
         row, is_ready, holder = await parts.store.read(
             partial(_look, run=run, dead=await worker_status.dead(parts, run))
         )
-        status = RunStatus(row_fields.text(row, "status"))
+        status = RunStatus(row_fields.text_field(row, "status"))
         if status in RUN_ENDED:
             return None
         if status is RunStatus.PAUSED:
@@ -125,26 +125,26 @@ async def _begin(parts: Parts, run: str) -> bool | None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _take(parts: Parts, run: str) -> bool:
+async def _take(parts: ProjectServices, run: str) -> bool:
     try:
-        await execution.take(parts, run, resumed=True)
+        await execution.take_coordination(parts, run, resumed=True)
     except (BusyError, UsageError):
         return False
     return True
 
 
-async def _leave(parts: Parts, run: str, paused: Paused) -> Ending:
+async def _leave(parts: ProjectServices, run: str, paused: Paused) -> RunResult:
     """Leave the run, or pause it where the reason is the run's own."""
     if paused.reason in OF_THE_RUN:
         write = partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
     else:
-        write = partial(lifecycle.leave, run=run, owner=parts.owner)
+        write = partial(lifecycle.leave_run, run=run, owner=parts.owner)
     with contextlib.suppress(
         Paused, StoreError
     ):  # lost with the store: the leases end by themselves
         await parts.leases.write(write)
     step = f"Help it again: mimir worker --run {run}"
-    return Ending(
+    return RunResult(
         run=run,
         outcome=RunStatus.PAUSED,
         exit_code=paused.exit_code,
@@ -153,21 +153,21 @@ async def _leave(parts: Parts, run: str, paused: Paused) -> Ending:
     )
 
 
-def _running(reads: Reads) -> list[Row]:
+def _running(reads: ReadOps) -> list[Row]:
     where = {"kind": "execute", "status": RunStatus.RUNNING.value}
-    return reads.find(Label.RUN, where, order=("-createdAt", "-seq"))
+    return reads.find(NodeLabel.RUN, where, order=("-createdAt", "-seq"))
 
 
-def _look(reads: Reads, run: str, dead: frozenset[str]) -> tuple[Row, bool, str]:
-    row = reads.get(Label.RUN, run) or {}
-    pinned = reads.get(Label.ARTIFACT, f"{run}#preambles")
+def _look(reads: ReadOps, run: str, dead: frozenset[str]) -> tuple[Row, bool, str]:
+    row = reads.get(NodeLabel.RUN, run) or {}
+    pinned = reads.get(NodeLabel.ARTIFACT, f"{run}#preambles")
     return row, pinned is not None, leases.holder(reads, row, lifecycle.COORDINATOR, dead)
 
 
 def _is_paused(row: Row) -> Paused:
     run = str(row["id"])
     return Paused(
-        f"Run {run} is paused: {row_fields.text(row, 'pauseMessage') or 'nobody works on it'}",
+        f"Run {run} is paused: {row_fields.text_field(row, 'pauseMessage') or 'nobody works on it'}",
         reason=ELSEWHERE,
         next_step=f"Go on with: mimir resume {run}",
     )
@@ -175,6 +175,6 @@ def _is_paused(row: Row) -> Paused:
 
 def _apply(row: Row) -> Apply:
     """Return what the run was begun with."""
-    pinned = row_fields.mapping(row, "settingsJson").get("run")
+    pinned = row_fields.json_field(row, "settingsJson").get("run")
     said = cast("Mapping[str, object]", pinned).get("apply") if isinstance(pinned, dict) else None
     return cast("Apply", said) if said in get_args(Apply) else "never"

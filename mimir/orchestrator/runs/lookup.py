@@ -10,8 +10,8 @@ from mimir.reporting import status as shapes
 from mimir.scheduling import lifecycle
 from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import GraphStore, Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import GraphStore, ReadOps, Row
+from mimir.store.schema import NodeLabel
 
 
 async def find_run(
@@ -23,8 +23,8 @@ async def find_run(
         UsageError: There is none, or several begin like that.
     """
 
-    def look(reads: Reads) -> list[Row]:
-        return reads.find(Label.RUN, {"projectId": project_id}, order=("-createdAt", "-seq"))
+    def look(reads: ReadOps) -> list[Row]:
+        return reads.find(NodeLabel.RUN, {"projectId": project_id}, order=("-createdAt", "-seq"))
 
     rows = await store.read(look)
     if run is None:
@@ -52,7 +52,7 @@ async def status(
         UsageError: There is no such run.
     """
 
-    def look(reads: Reads) -> Mapping[str, object]:
+    def look(reads: ReadOps) -> Mapping[str, object]:
         row = runs.node(reads, run)
         shown = lifecycle.shown_status(reads, row, dead)
         return shapes.shape(reads, run, shown, now)
@@ -64,7 +64,7 @@ def _newest(rows: Sequence[Row], *, resumable: bool) -> str:
     """Return the newest run; of those that can be resumed if there is one, else the one that ended last."""
     ended = [status.value for status in RUN_ENDED]
     runs_of_plans = [r for r in rows if r.get("kind") == "execute"]
-    still_open = [r for r in rows if row_fields.text(r, "status") not in ended]
+    still_open = [r for r in rows if row_fields.text_field(r, "status") not in ended]
     wanted = still_open if resumable and still_open else runs_of_plans
     if wanted:
         return str(wanted[0]["id"])

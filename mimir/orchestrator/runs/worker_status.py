@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from functools import partial
 
-from mimir.orchestrator.services import Parts
+from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.processes import pool_metrics
-from mimir.scheduling.run_services import Roster
+from mimir.scheduling.run_services import ProcessLiveness
 from mimir.store.operations import worker_processes as registrations
 
 
-async def workers(parts: Parts, run: str) -> Mapping[str, object]:
+async def workers(parts: ProjectServices, run: str) -> Mapping[str, object]:
     """Return `workers`, `locks` and `metrics` of a run."""
     gone = await dead(parts, run)
     return await parts.store.read(partial(pool_metrics.shape, run=run, dead=gone))
 
 
-async def dead(parts: Parts, run: str) -> frozenset[str]:
+async def dead(parts: ProjectServices, run: str) -> frozenset[str]:
     """Return the processes that are known to be gone: of this directory, and of others of this host that serve the run."""
-    roster = Roster(owners=parts.owners, host=parts.process.host)
+    roster = ProcessLiveness(owners=parts.owners, host=parts.process.host)
     roster.learn(await parts.store.read(partial(registrations.present, run=run)))
     return roster.dead()

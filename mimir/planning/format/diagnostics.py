@@ -85,7 +85,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourcePosition:
     """A place in the text of a plan."""
 
     line: int = 1
@@ -94,21 +94,21 @@ class Place:
     """1-based, in characters."""
 
 
-START = Place()
+START = SourcePosition()
 
 
-class Places:
+class SourceMap:
     """Where the fields of tasks stand: by the task's number in the plan, the field, and the item's number in a list."""
 
     def __init__(self) -> None:
         """Know no place yet."""
-        self._places: dict[tuple[int, str, int], Place] = {}
+        self._places: dict[tuple[int, str, int], SourcePosition] = {}
 
-    def put(self, task: int, field: str, place: Place, item: int = -1) -> None:
+    def put(self, task: int, field: str, place: SourcePosition, item: int = -1) -> None:
         """Remember a place; `item` -1: of the field itself."""
         self._places[task, field, item] = place
 
-    def of(self, task: int, field: str = "", item: int = -1) -> Place:
+    def of(self, task: int, field: str = "", item: int = -1) -> SourcePosition:
         """Return the place of an item, else of its field, else of the task, else the start of the file."""
         for key in ((task, field, item), (task, field, -1), (task, "", -1)):
             if key in self._places:
@@ -117,7 +117,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PlanFinding:
     """One thing that is wrong with a plan."""
 
     code: str
@@ -134,10 +134,12 @@ class Finding:
         return f"{line} {self.suggestion}".rstrip()
 
 
-def finding(code: str, message: str, at: Place = START, *, suggestion: str = "") -> Finding:
+def make_finding(
+    code: str, message: str, at: SourcePosition = START, *, suggestion: str = ""
+) -> PlanFinding:
     """Make a finding of a known code; line breaks in its texts become spaces."""
     severity, _ = CODES[code]
-    return Finding(
+    return PlanFinding(
         code=code,
         severity=severity,
         message=" ".join(message.split()),
@@ -147,7 +149,7 @@ def finding(code: str, message: str, at: Place = START, *, suggestion: str = "")
     )
 
 
-def quoted(text: str, limit: int = 60) -> str:
+def quote_excerpt(text: str, limit: int = 60) -> str:
     """Return a piece of the plan's text for a message: on one line, shortened, in quotes."""
     flat = " ".join(text.split())
     return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")

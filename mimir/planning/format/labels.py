@@ -37,7 +37,7 @@ PlanKey = Literal["title", "request", "goal", "reasoning", "notes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class TaskField:
     """One field of a task: how it is written, how else it may be called."""
 
     key: Key
@@ -55,22 +55,22 @@ class Field:
     """What the PM is told about it; empty: the example says it."""
 
 
-FIELDS: tuple[Field, ...] = (
-    Field(
+FIELDS: tuple[TaskField, ...] = (
+    TaskField(
         key="id",
         label="Task ID",
         synonyms=("ID", "Task Identifier"),
         example="task-1.1",
         advice="letters, digits, `.`, `-` and `_`; each once in the plan; `task-0` validates the environment.",
     ),
-    Field(
+    TaskField(
         key="title",
         label="Title",
         synonyms=("Task Title",),
         json_names=("Name",),
         example="Token bucket",
     ),
-    Field(
+    TaskField(
         key="worker_role",
         label="Agent Role Description",
         synonyms=(
@@ -82,13 +82,13 @@ FIELDS: tuple[Field, ...] = (
         ),
         example="Python engineer who knows concurrency",
     ),
-    Field(
+    TaskField(
         key="model",
         label="Recommended Model",
         json_names=("Model",),
         example="default",
     ),
-    Field(
+    TaskField(
         key="prompt",
         label="Prompt",
         synonyms=("Optimized Prompt", "Task Description", "Description", "Instructions", "Work"),
@@ -96,27 +96,27 @@ FIELDS: tuple[Field, ...] = (
         advice="all that the worker needs to know, between `<prompt>` and `</prompt>`, each on a line of its own; "
         "if the text itself holds these tags, use `<prompt-2>` and `</prompt-2>`.",
     ),
-    Field(
+    TaskField(
         key="tools",
         label="Tools",
         synonyms=("Allowed Tools",),
         example="read_file, write_file, edit_file, run",
         advice="names only; leave the line out for all tools of the role.",
     ),
-    Field(
+    TaskField(
         key="tool_execution",
         label="Tool-Based Execution",
         synonyms=("Tool Execution",),
         example="Use read_file on api.py first, then write_file, then run the tests.",
     ),
-    Field(
+    TaskField(
         key="context_files",
         label="Context Files",
         synonyms=("Files Read",),
         example="api.py, docs/limits.md",
         advice="at most 10 files that the worker sees before it starts.",
     ),
-    Field(
+    TaskField(
         key="files",
         label="Files",
         synonyms=("Files Written",),
@@ -124,40 +124,40 @@ FIELDS: tuple[Field, ...] = (
         advice="globs of what the task may write, inside the project; leave the line out if unknown. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
     ),
-    Field(
+    TaskField(
         key="dependencies",
         label="Dependencies",
         synonyms=("Dependency", "Depends On", "Requires", "After"),
         example="task-0, task-1.0",
         advice="ids of tasks that must be completed first, separated by commas, or `None`.",
     ),
-    Field(
+    TaskField(
         key="estimated_minutes",
         label="Estimated Duration",
         synonyms=("Duration", "Time", "Estimate", "Estimated Time", "Estimated Minutes"),
         example="15 minutes",
     ),
-    Field(
+    TaskField(
         key="time_limit_minutes",
         label="Time Limit",
         synonyms=("Time Limit Minutes",),
         example="30 minutes",
     ),
-    Field(
+    TaskField(
         key="estimated_tool_calls",
         label="Estimated Tool Calls",
         synonyms=("Tool Calls", "Tool Call Estimate", "Expected Tool Calls"),
         example="8",
         advice="the worker is stopped at one and a half times this number.",
     ),
-    Field(
+    TaskField(
         key="parallel_group",
         label="Parallel Group",
         synonyms=("Parallel", "Group"),
         example="1",
         advice="a hint only; `N/A` for none.",
     ),
-    Field(
+    TaskField(
         key="qc_role",
         label="QC Agent Role Description",
         synonyms=(
@@ -169,7 +169,7 @@ FIELDS: tuple[Field, ...] = (
         ),
         example="Reviewer of concurrent Python",
     ),
-    Field(
+    TaskField(
         key="criteria",
         label="Verification Criteria",
         synonyms=("Criteria", "Acceptance Criteria", "Success Criteria"),
@@ -177,7 +177,7 @@ FIELDS: tuple[Field, ...] = (
         "- [ ] (40 pts) c2: safe under 8 threads",
         advice="what must be true of the result, each with an id; points sum to 100; `[critical]` marks what may not fail.",
     ),
-    Field(
+    TaskField(
         key="checks",
         label="Checks",
         example="""
@@ -196,14 +196,14 @@ FIELDS: tuple[Field, ...] = (
         "before the work and passes after it, `hold` passes before and after; left out: inferred. `tests` are the files "
         "that make up the check, `protect` those that this task may not change. Every task should have a required check.",
     ),
-    Field(
+    TaskField(
         key="max_retries",
         label="Max Retries",
         synonyms=("Retries",),
         counts_attempts=("Max Attempts", "Attempts"),
         example="2",
     ),
-    Field(key="notes", label="Notes", example="kept in the plan; no agent sees them"),
+    TaskField(key="notes", label="Notes", example="kept in the plan; no agent sees them"),
 )
 
 PLAN_LABELS: dict[PlanKey, tuple[str, ...]] = {
@@ -219,14 +219,14 @@ TASKS_HEADING = "Tasks"
 FOR_ALL_TASKS = "for All Tasks"
 """After a label of `qc_role`, outside tasks: it holds for every task that names none."""
 
-BY_KEY: dict[Key, Field] = {field.key: field for field in FIELDS}
+BY_KEY: dict[Key, TaskField] = {field.key: field for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LabelMatch:
     """What a label means."""
 
-    field: Field
+    field: TaskField
     for_all: bool = False
     """The label says "for all tasks"."""
     counts_attempts: bool = False
@@ -251,7 +251,7 @@ def words(label: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def find(label: str) -> Found | None:
+def find(label: str) -> LabelMatch | None:
     """Return what a label of a task means; None if it is not known."""
     if len(label) > 100:
         return None
@@ -267,10 +267,12 @@ def find(label: str) -> Found | None:
     rank = [words(one) for one in (field.label, *field.synonyms, *field.counts_attempts)].index(
         name
     )
-    return Found(field=field, for_all=for_all, counts_attempts=attempts, aside=asides, rank=rank)
+    return LabelMatch(
+        field=field, for_all=for_all, counts_attempts=attempts, aside=asides, rank=rank
+    )
 
 
-def find_json_key(key: str) -> Found | None:
+def find_json_key(key: str) -> LabelMatch | None:
     """Return what a key of a task means in JSON; None if it is not known."""
     return find(key) or find(_JSON_KEYS.get(words(key), ""))
 
@@ -287,8 +289,8 @@ def near(label: str) -> str:
     return _KNOWN[close[0]][0].label if close else ""
 
 
-def _known() -> dict[str, tuple[Field, bool]]:
-    known: dict[str, tuple[Field, bool]] = {}
+def _known() -> dict[str, tuple[TaskField, bool]]:
+    known: dict[str, tuple[TaskField, bool]] = {}
     for field in FIELDS:
         known.update({words(name): (field, False) for name in (field.label, *field.synonyms)})
         known.update({words(name): (field, True) for name in field.counts_attempts})

@@ -13,7 +13,7 @@ from typing import Literal
 
 import yaml
 
-from mimir.planning.format.diagnostics import START, Place
+from mimir.planning.format.diagnostics import START, SourcePosition
 
 MAX_DEPTH = 32
 MAX_YAML_CHARS = 100_000
@@ -21,27 +21,27 @@ MAX_YAML_CHARS = 100_000
 Kind = Literal["map", "list", "text", "number", "bool", "null"]
 
 
-class NodeError(Exception):
+class LocatedValueError(Exception):
     """The text is not what it should be; `place` says where."""
 
-    def __init__(self, message: str, place: Place) -> None:
+    def __init__(self, message: str, place: SourcePosition) -> None:
         super().__init__(message)
         self.place = place
 
 
 @dataclass(slots=True)
-class Node:
+class LocatedValue:
     """A value and its place."""
 
     kind: Kind
-    place: Place = START
+    place: SourcePosition = START
     text: str = ""
     """Of a scalar, as written; of a text, without quotes."""
-    items: list["Node"] = field(default_factory=list["Node"])
+    items: list["LocatedValue"] = field(default_factory=list["LocatedValue"])
     """Of a list."""
-    keys: dict[str, "Node"] = field(default_factory=dict[str, "Node"])
+    keys: dict[str, "LocatedValue"] = field(default_factory=dict[str, "LocatedValue"])
     """Of a map, in order."""
-    key_places: dict[str, Place] = field(default_factory=dict[str, Place])
+    key_places: dict[str, SourcePosition] = field(default_factory=dict[str, SourcePosition])
 
     @property
     def is_scalar(self) -> bool:
@@ -49,15 +49,15 @@ class Node:
         return self.kind in ("text", "number", "bool")
 
 
-class _Builder:
+class _TreeBuilder:
     """Puts values into the containers that are open."""
 
     def __init__(self) -> None:
-        self.root: Node | None = None
-        self.open: list[Node] = []
-        self.key: list[tuple[str, Place] | None] = []
+        self.root: LocatedValue | None = None
+        self.open: list[LocatedValue] = []
+        self.key: list[tuple[str, SourcePosition] | None] = []
 
-    def add(self, node: Node) -> None:
+    def add(self, node: LocatedValue) -> None:
         if not self.open:
             self.root = node
         elif self.open[-1].kind == "list":
@@ -72,14 +72,14 @@ class _Builder:
     def wants_key(self) -> bool:
         return bool(self.open) and self.open[-1].kind == "map" and self.key[-1] is None
 
-    def set_key(self, name: str, place: Place) -> None:
+    def set_key(self, name: str, place: SourcePosition) -> None:
         if name in self.open[-1].keys:
-            raise NodeError(f"The key {name[:60]!r} stands twice.", place)
+            raise LocatedValueError(f"The key {name[:60]!r} stands twice.", place)
         self.key[-1] = (name, place)
 
-    def enter(self, node: Node) -> None:
+    def enter(self, node: LocatedValue) -> None:
         if len(self.open) >= MAX_DEPTH:
-            raise NodeError(f"It is nested more than {MAX_DEPTH} levels deep.", node.place)
+            raise LocatedValueError(f"It is nested more than {MAX_DEPTH} levels deep.", node.place)
         self.add(node)
         self.open.append(node)
         self.key.append(None)
@@ -102,40 +102,42 @@ _TOKEN = re.compile(
 )
 
 
-class _Lines:
+class _LineIndex:
     """Places of characters in a text."""
 
     def __init__(self, text: str, first_line: int) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._first_line = first_line
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> SourcePosition:
         line = bisect_right(self._starts, at) - 1
-        return Place(line=self._first_line + line, column=at - self._starts[line] + 1)
+        return SourcePosition(line=self._first_line + line, column=at - self._starts[line] + 1)
 
 
-def parse_json(text: str, first_line: int = 1) -> Node:
+def parse_json(text: str, first_line: int = 1) -> LocatedValue:
     """Return the one JSON value that `text` is.
 
     Raises:
         NodeError: It is not exactly one, or holds a duplicate key, NaN, Infinity or half a surrogate, or is nested too deep.
     """
-    builder = _Builder()
+    builder = _TreeBuilder()
     wanted = "value"
-    for sign, value, place in _tokens(text, _Lines(text, first_line)):
+    for sign, value, place in _tokens(text, _LineIndex(text, first_line)):
         wanted = _take(builder, wanted, sign, value, place)
     assert builder.root is not None
     return builder.root
 
 
-def _tokens(text: str, lines: _Lines) -> Iterator[tuple[str, Node | None, Place]]:
+def _tokens(
+    text: str, lines: _LineIndex
+) -> Iterator[tuple[str, LocatedValue | None, SourcePosition]]:
     """Yield each token: a sign, or "value" and its node; at last "end"."""
     at = 0
     while True:
         match = _TOKEN.match(text, at)
         if match is None:
             bad = at + len(text[at : at + 1000]) - len(text[at : at + 1000].lstrip(" \t\r\n"))
-            raise NodeError(f"This is not JSON: {text[bad : bad + 20]!r}", lines.place(bad))
+            raise LocatedValueError(f"This is not JSON: {text[bad : bad + 20]!r}", lines.place(bad))
         kind = str(match.lastgroup)
         place = lines.place(match.start(kind))
         at = match.end()
@@ -148,20 +150,22 @@ def _tokens(text: str, lines: _Lines) -> Iterator[tuple[str, Node | None, Place]
             yield "value", _scalar(kind, match[kind], place), place
 
 
-def _scalar(kind: str, token: str, place: Place) -> Node:
+def _scalar(kind: str, token: str, place: SourcePosition) -> LocatedValue:
     if kind == "number":
-        return Node("number", place, token)
+        return LocatedValue("number", place, token)
     if kind == "word":
-        return Node("null" if token == "null" else "bool", place, token)
+        return LocatedValue("null" if token == "null" else "bool", place, token)
     try:
         text = str(json.loads(token))
         text.encode()
     except ValueError:
-        raise NodeError("This text has an escape that JSON does not know.", place) from None
-    return Node("text", place, text)
+        raise LocatedValueError("This text has an escape that JSON does not know.", place) from None
+    return LocatedValue("text", place, text)
 
 
-def _take(builder: _Builder, wanted: str, sign: str, value: Node | None, place: Place) -> str:
+def _take(
+    builder: _TreeBuilder, wanted: str, sign: str, value: LocatedValue | None, place: SourcePosition
+) -> str:
     """Take one token; return what may come next."""
     if sign == "value" and value is not None:
         if wanted in ("key", "first key") and value.kind == "text":
@@ -171,7 +175,7 @@ def _take(builder: _Builder, wanted: str, sign: str, value: Node | None, place: 
             builder.add(value)
             return _after(builder)
     elif sign in "{[" and wanted in ("value", "first value"):
-        builder.enter(Node("map" if sign == "{" else "list", place))
+        builder.enter(LocatedValue("map" if sign == "{" else "list", place))
         return "first key" if sign == "{" else "first value"
     elif sign in ("}", "]") and _may_close(builder, wanted, sign):
         builder.leave()
@@ -184,10 +188,10 @@ def _take(builder: _Builder, wanted: str, sign: str, value: Node | None, place: 
         return "end"
     what = "the end" if wanted == "end" else f"a {wanted.removeprefix('first ')}"
     what = repr(wanted) if wanted == ":" else wanted if wanted.startswith(",") else what
-    raise NodeError(f"Here JSON wants {what}.", place)
+    raise LocatedValueError(f"Here JSON wants {what}.", place)
 
 
-def _may_close(builder: _Builder, wanted: str, sign: str) -> bool:
+def _may_close(builder: _TreeBuilder, wanted: str, sign: str) -> bool:
     kind = "map" if sign == "}" else "list"
     first = "first key" if kind == "map" else "first value"
     return (
@@ -195,14 +199,14 @@ def _may_close(builder: _Builder, wanted: str, sign: str) -> bool:
     )
 
 
-def _after(builder: _Builder) -> str:
+def _after(builder: _TreeBuilder) -> str:
     return ", or the end" if builder.open else "end"
 
 
 # YAML.
 
 
-def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> Node:
+def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
     """Return the one YAML document that `text` is, its scalars as written.
 
     Args:
@@ -214,58 +218,62 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> Node:
         NodeError: It is not exactly one, or holds an alias, anchor, tag or duplicate key, or is too long or nested too deep.
     """
     if len(text) > MAX_YAML_CHARS:
-        raise NodeError(f"It is longer than {MAX_YAML_CHARS} characters.", Place(line=first_line))
-    builder = _Builder()
+        raise LocatedValueError(
+            f"It is longer than {MAX_YAML_CHARS} characters.", SourcePosition(line=first_line)
+        )
+    builder = _TreeBuilder()
     documents = 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             mark = event.start_mark
             line, column = (mark.line, mark.column) if mark is not None else (0, 0)
-            place = Place(line=first_line + line, column=indent + column + 1)
+            place = SourcePosition(line=first_line + line, column=indent + column + 1)
             documents += isinstance(event, yaml.DocumentStartEvent)
             if documents > 1:
-                raise NodeError("A second document begins here.", place)
+                raise LocatedValueError("A second document begins here.", place)
             _take_event(builder, event, place)
     except yaml.YAMLError as error:
         raise _yaml_error(error, first_line) from None
     except (ValueError, RecursionError):
-        raise NodeError("This is not YAML.", Place(line=first_line)) from None
+        raise LocatedValueError("This is not YAML.", SourcePosition(line=first_line)) from None
     if builder.root is None:
-        raise NodeError("It is empty.", Place(line=first_line))
+        raise LocatedValueError("It is empty.", SourcePosition(line=first_line))
     return builder.root
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _take_event(builder: _Builder, event: yaml.Event, place: Place) -> None:
+def _take_event(builder: _TreeBuilder, event: yaml.Event, place: SourcePosition) -> None:
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-        raise NodeError("Anchors and aliases are not read; write the value out.", place)
+        raise LocatedValueError("Anchors and aliases are not read; write the value out.", place)
     if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None):
-        raise NodeError("Tags are not read.", place)
+        raise LocatedValueError("Tags are not read.", place)
     if isinstance(event, yaml.ScalarEvent):
         _take_scalar(builder, event, place)
     elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
         if builder.wants_key():
-            raise NodeError("A key must be a text.", place)
+            raise LocatedValueError("A key must be a text.", place)
         is_map = isinstance(event, yaml.MappingStartEvent)
-        builder.enter(Node("map" if is_map else "list", place))
+        builder.enter(LocatedValue("map" if is_map else "list", place))
     elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
         builder.leave()
 
 
-def _take_scalar(builder: _Builder, event: yaml.ScalarEvent, place: Place) -> None:
+def _take_scalar(builder: _TreeBuilder, event: yaml.ScalarEvent, place: SourcePosition) -> None:
     text = str(event.value)
     if builder.wants_key():
         builder.set_key(text, place)
     elif event.implicit[0] and text.casefold() in ("", "~", "null"):
-        builder.add(Node("null", place))
+        builder.add(LocatedValue("null", place))
     else:
-        builder.add(Node("text", place, text))
+        builder.add(LocatedValue("text", place, text))
 
 
-def _yaml_error(error: yaml.YAMLError, first_line: int) -> NodeError:
+def _yaml_error(error: yaml.YAMLError, first_line: int) -> LocatedValueError:
     mark = getattr(error, "problem_mark", None)
     line = first_line + (mark.line if mark else 0)
-    place = Place(line=line, column=mark.column + 1 if mark else 1)
-    return NodeError(f"This is not YAML: {getattr(error, 'problem', None) or error}.", place)
+    place = SourcePosition(line=line, column=mark.column + 1 if mark else 1)
+    return LocatedValueError(
+        f"This is not YAML: {getattr(error, 'problem', None) or error}.", place
+    )

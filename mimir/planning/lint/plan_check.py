@@ -3,18 +3,18 @@
 from collections.abc import Callable, Collection
 
 from mimir.domain.plan import Plan
-from mimir.planning.format.diagnostics import Finding, Places
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap
 from mimir.planning.lint import plan_rules, task_rules
-from mimir.planning.lint.task_rules import Project
-from mimir.planning.parser import Parsed
+from mimir.planning.lint.task_rules import ProjectFacts
+from mimir.planning.parser import ParsedPlan
 
 
 def check(
-    plan: Parsed | Plan,
+    plan: ParsedPlan | Plan,
     *,
     tools: Collection[str],
     exists: Callable[[str], bool] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[PlanFinding, ...]:
     """Return every finding of a plan, those of its reading included, by place; errors before warnings of one place.
 
     Args:
@@ -23,24 +23,24 @@ def check(
         exists: Says whether a path, or any path that a glob names, is in the project. None: not known, and what would need it is not
             checked.
     """
-    found: list[Finding] = []
-    places = Places()
-    if isinstance(plan, Parsed):
+    found: list[PlanFinding] = []
+    places = SourceMap()
+    if isinstance(plan, ParsedPlan):
         found += plan.findings
         places = plan.places
         plan = plan.plan
-    project = Project(tools=frozenset(tools), exists=exists)
-    found += plan_rules.judge(plan, places)
+    project = ProjectFacts(tools=frozenset(tools), exists=exists)
+    found += plan_rules.check_structure(plan, places)
     for number, task in enumerate(plan.tasks):
-        found += task_rules.judge(task, number, places, project)
+        found += task_rules.check_task(task, number, places, project)
     return tuple(sorted(dict.fromkeys(_settled(found)), key=_order))
 
 
-def _order(one: Finding) -> tuple[int, int, bool, str]:
+def _order(one: PlanFinding) -> tuple[int, int, bool, str]:
     return one.line, one.column, one.severity == "warning", one.code
 
 
-def _settled(found: list[Finding]) -> list[Finding]:
+def _settled(found: list[PlanFinding]) -> list[PlanFinding]:
     """Leave out what only follows from a text that could not be read at all."""
     unreadable = any(one.code in ("json-unreadable", "json-shape") for one in found)
     return [one for one in found if not (unreadable and one.code == "plan-empty")]

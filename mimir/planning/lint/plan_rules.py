@@ -10,8 +10,14 @@ from mimir.domain.globs import has_wildcard
 from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
-from mimir.planning.format.diagnostics import START, Finding, Places, finding, quoted
-from mimir.planning.lint.task_rules import did_you_mean, listed
+from mimir.planning.format.diagnostics import (
+    START,
+    PlanFinding,
+    SourceMap,
+    make_finding,
+    quote_excerpt,
+)
+from mimir.planning.lint.task_rules import did_you_mean, hint_names
 
 MAX_OVERLAPS = 50
 MAX_HINTS = 50
@@ -21,10 +27,10 @@ _MAX_COMPARED = 20_000
 _TASK_0 = re.compile(r"(?:task[-_ ]?)?0+(?:\.\d+)*", re.IGNORECASE)
 
 
-def judge(plan: Plan, places: Places) -> Iterator[Finding]:
+def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     """Yield what is wrong with the plan as a whole."""
     if not plan.tasks:
-        yield finding(
+        yield make_finding(
             "plan-empty",
             "There is no task in this plan.",
             START,
@@ -37,7 +43,7 @@ def judge(plan: Plan, places: Places) -> Iterator[Finding]:
     ring = graph.cycle()
     numbers = _numbers(plan)
     if ring is not None:
-        yield finding(
+        yield make_finding(
             "plan-cycle",
             f"These tasks wait for each other: {' -> '.join(ring)}.",
             places.of(numbers[ring[0]], "dependencies"),
@@ -68,28 +74,28 @@ def _numbers(plan: Plan) -> dict[str, int]:
     return numbers
 
 
-def _duplicates(plan: Plan, places: Places) -> Iterator[Finding]:
+def _duplicates(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     first: dict[str, int] = {}
     for n, task in enumerate(plan.tasks):
         if task.id and task.id in first:
             line = places.of(first[task.id], "id").line
-            yield finding(
+            yield make_finding(
                 "task-duplicate",
-                f"There are two tasks {quoted(task.id)}; the first is on line {line}.",
+                f"There are two tasks {quote_excerpt(task.id)}; the first is on line {line}.",
                 places.of(n, "id"),
                 suggestion="Give one of them another id.",
             )
         first.setdefault(task.id, n)
 
 
-def _dependencies(plan: Plan, places: Places) -> Iterator[Finding]:
+def _dependencies(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     known = {task.id for task in plan.tasks if task.id}
     hints = MAX_HINTS
     for n, task in enumerate(plan.tasks):
         for item, id in enumerate(task.dependencies):
             at = places.of(n, "dependencies", item)
             if id == task.id:
-                yield finding(
+                yield make_finding(
                     "dependency-self",
                     f"Task {task.id} depends on itself.",
                     at,
@@ -97,18 +103,18 @@ def _dependencies(plan: Plan, places: Places) -> Iterator[Finding]:
                 )
             elif id not in known:
                 hints -= 1
-                yield finding(
+                yield make_finding(
                     "dependency-unknown",
-                    f"Task {task.id} depends on {quoted(id)}, which is not in the plan.",
+                    f"Task {task.id} depends on {quote_excerpt(id)}, which is not in the plan.",
                     at,
-                    suggestion=(did_you_mean(id, known) or listed(known)) if hints >= 0 else "",
+                    suggestion=(did_you_mean(id, known) or hint_names(known)) if hints >= 0 else "",
                 )
 
 
-def _task_0(plan: Plan, places: Places, graph: TaskGraph) -> Iterator[Finding]:
+def _task_0(plan: Plan, places: SourceMap, graph: TaskGraph) -> Iterator[PlanFinding]:
     zero = next((task for task in plan.tasks if is_task_0(task.id)), None)
     if zero is None:
-        yield finding(
+        yield make_finding(
             "task-0-missing",
             "There is no task 0 that validates the environment.",
             places.of(0),
@@ -117,7 +123,7 @@ def _task_0(plan: Plan, places: Places, graph: TaskGraph) -> Iterator[Finding]:
         return
     for n, task in enumerate(plan.tasks):
         if not task.dependencies and not is_task_0(task.id):
-            yield finding(
+            yield make_finding(
                 "task-0-skipped",
                 f"Task {task.id} depends on nothing, not even on {zero.id}.",
                 places.of(n, "dependencies"),
@@ -128,7 +134,7 @@ def _task_0(plan: Plan, places: Places, graph: TaskGraph) -> Iterator[Finding]:
 # Files.
 
 
-def _overlaps(plan: Plan, places: Places, graph: TaskGraph) -> Iterator[Finding]:
+def _overlaps(plan: Plan, places: SourceMap, graph: TaskGraph) -> Iterator[PlanFinding]:
     """Yield pairs of tasks that may run at the same time and write the same files, at most `MAX_OVERLAPS`."""
     above = _ancestors(graph)
     rank = {id: n for n, id in enumerate(graph.topological())}
@@ -143,9 +149,9 @@ def _overlaps(plan: Plan, places: Places, graph: TaskGraph) -> Iterator[Finding]
         seen.add(pair)
         second = max(pair, key=lambda id: numbers[id])
         other = pair[0] if second == pair[1] else pair[1]
-        yield finding(
+        yield make_finding(
             "files-overlap",
-            f"Tasks {other} and {second} may run at the same time, and both write {quoted(glob)}.",
+            f"Tasks {other} and {second} may run at the same time, and both write {quote_excerpt(glob)}.",
             places.of(numbers[second], "files"),
             suggestion="Let one depend on the other, or give them different files.",
         )

@@ -1,20 +1,20 @@
 """How a shell command line can end: read like bash reads it, judged without running it.
 
-`Ends` says which ends are possible. The judgement errs on one side: a command that is not known may end either way, and what this
-reader does not understand raises `Unsure`; so "it cannot fail" is only said where it is certain.
+`ExitOutcomes` says which ends are possible. The judgement errs on one side: a command that is not known may end either way, and what this
+reader does not understand raises `UnknownSyntax`; so "it cannot fail" is only said where it is certain.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Flag, auto
 
-from mimir.domain.shell_lexer import Lexer, Token, Unsure, Word
+from mimir.domain.shell_lexer import ShellLexer, ShellToken, ShellWord, UnknownSyntax
 
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
 
 
-class Ends(Flag):
+class ExitOutcomes(Flag):
     """How a command can end; `exit` also ends the shell."""
 
     NONE = 0
@@ -25,47 +25,47 @@ class Ends(Flag):
     EITHER = OK | FAIL
     EXITS = EXIT_OK | EXIT_FAIL
 
-    def closed(self) -> "Ends":
+    def closed(self) -> "ExitOutcomes":
         """Return the ends of a subshell: an exit is its status."""
-        ends = self & Ends.EITHER
-        ends |= Ends.OK if self & Ends.EXIT_OK else Ends.NONE
-        return ends | (Ends.FAIL if self & Ends.EXIT_FAIL else Ends.NONE)
+        ends = self & ExitOutcomes.EITHER
+        ends |= ExitOutcomes.OK if self & ExitOutcomes.EXIT_OK else ExitOutcomes.NONE
+        return ends | (ExitOutcomes.FAIL if self & ExitOutcomes.EXIT_FAIL else ExitOutcomes.NONE)
 
-    def inverted(self) -> "Ends":
+    def inverted(self) -> "ExitOutcomes":
         """Return the ends of `! command`."""
-        ends = self & Ends.EXITS
-        ends |= Ends.FAIL if self & Ends.OK else Ends.NONE
-        return ends | (Ends.OK if self & Ends.FAIL else Ends.NONE)
+        ends = self & ExitOutcomes.EXITS
+        ends |= ExitOutcomes.FAIL if self & ExitOutcomes.OK else ExitOutcomes.NONE
+        return ends | (ExitOutcomes.OK if self & ExitOutcomes.FAIL else ExitOutcomes.NONE)
 
 
 @dataclass(slots=True)
-class State:
+class ShellState:
     """What a shell remembers between commands."""
 
     errexit: bool = False
     pipefail: bool = False
-    last: Ends = Ends.OK
+    last: ExitOutcomes = ExitOutcomes.OK
     always_zero: bool = False
     """A trap ends the shell with 0."""
 
 
-Judge = Callable[[Sequence[Word], State, bool], Ends]
+Judge = Callable[[Sequence[ShellWord], ShellState, bool], ExitOutcomes]
 """How a simple command ends: its words, the shell's state, whether its input is a pipe."""
 
 
 def ends_of(
     text: str, judge: Judge, *, errexit: bool = False, pipefail: bool = False, depth: int = 0
-) -> Ends:
+) -> ExitOutcomes:
     """Return how `bash -c text` can end.
 
     Raises:
         Unsure: The text is too long, nested too deep, or not understood.
     """
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
-        raise Unsure
-    state = State(errexit=errexit, pipefail=pipefail)
-    ends = _Parser(Lexer(text).tokens(), judge, state, depth).whole().closed()
-    return Ends.OK if state.always_zero else ends
+        raise UnknownSyntax
+    state = ShellState(errexit=errexit, pipefail=pipefail)
+    ends = _ShellParser(ShellLexer(text).tokens(), judge, state, depth).whole().closed()
+    return ExitOutcomes.OK if state.always_zero else ends
 
 
 # Commands.
@@ -73,21 +73,23 @@ def ends_of(
 _RESERVED = frozenset({"then", "else", "elif", "fi", "do", "done", "}", "esac", "in"})
 
 
-class _Parser:
+class _ShellParser:
     """Judges while it parses; each method returns the ends of what it read."""
 
-    def __init__(self, tokens: list[Token], judge: Judge, state: State, depth: int) -> None:
+    def __init__(
+        self, tokens: list[ShellToken], judge: Judge, state: ShellState, depth: int
+    ) -> None:
         self.tokens = tokens
         self.at = 0
         self.judge = judge
         self.state = state
         self.depth = depth
 
-    def whole(self) -> Ends:
+    def whole(self) -> ExitOutcomes:
         """Return the ends of all of it."""
         ends = self._list(frozenset())
         if self.at < len(self.tokens):
-            raise Unsure
+            raise UnknownSyntax
         return ends
 
     def _kind(self) -> str:
@@ -101,36 +103,36 @@ class _Parser:
 
     def _take(self, keyword: str) -> None:
         if self._keyword() != keyword and self._kind() != keyword:
-            raise Unsure
+            raise UnknownSyntax
         self.at += 1
 
-    def _list(self, ends_at: frozenset[str]) -> Ends:
+    def _list(self, ends_at: frozenset[str]) -> ExitOutcomes:
         """Commands one after another: the last one's end, or any exit on the way."""
-        exits, last = Ends.NONE, Ends.OK
+        exits, last = ExitOutcomes.NONE, ExitOutcomes.OK
         reachable = True
         while self._kind() not in ("end", ")", ";;") and self._keyword() not in ends_at:
             ends = self._and_or()
             if self._kind() == "&":
-                ends = Ends.OK
-            if self.state.errexit and ends & Ends.FAIL:
-                ends = (ends & ~Ends.FAIL) | Ends.EXIT_FAIL
+                ends = ExitOutcomes.OK
+            if self.state.errexit and ends & ExitOutcomes.FAIL:
+                ends = (ends & ~ExitOutcomes.FAIL) | ExitOutcomes.EXIT_FAIL
             if reachable:
-                exits |= ends & Ends.EXITS
-                last = ends & Ends.EITHER
-                self.state.last = last or Ends.OK
+                exits |= ends & ExitOutcomes.EXITS
+                last = ends & ExitOutcomes.EITHER
+                self.state.last = last or ExitOutcomes.OK
                 reachable = bool(last)
             while self._kind() in (";", "&"):
                 self.at += 1
         return exits | last
 
-    def _and_or(self) -> Ends:
+    def _and_or(self) -> ExitOutcomes:
         ends = self._pipeline()
         while self._kind() in ("&&", "||"):
-            goes_on = Ends.OK if self._kind() == "&&" else Ends.FAIL
+            goes_on = ExitOutcomes.OK if self._kind() == "&&" else ExitOutcomes.FAIL
             self.at += 1
             self._skip_breaks()
-            if ends & Ends.EITHER:
-                self.state.last = ends & Ends.EITHER
+            if ends & ExitOutcomes.EITHER:
+                self.state.last = ends & ExitOutcomes.EITHER
             right = self._pipeline()
             if ends & goes_on:
                 ends = (ends & ~goes_on) | right
@@ -140,7 +142,7 @@ class _Parser:
         while self._kind() == ";":
             self.at += 1
 
-    def _pipeline(self) -> Ends:
+    def _pipeline(self) -> ExitOutcomes:
         negated = False
         while self._keyword() in ("!", "time"):
             negated ^= self._keyword() == "!"
@@ -153,13 +155,13 @@ class _Parser:
                 self._skip_breaks()
                 every.append(self._command(piped=True).closed())
             ends = every[-1]
-            if self.state.pipefail and any(one & Ends.FAIL for one in every):
-                ends |= Ends.FAIL
-            if self.state.pipefail and not all(one & Ends.OK for one in every):
-                ends &= ~Ends.OK
+            if self.state.pipefail and any(one & ExitOutcomes.FAIL for one in every):
+                ends |= ExitOutcomes.FAIL
+            if self.state.pipefail and not all(one & ExitOutcomes.OK for one in every):
+                ends &= ~ExitOutcomes.OK
         return ends.inverted() if negated else ends
 
-    def _command(self, *, piped: bool) -> Ends:
+    def _command(self, *, piped: bool) -> ExitOutcomes:
         keyword = self._keyword()
         if self._kind() == "(":
             return self._subshell()
@@ -173,18 +175,18 @@ class _Parser:
         if keyword in ("for", "while", "until"):
             return self._redirected(self._loop())
         if keyword in ("case", "function", "select", "coproc") or keyword in _RESERVED:
-            raise Unsure
+            raise UnknownSyntax
         return self._simple(piped=piped)
 
-    def _nested(self, ends_at: frozenset[str]) -> Ends:
+    def _nested(self, ends_at: frozenset[str]) -> ExitOutcomes:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise Unsure
+            raise UnknownSyntax
         ends = self._list(ends_at)
         self.depth -= 1
         return ends
 
-    def _subshell(self) -> Ends:
+    def _subshell(self) -> ExitOutcomes:
         self.at += 1
         outer, self.state = self.state, replace(self.state)
         ends = self._nested(frozenset()).closed()
@@ -192,20 +194,20 @@ class _Parser:
         self._take(")")
         return self._redirected(ends)
 
-    def _redirected(self, ends: Ends) -> Ends:
+    def _redirected(self, ends: ExitOutcomes) -> ExitOutcomes:
         """A file that is read from may be missing."""
         while self._kind() == "input":
             self.at += 1
-            ends |= Ends.FAIL
+            ends |= ExitOutcomes.FAIL
         return ends
 
-    def _if(self) -> Ends:
+    def _if(self) -> ExitOutcomes:
         self.at += 1
         errexit, self.state.errexit = self.state.errexit, False
         condition = self._nested(frozenset({"then"}))
         self.state.errexit = errexit
         self._take("then")
-        ends = condition & Ends.EXITS
+        ends = condition & ExitOutcomes.EXITS
         ends |= self._nested(frozenset({"elif", "else", "fi"}))
         if self._keyword() == "elif":
             return ends | self._if()
@@ -213,25 +215,25 @@ class _Parser:
             self.at += 1
             ends |= self._nested(frozenset({"fi"}))
         else:
-            ends |= Ends.OK
+            ends |= ExitOutcomes.OK
         self._take("fi")
         return ends
 
-    def _loop(self) -> Ends:
+    def _loop(self) -> ExitOutcomes:
         # A loop that waits for something ends by the timeout: that is a failure too.
-        ends = Ends.OK if self._keyword() == "for" else Ends.EITHER
+        ends = ExitOutcomes.OK if self._keyword() == "for" else ExitOutcomes.EITHER
         self.at += 1
         while self._keyword() != "do":
             if self._kind() == "end":
-                raise Unsure
+                raise UnknownSyntax
             self.at += 1
         self.at += 1
         ends |= self._nested(frozenset({"done"}))
         self._take("done")
         return ends
 
-    def _simple(self, *, piped: bool) -> Ends:
-        words: list[Word] = []
+    def _simple(self, *, piped: bool) -> ExitOutcomes:
+        words: list[ShellWord] = []
         reads = False
         while self._kind() in ("word", "input"):
             reads = reads or self._kind() == "input"
@@ -241,14 +243,14 @@ class _Parser:
             if words and words[0].text == "[[":
                 return self._double_brackets()
         if self._kind() == "(" or (not words and not reads):
-            raise Unsure
-        ends = self.judge(words, self.state, piped) if words else Ends.OK
-        return ends | Ends.FAIL if reads else ends
+            raise UnknownSyntax
+        ends = self.judge(words, self.state, piped) if words else ExitOutcomes.OK
+        return ends | ExitOutcomes.FAIL if reads else ends
 
-    def _double_brackets(self) -> Ends:
+    def _double_brackets(self) -> ExitOutcomes:
         while self._keyword() != "]]":
             if self._kind() == "end":
-                raise Unsure
+                raise UnknownSyntax
             self.at += 1
         self.at += 1
-        return Ends.EITHER
+        return ExitOutcomes.EITHER

@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from mimir.planning.lint.shell_exit import Ends, State, Unsure, Word, ends_of
+from mimir.planning.lint.shell_exit import (
+    ExitOutcomes,
+    ShellState,
+    ShellWord,
+    UnknownSyntax,
+    ends_of,
+)
 
 _ALWAYS_OK = frozenset(
     {"true", ":", "echo", "printf", "sleep", "date", "pwd", "whoami", "hostname", "uname", "clear"}
@@ -51,16 +57,16 @@ def cannot_fail(argv: Sequence[str]) -> bool:
     Args:
         argv: As `Check.argv` gives it. An empty command cannot fail either: it proves nothing.
     """
-    words = [Word(text) for text in argv]
+    words = [ShellWord(text) for text in argv]
     if not any(text.strip() for text in argv):
         return True
     if len(argv) == 1 and (_name(words) in _SHELLS | {"cat"} or _is_python(_name(words))):
         return True  # it reads an empty input
     try:
-        ends = _ends(words, State(), piped=False, depth=0)
-    except Unsure:
+        ends = _ends(words, ShellState(), piped=False, depth=0)
+    except UnknownSyntax:
         return _is_thrown_away(argv)
-    return bool(ends) and not ends & (Ends.FAIL | Ends.EXIT_FAIL)
+    return bool(ends) and not ends & (ExitOutcomes.FAIL | ExitOutcomes.EXIT_FAIL)
 
 
 def _is_thrown_away(argv: Sequence[str]) -> bool:
@@ -72,45 +78,47 @@ def _is_thrown_away(argv: Sequence[str]) -> bool:
     )
 
 
-def _name(words: Sequence[Word]) -> str:
+def _name(words: Sequence[ShellWord]) -> str:
     return PurePosixPath(words[0].text).name if words and words[0].literal else ""
 
 
-def _ends(words: Sequence[Word], state: State, *, piped: bool, depth: int) -> Ends:
+def _ends(
+    words: Sequence[ShellWord], state: ShellState, *, piped: bool, depth: int
+) -> ExitOutcomes:
     """Return how a simple command ends."""
     words = _without_assignments(words)
     if not words:
-        return Ends.OK
+        return ExitOutcomes.OK
     name = _name(words)
     inner = _unwrapped(name, words)
     if inner is not None:
         return (
             _ends(inner, state, piped=piped, depth=depth + 1)
             if inner and depth < 20
-            else Ends.EITHER
+            else ExitOutcomes.EITHER
         )
     if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
-        return Ends.OK
+        return ExitOutcomes.OK
     if name == "false":
-        return Ends.FAIL
+        return ExitOutcomes.FAIL
     if piped and name in _FILTERS and (name == "tee" or not _has_operand(name, words)):
-        return Ends.OK
+        return ExitOutcomes.OK
     return _builtin(name, words, state, depth)
 
 
-def _builtin(name: str, words: Sequence[Word], state: State, depth: int) -> Ends:
+def _builtin(name: str, words: Sequence[ShellWord], state: ShellState, depth: int) -> ExitOutcomes:
     match name:
         case "exit" | "return":
             return _exit(words, state)
         case "set":
             _set_options(words, state)
-            return Ends.OK
+            return ExitOutcomes.OK
         case "wait":
-            return Ends.OK if len(words) == 1 else Ends.EITHER
+            return ExitOutcomes.OK if len(words) == 1 else ExitOutcomes.EITHER
         case "trap":
             text = words[1].text if len(words) > 1 else ""
             state.always_zero = state.always_zero or bool(re.search(r"\bexit\s+0\s*;?\s*$", text))
-            return Ends.OK
+            return ExitOutcomes.OK
         case "test" | "[":
             return _test(words)
         case "eval":
@@ -122,20 +130,20 @@ def _builtin(name: str, words: Sequence[Word], state: State, depth: int) -> Ends
         case "node" | "ruby" | "perl" | "php" | "deno" | "bun":
             return _one_liner(words)
         case _:
-            return Ends.EITHER
+            return ExitOutcomes.EITHER
 
 
-def _without_assignments(words: Sequence[Word]) -> Sequence[Word]:
+def _without_assignments(words: Sequence[ShellWord]) -> Sequence[ShellWord]:
     at = 0
     while at < len(words) and _ASSIGNMENT.match(words[at].text):
         # The status of `x=$(command)` alone is the command's.
         if not words[at].literal and len(words) == at + 1:
-            return [Word("x", literal=False)]
+            return [ShellWord("x", literal=False)]
         at += 1
     return words[at:]
 
 
-def _unwrapped(name: str, words: Sequence[Word]) -> Sequence[Word] | None:
+def _unwrapped(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
     """Return the command that a program like `env` or `timeout` runs; None if the program is none of these."""
     if name in _RUNNERS and len(words) > 1 and words[1].text == "run":
         return [word for n, word in enumerate(words[2:], 2) if n > 2 or word.text != "--"]
@@ -148,11 +156,11 @@ def _unwrapped(name: str, words: Sequence[Word]) -> Sequence[Word] | None:
         at += 1
     at += name == "timeout"
     if name == "env" and at >= len(words):
-        return [Word("true")]
+        return [ShellWord("true")]
     return words[at:]
 
 
-def _has_operand(name: str, words: Sequence[Word]) -> bool:
+def _has_operand(name: str, words: Sequence[ShellWord]) -> bool:
     """True if a filter is given a file to read, or may be."""
     scripts = 1 if name in ("sed", "tr") else 0
     operands = [w for w in words[1:] if not w.text.startswith(("-", "+")) and not w.text.isdigit()]
@@ -161,16 +169,18 @@ def _has_operand(name: str, words: Sequence[Word]) -> bool:
     )
 
 
-def _exit(words: Sequence[Word], state: State) -> Ends:
+def _exit(words: Sequence[ShellWord], state: ShellState) -> ExitOutcomes:
     if len(words) == 1 or words[1].text == "$?":
-        ends = Ends.EXIT_OK if state.last & Ends.OK else Ends.NONE
-        return ends | (Ends.EXIT_FAIL if state.last & Ends.FAIL else Ends.NONE)
+        ends = ExitOutcomes.EXIT_OK if state.last & ExitOutcomes.OK else ExitOutcomes.NONE
+        return ends | (
+            ExitOutcomes.EXIT_FAIL if state.last & ExitOutcomes.FAIL else ExitOutcomes.NONE
+        )
     if words[1].literal and re.fullmatch(r"\d{1,6}", words[1].text):
-        return Ends.EXIT_FAIL if int(words[1].text) % 256 else Ends.EXIT_OK
-    return Ends.EXITS
+        return ExitOutcomes.EXIT_FAIL if int(words[1].text) % 256 else ExitOutcomes.EXIT_OK
+    return ExitOutcomes.EXITS
 
 
-def _set_options(words: Sequence[Word], state: State) -> None:
+def _set_options(words: Sequence[ShellWord], state: ShellState) -> None:
     for n, word in enumerate(words[1:], start=1):
         on = word.text.startswith("-")
         if not word.text.startswith(("-", "+")):
@@ -184,34 +194,34 @@ def _set_options(words: Sequence[Word], state: State) -> None:
                 state.errexit = on
 
 
-def _test(words: Sequence[Word]) -> Ends:
+def _test(words: Sequence[ShellWord]) -> ExitOutcomes:
     """A comparison of constants is no test."""
     given = [word.text for word in words[1:] if word.text != "]"]
     if not all(word.literal for word in words):
-        return Ends.EITHER
+        return ExitOutcomes.EITHER
     match given:
         case []:
-            return Ends.FAIL
+            return ExitOutcomes.FAIL
         case [one]:
-            return Ends.OK if one else Ends.FAIL
+            return ExitOutcomes.OK if one else ExitOutcomes.FAIL
         case ["-n", one]:
-            return Ends.OK if one else Ends.FAIL
+            return ExitOutcomes.OK if one else ExitOutcomes.FAIL
         case ["-z", one]:
-            return Ends.FAIL if one else Ends.OK
+            return ExitOutcomes.FAIL if one else ExitOutcomes.OK
         case [left, "=" | "==" | "-eq" | "-ge" | "-le", right] if left == right:
-            return Ends.OK
+            return ExitOutcomes.OK
         case _:
-            return Ends.EITHER
+            return ExitOutcomes.EITHER
 
 
-def _shell(words: Sequence[Word], depth: int) -> Ends:
+def _shell(words: Sequence[ShellWord], depth: int) -> ExitOutcomes:
     """Judge `bash -c "…"` by its script."""
     errexit = pipefail = False
     for n, word in enumerate(words[1:], start=1):
         if not word.text.startswith(("-", "+")):
             pipefail = pipefail or word.text == "pipefail"
             if word.text not in ("pipefail", "errexit"):
-                return Ends.EITHER
+                return ExitOutcomes.EITHER
             errexit = errexit or word.text == "errexit"
             continue
         errexit = errexit or ("e" in word.text[1:] and not word.text.startswith("--"))
@@ -220,16 +230,16 @@ def _shell(words: Sequence[Word], depth: int) -> Ends:
                 w for w in words[n + 1 :] if not (w.text == "pipefail" and word.text.endswith("o"))
             ]
             if not script:
-                return Ends.EITHER
+                return ExitOutcomes.EITHER
             pipefail = pipefail or len(script) < len(words[n + 1 :])
-            state = State(errexit=errexit, pipefail=pipefail)
+            state = ShellState(errexit=errexit, pipefail=pipefail)
             return _script(script[0].text, script[:1], state, depth)
-    return Ends.EITHER
+    return ExitOutcomes.EITHER
 
 
-def _script(text: str, words: Sequence[Word], state: State, depth: int) -> Ends:
+def _script(text: str, words: Sequence[ShellWord], state: ShellState, depth: int) -> ExitOutcomes:
     if not all(word.literal for word in words):
-        return Ends.EITHER
+        return ExitOutcomes.EITHER
     return ends_of(
         text,
         lambda given, inner, piped: _ends(given, inner, piped=piped, depth=depth + 1),
@@ -239,11 +249,11 @@ def _script(text: str, words: Sequence[Word], state: State, depth: int) -> Ends:
     )
 
 
-def _one_liner(words: Sequence[Word]) -> Ends:
+def _one_liner(words: Sequence[ShellWord]) -> ExitOutcomes:
     for flag, code in pairwise(words[1:]):
         if flag.text in ("-e", "--eval", "-r", "eval") and code.literal:
-            return Ends.OK if _SCRIPT.fullmatch(code.text[:500]) else Ends.EITHER
-    return Ends.EITHER
+            return ExitOutcomes.OK if _SCRIPT.fullmatch(code.text[:500]) else ExitOutcomes.EITHER
+    return ExitOutcomes.EITHER
 
 
 # Python.
@@ -253,13 +263,13 @@ def _is_python(name: str) -> bool:
     return re.fullmatch(r"(?:python|pypy)[\d.]*", name) is not None
 
 
-def _python(words: Sequence[Word]) -> Ends:
+def _python(words: Sequence[ShellWord]) -> ExitOutcomes:
     for flag, code in pairwise(words[1:]):
         if not flag.text.startswith("-") or flag.text in ("-m", "-"):
-            return Ends.EITHER
+            return ExitOutcomes.EITHER
         if flag.text.endswith("c") and not flag.text.startswith("--"):
-            return Ends.OK if code.literal and _is_idle(code.text) else Ends.EITHER
-    return Ends.EITHER
+            return ExitOutcomes.OK if code.literal and _is_idle(code.text) else ExitOutcomes.EITHER
+    return ExitOutcomes.EITHER
 
 
 def _is_idle(code: str) -> bool:

@@ -1,10 +1,10 @@
 """The text inside a block, byte for byte: without the lines that make the block, and without the block's own indent."""
 
 from mimir.planning.reader.line_syntax import indent_of
-from mimir.planning.reader.source import Block, Source
+from mimir.planning.reader.source import SourceBlock, SourceText
 
 
-def tag_text(source: Source, block: Block, *, bullet: bool = False) -> str:
+def tag_text(source: SourceText, block: SourceBlock, *, bullet: bool = False) -> str:
     """Return what stands between `<prompt>` and `</prompt>`, without the line breaks right inside them.
 
     Args:
@@ -21,7 +21,7 @@ def tag_text(source: Source, block: Block, *, bullet: bool = False) -> str:
         lines[-1] = last[: len(last) - len(f"</{block.tag}>")]
     if not lines[0].strip():
         lines = _without_frame(lines, closed=block.closed)
-    return "\n".join(dedented(lines, indent_of(first) + (2 if bullet else 0)))
+    return "\n".join(dedent_lines(lines, indent_of(first) + (2 if bullet else 0)))
 
 
 def _without_frame(lines: list[str], *, closed: bool) -> list[str]:
@@ -35,15 +35,15 @@ def _without_frame(lines: list[str], *, closed: bool) -> list[str]:
     return lines
 
 
-def fence_text(source: Source, block: Block) -> str:
+def fence_text(source: SourceText, block: SourceBlock) -> str:
     """Return what stands in a fence."""
     lines = source.raw[block.start + 1 : block.end - 1]
     if source.raw[block.start].endswith("\r") and lines:
         lines[-1] = lines[-1].removesuffix("\r")
-    return "\n".join(dedented(lines, block.indent))
+    return "\n".join(dedent_lines(lines, block.indent))
 
 
-def dedented(lines: list[str], at_most: int) -> list[str]:
+def dedent_lines(lines: list[str], at_most: int) -> list[str]:
     """Return the lines without their common indent, at most `at_most` characters of it; blank lines stay."""
     common = at_most
     for line in lines:
@@ -54,7 +54,7 @@ def dedented(lines: list[str], at_most: int) -> list[str]:
     return [line[min(common, len(line) - len(line.lstrip(" \t"))) :] for line in lines]
 
 
-def trimmed(lines: list[str]) -> str:
+def trim_blank_lines(lines: list[str]) -> str:
     """Return the lines as text, without blank ones around it."""
     first, last = 0, len(lines)
     while first < last and not lines[first].strip():

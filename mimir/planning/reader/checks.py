@@ -5,9 +5,14 @@ import math
 import re
 
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, CheckKind
-from mimir.planning.format.diagnostics import Finding, Place, finding, quoted
+from mimir.planning.format.diagnostics import (
+    PlanFinding,
+    SourcePosition,
+    make_finding,
+    quote_excerpt,
+)
 from mimir.planning.format.labels import words
-from mimir.planning.format.located_tree import Node
+from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.values import is_none
 
 _KEYS = {
@@ -27,32 +32,32 @@ _KEYS = {
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def from_node(node: Node, found: list[Finding]) -> list[tuple[Check, Place]]:
+def from_node(node: LocatedValue, found: list[PlanFinding]) -> list[tuple[Check, SourcePosition]]:
     """Return the checks of a list of maps, and where each stands."""
     items = node.items if node.kind == "list" else [node]
     only = node.keys.get("checks") if node.kind == "map" else None
     if only is not None and len(node.keys) == 1:
         items = only.items if only.kind == "list" else [only]
-    checks: list[tuple[Check, Place]] = []
+    checks: list[tuple[Check, SourcePosition]] = []
     for number, item in enumerate(items, start=1):
         if item.kind != "map":
             found.append(_bad("A check is a map with id, criteria and run.", item.place))
         else:
-            checks.append((_Reader(item, found).check(f"check-{number}"), item.place))
+            checks.append((_CheckReader(item, found).check(f"check-{number}"), item.place))
     return checks
 
 
-class _Reader:
+class _CheckReader:
     """Reads one check, taking each key once."""
 
-    def __init__(self, node: Node, found: list[Finding]) -> None:
+    def __init__(self, node: LocatedValue, found: list[PlanFinding]) -> None:
         self._found = found
         self._place = node.place
-        self._values: dict[str, Node] = {}
+        self._values: dict[str, LocatedValue] = {}
         for key, value in node.keys.items():
             self._take_key(key, value, node.key_places[key])
 
-    def _take_key(self, key: str, value: Node, place: Place) -> None:
+    def _take_key(self, key: str, value: LocatedValue, place: SourcePosition) -> None:
         name = _KEYS.get(words(key))
         if name is None:
             near = difflib.get_close_matches(words(key), _KEYS, n=1)
@@ -61,7 +66,7 @@ class _Reader:
                 if near
                 else f"Known: {', '.join(sorted(set(_KEYS.values())))}."
             )
-            self._found.append(_bad(f"A check has no {quoted(key)}.", place, hint))
+            self._found.append(_bad(f"A check has no {quote_excerpt(key)}.", place, hint))
         elif name in self._values:
             self._found.append(_bad(f"{name} is given twice.", place))
         else:
@@ -82,7 +87,7 @@ class _Reader:
             timeout_seconds=self._seconds("timeout_seconds"),
         )
 
-    def _get(self, name: str) -> Node | None:
+    def _get(self, name: str) -> LocatedValue | None:
         node = self._values.get(name)
         return None if node is None or node.kind == "null" else node
 
@@ -148,6 +153,6 @@ class _Reader:
         return value
 
 
-def _bad(message: str, place: Place, suggestion: str = "") -> Finding:
+def _bad(message: str, place: SourcePosition, suggestion: str = "") -> PlanFinding:
     hint = suggestion or "See docs/plan-format.md for the form of a check."
-    return finding("checks-unreadable", message, place, suggestion=hint)
+    return make_finding("checks-unreadable", message, place, suggestion=hint)

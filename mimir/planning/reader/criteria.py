@@ -10,11 +10,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mimir.domain.plan import Criterion
-from mimir.planning.format.diagnostics import Finding, Place, finding, quoted
+from mimir.planning.format.diagnostics import (
+    PlanFinding,
+    SourcePosition,
+    make_finding,
+    quote_excerpt,
+)
 from mimir.planning.format.labels import words
-from mimir.planning.format.located_tree import Node
+from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.line_syntax import ID
-from mimir.planning.reader.values import Line, Raw
+from mimir.planning.reader.values import RawField, ValueLine
 
 _BULLET = re.compile(r"([ \t]*)((?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX✓]?\]\s*|[☐☑✅]\s*)?)")
 _POINTS = re.compile(
@@ -32,17 +37,17 @@ _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionText:
+class RawCriterion:
     """A criterion as it was given."""
 
     text: str
-    place: Place
+    place: SourcePosition
     id: str = ""
     points: Fraction | None = None
     critical: bool = False
 
 
-def parse(text: str, place: Place, named: Collection[str] = ()) -> CriterionText:
+def parse(text: str, place: SourcePosition, named: Collection[str] = ()) -> RawCriterion:
     """Read one criterion's line, behind its bullet.
 
     Args:
@@ -50,7 +55,7 @@ def parse(text: str, place: Place, named: Collection[str] = ()) -> CriterionText
         place: Where it stands.
         named: Ids that checks of the task name.
     """
-    one = CriterionText(text=text.strip(), place=place)
+    one = RawCriterion(text=text.strip(), place=place)
     for _ in range(4):
         before = one
         one = _take_mark(one, named)
@@ -59,7 +64,7 @@ def parse(text: str, place: Place, named: Collection[str] = ()) -> CriterionText
     return _take_last_mark(_take_last_mark(one))
 
 
-def _take_mark(one: CriterionText, named: Collection[str]) -> CriterionText:
+def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
     """Take points, mark or id from the front of the text, each once."""
     points = _POINTS.match(one.text)
     if points and one.points is None:
@@ -75,7 +80,7 @@ def _take_mark(one: CriterionText, named: Collection[str]) -> CriterionText:
     return one
 
 
-def _take_last_mark(one: CriterionText) -> CriterionText:
+def _take_last_mark(one: RawCriterion) -> RawCriterion:
     """Take points or the mark from the end of the text, if none stood at its front."""
     if not one.text.endswith((")", "]")):
         return one
@@ -96,19 +101,19 @@ def _cut(text: str, end: str) -> str:
 
 
 def from_lines(
-    lines: Iterable[Line], named: Collection[str]
-) -> tuple[list[CriterionText], list[str]]:
+    lines: Iterable[ValueLine], named: Collection[str]
+) -> tuple[list[RawCriterion], list[str]]:
     """Return the criteria of a markdown list, and the lines that are none: headings of groups."""
-    reader = _Bullets(named)
+    reader = _BulletReader(named)
     for line in lines:
         reader.take(line)
     return reader.close()
 
 
-class _Bullets:
+class _BulletReader:
     def __init__(self, named: Collection[str]) -> None:
         self._named = named
-        self._done: list[tuple[list[str], Place, bool]] = []
+        self._done: list[tuple[list[str], SourcePosition, bool]] = []
         self._left: list[str] = []
         self._indent: int | None = None
         self._open = False
@@ -116,7 +121,7 @@ class _Bullets:
         self._critical = False
         """The group's heading says that its criteria are critical."""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: ValueLine) -> None:
         match = _BULLET.match(line.text)
         assert match is not None
         text = line.text[match.end() :].strip()
@@ -134,7 +139,7 @@ class _Bullets:
         else:
             self._left.append(text)
 
-    def _bullet(self, text: str, indent: int, place: Place) -> None:
+    def _bullet(self, text: str, indent: int, place: SourcePosition) -> None:
         first = self._indent is None
         self._indent = indent if self._indent is None else min(self._indent, indent)
         if not first and indent > self._indent + 1 and self._done:
@@ -149,7 +154,7 @@ class _Bullets:
             self._indent = indent
         self._add(text, place)
 
-    def _add(self, text: str, place: Place) -> None:
+    def _add(self, text: str, place: SourcePosition) -> None:
         if text:
             self._done.append(([text], place, self._critical))
             self._open = True
@@ -162,9 +167,9 @@ class _Bullets:
     def _is_group(self, text: str) -> bool:
         return text.rstrip("*_ ").endswith(":") and not _SHORT_ID.match(text)
 
-    def close(self) -> tuple[list[CriterionText], list[str]]:
+    def close(self) -> tuple[list[RawCriterion], list[str]]:
         """Return what was read."""
-        found: list[CriterionText] = []
+        found: list[RawCriterion] = []
         for parts, place, critical in self._done:
             one = parse(_joined(parts), place, self._named)
             found.append(replace(one, critical=one.critical or critical))
@@ -178,17 +183,19 @@ def _joined(parts: list[str]) -> str:
     return text
 
 
-def from_node(node: Node, named: Collection[str], found: list[Finding]) -> list[CriterionText]:
+def from_node(
+    node: LocatedValue, named: Collection[str], found: list[PlanFinding]
+) -> list[RawCriterion]:
     """Return the criteria of a list of texts or maps; what cannot be read is a finding."""
     items = node.items if node.kind == "list" else [node]
-    criteria: list[CriterionText] = []
+    criteria: list[RawCriterion] = []
     for item in items:
         one = _from_map(item) if item.kind == "map" else None
         if item.kind == "text":
             one = parse(item.text, item.place, named)
         if one is None:
             found.append(
-                finding(
+                make_finding(
                     "criterion-unreadable",
                     "This is no criterion.",
                     item.place,
@@ -211,8 +218,8 @@ _KEYS = {
 }
 
 
-def _from_map(node: Node) -> CriterionText | None:
-    values: dict[str, Node] = {}
+def _from_map(node: LocatedValue) -> RawCriterion | None:
+    values: dict[str, LocatedValue] = {}
     for key, value in node.keys.items():
         name = _KEYS.get(words(key))
         if name is None or name in values or not (value.is_scalar or value.kind == "null"):
@@ -227,7 +234,7 @@ def _from_map(node: Node) -> CriterionText | None:
         return None
     if word not in ("true", "false", "yes", "no", ""):
         return None
-    return CriterionText(
+    return RawCriterion(
         text=text.text,
         place=text.place,
         id=id.text if id else "",
@@ -241,7 +248,7 @@ _EXACT_POINTS = re.compile(
 )
 
 
-def numbered(criteria: Iterable[CriterionText], found: list[Finding]) -> tuple[Criterion, ...]:
+def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tuple[Criterion, ...]:
     """Return the criteria with ids; those without one get `c1`, `c2`, … by position, around those that are taken."""
     given = list(criteria)
     taken = {one.id for one in given if one.id}
@@ -253,17 +260,17 @@ def numbered(criteria: Iterable[CriterionText], found: list[Finding]) -> tuple[C
             n += len(given)
         taken.add(id)
         if not one.text.strip():
-            message = f"Criterion {quoted(id)} says nothing."
+            message = f"Criterion {quote_excerpt(id)} says nothing."
             hint = "Write what must be true of the result."
-            found.append(finding("criterion-unreadable", message, one.place, suggestion=hint))
+            found.append(make_finding("criterion-unreadable", message, one.place, suggestion=hint))
         done.append(Criterion(id=id, text=one.text, points=one.points, critical=one.critical))
     return tuple(done)
 
 
-def merged(groups: Iterable[tuple[Raw, list[CriterionText]]]) -> list[CriterionText]:
+def merge_criteria(groups: Iterable[tuple[RawField, list[RawCriterion]]]) -> list[RawCriterion]:
     """Return the criteria of all fields that give some, those said twice once."""
     seen: set[str] = set()
-    done: list[CriterionText] = []
+    done: list[RawCriterion] = []
     for _, group in groups:
         done += [one for one in group if words(one.text) not in seen]
         seen = {words(one.text) for one in done}

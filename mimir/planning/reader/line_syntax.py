@@ -19,7 +19,7 @@ _NUMBERS = r"\d+(?:\.\d+)*[a-z]?"
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class FenceLine:
     """A line that opens or, without an info string, closes a code fence."""
 
     sign: str
@@ -29,7 +29,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class TagLine:
     """A line that opens a tagged block."""
 
     name: str
@@ -38,7 +38,7 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class HeadingLine:
     """An ATX heading."""
 
     level: int
@@ -47,7 +47,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelLine:
     """A line that names a field: `**Label:** value` in any of its forms."""
 
     name: str
@@ -59,13 +59,13 @@ class Label:
     shape: Shape
 
     @property
-    def found(self) -> labels.Found | None:
+    def found(self) -> labels.LabelMatch | None:
         """What it means for a task."""
         return labels.find(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class TaskHead:
+class TaskHeading:
     """What the text of a heading says of a task."""
 
     id: str
@@ -81,7 +81,7 @@ def indent_of(line: str) -> int:
     return len(indent) if "\t" not in indent else len(indent.expandtabs(4))
 
 
-def fence_of(line: str) -> Fence | None:
+def fence_of(line: str) -> FenceLine | None:
     """Return the fence that the line is."""
     text = line.strip()
     sign = text[:1]
@@ -91,13 +91,13 @@ def fence_of(line: str) -> Fence | None:
     if sign == "`" and "`" in rest:
         return None
     info = rest.split(maxsplit=1)
-    return Fence(sign, len(text) - len(rest), info[0].casefold() if info else "")
+    return FenceLine(sign, len(text) - len(rest), info[0].casefold() if info else "")
 
 
 _TAG = re.compile(r"<((?:prompt|text|reasoning)(?:-\d{1,6})?)>", re.IGNORECASE)
 
 
-def tag_of(line: str) -> Tag | None:
+def tag_of(line: str) -> TagLine | None:
     """Return the tagged block that the line opens: alone on its line, `<prompt>` also right behind a label."""
     match = _TAG.search(line)
     if match is None:
@@ -110,21 +110,21 @@ def tag_of(line: str) -> Tag | None:
         label = label_of(line) if is_prompt else None
         if label is None or not label.value.lstrip().startswith("<"):
             return None
-    return Tag(name, rest)
+    return TagLine(name, rest)
 
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _CLOSING_HASHES = re.compile(r"(^|[ \t])#+[ \t]*$")
 
 
-def heading_of(line: str) -> Heading | None:
+def heading_of(line: str) -> HeadingLine | None:
     """Return the heading that the line is."""
     if "#" not in line[:4]:
         return None
     match = _HEADING.match(line)
     if match is None:
         return None
-    return Heading(len(match[1]), clean(_CLOSING_HASHES.sub("", match[2] or "")))
+    return HeadingLine(len(match[1]), clean(_CLOSING_HASHES.sub("", match[2] or "")))
 
 
 def clean(text: str) -> str:
@@ -143,7 +143,7 @@ _MARKER = re.compile(r"([ \t]*)([-*+•][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]?\][
 _COLONS = (":", "：")
 
 
-def label_of(line: str) -> Label | None:
+def label_of(line: str) -> LabelLine | None:
     """Return the emphasised label that begins the line, behind a bullet or not.
 
     Known or unknown names alike, if a colon follows; without a colon only a known one that stands alone or before a dash.
@@ -162,7 +162,7 @@ def label_of(line: str) -> Label | None:
     if split is None:
         return None
     kind = "bullet" if marker and marker[2] else "bold"
-    return Label(
+    return LabelLine(
         split[0],
         line[split[1] :] if split[2] < 0 else line[split[1] : split[2]],
         start + 1,
@@ -198,24 +198,24 @@ _PLAIN = re.compile(
 )
 
 
-def plain_label_of(line: str) -> Label | None:
+def plain_label_of(line: str) -> LabelLine | None:
     """Return the known label that begins the line without any emphasis: `Task ID: task-1.1`."""
     match = _PLAIN.match(line)
     if match is None or labels.find(match[3]) is None:
         return None
     end = match.end(3) + 1
-    return Label(match[3], line[end:], match.start(3) + 1, end + 1, ("plain", indent_of(line)))
+    return LabelLine(match[3], line[end:], match.start(3) + 1, end + 1, ("plain", indent_of(line)))
 
 
-def heading_label(heading: Heading) -> Label | None:
+def heading_label(heading: HeadingLine) -> LabelLine | None:
     """Return the label that a heading is: `#### **Dependencies**`, also with its value behind a colon."""
     text = heading.text
     name, colon, value = text.partition(":")
     column = heading.level + 2
     if labels.find(text.rstrip(":：")) is not None:
-        return Label(text.rstrip(":："), "", column, column, ("heading", heading.level))
+        return LabelLine(text.rstrip(":："), "", column, column, ("heading", heading.level))
     if colon and labels.find(name) is not None:
-        return Label(name, value, column, column + len(name) + 1, ("heading", heading.level))
+        return LabelLine(name, value, column, column + len(name) + 1, ("heading", heading.level))
     return None
 
 
@@ -233,7 +233,7 @@ def _title(rest: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def task_head(text: str) -> TaskHead | None:
+def task_head(text: str) -> TaskHeading | None:
     """Return the task that a heading's text names; None if it surely names none."""
     if "task" in text[:40].casefold():
         explicit = _TASK_ID.match(text)
@@ -241,21 +241,21 @@ def task_head(text: str) -> TaskHead | None:
             return _explicit_head(explicit[1])
         token = _TASK_TOKEN.match(text)
         if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
-            return TaskHead(folded_task(token[1]), _title(token[2]), True)
+            return TaskHeading(folded_task(token[1]), _title(token[2]), True)
         number = _TASK_NUMBER.match(text)
         if number and not _RANGE.match(number[2]):
-            return TaskHead(f"task-{number[1]}", _title(number[2]), True)
+            return TaskHeading(f"task-{number[1]}", _title(number[2]), True)
     return _weak_head(text)
 
 
-def _explicit_head(rest: str) -> TaskHead | None:
+def _explicit_head(rest: str) -> TaskHeading | None:
     if not rest.strip():
         return None
     match = re.match(rf"`?({ID})`?(.*)$", rest)
     if match and _AFTER_ID.match(match[2]):
-        return TaskHead(folded_task(match[1]), _title(match[2]), True)
+        return TaskHeading(folded_task(match[1]), _title(match[2]), True)
     again = task_head(rest) if rest[:4].casefold() == "task" else None
-    return again if again and again.strong else TaskHead("", rest.strip(), True)
+    return again if again and again.strong else TaskHeading("", rest.strip(), True)
 
 
 _WEAK_NUMBER = re.compile(r"(\d+(?:\.\d+)+)[.:)]?\s+(.+)$")
@@ -267,16 +267,16 @@ _WEAK_SLUG = re.compile(
 _LAST_ID = re.compile(r"(.*\S)\s*[(\[]`?((?:task[-_\s])\d(?:[\w.\-]*\w)?)`?[)\]]$", re.IGNORECASE)
 
 
-def _weak_head(text: str) -> TaskHead | None:
+def _weak_head(text: str) -> TaskHeading | None:
     last = _LAST_ID.match(text) if text.endswith((")", "]")) else None
     if last:
-        return TaskHead(folded_task(last[2].replace(" ", "-")), last[1], False)
+        return TaskHeading(folded_task(last[2].replace(" ", "-")), last[1], False)
     number = _WEAK_NUMBER.match(text)
     if number:
-        return TaskHead(f"task-{number[1]}", number[2].strip(), False)
+        return TaskHeading(f"task-{number[1]}", number[2].strip(), False)
     slug = _WEAK_SLUG.match(text)
     if slug and (slug[1] or slug[2] == slug[2].casefold()):
-        return TaskHead(slug[2], (slug[3] or slug[4] or "").strip(), False)
+        return TaskHeading(slug[2], (slug[3] or slug[4] or "").strip(), False)
     return None
 
 
@@ -288,13 +288,13 @@ def folded_task(id: str) -> str:
 _ONLY_BOLD = re.compile(r"\*\*([^*]+(?:\*[^*]+)*)\*\*\s*[:：]?\s*(?:\([^()]*\))?$")
 
 
-def pseudo_heading(line: str) -> Heading | None:
+def pseudo_heading(line: str) -> HeadingLine | None:
     """Return the heading that a line of nothing but bold text stands for, also as a list item; its level is below all others."""
     if "**" not in line or len(line) > 300:
         return None
     marker = _MARKER.match(line)
     match = _ONLY_BOLD.match(line.rstrip(), marker.end() if marker else 0)
-    return Heading(7, clean(match[1].rstrip(":："))) if match else None
+    return HeadingLine(7, clean(match[1].rstrip(":："))) if match else None
 
 
 def is_task_start(line: str) -> bool:

@@ -5,43 +5,48 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import Finding, finding, quoted
+from mimir.planning.format.diagnostics import PlanFinding, make_finding, quote_excerpt
 from mimir.planning.format.labels import PlanKey
-from mimir.planning.format.located_tree import Node, NodeError, parse_json, parse_yaml
+from mimir.planning.format.located_tree import (
+    LocatedValue,
+    LocatedValueError,
+    parse_json,
+    parse_yaml,
+)
 from mimir.planning.reader import line_syntax
-from mimir.planning.reader.block_text import fence_text, tag_text, trimmed
-from mimir.planning.reader.outline import Document, Draft, FieldText
+from mimir.planning.reader.block_text import fence_text, tag_text, trim_blank_lines
+from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 from mimir.planning.reader.segmenter import walk
-from mimir.planning.reader.source import Block, Source
-from mimir.planning.reader.task_reader import Given, for_all, name_task
-from mimir.planning.reader.values import Line, Raw, title
+from mimir.planning.reader.source import SourceBlock, SourceText
+from mimir.planning.reader.task_reader import RawTask, for_all, name_task
+from mimir.planning.reader.values import RawField, ValueLine, title
 
 _NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _DATA = frozenset({"yaml", "yml", "json", ""})
 
 
 @dataclass(slots=True, kw_only=True)
-class GivenPlan:
+class RawPlan:
     """A plan as it was given: its own fields, and the tasks' before they are read."""
 
-    tasks: list[Given] = field(default_factory=list[Given])
+    tasks: list[RawTask] = field(default_factory=list[RawTask])
     values: dict[PlanKey, str] = field(default_factory=dict[PlanKey, str])
     notes: list[str] = field(default_factory=list[str])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    findings: list[PlanFinding] = field(default_factory=list[PlanFinding])
 
 
-def read(source: Source) -> GivenPlan:
+def read_markdown_plan(source: SourceText) -> RawPlan:
     """Return the plan that a markdown document gives."""
     return _MarkdownReader(source).read()
 
 
 class _MarkdownReader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
-        self.plan = GivenPlan()
-        self.document: Document = walk(source)
+        self.plan = RawPlan()
+        self.document: PlanDocument = walk(source)
 
-    def read(self) -> GivenPlan:
+    def read(self) -> RawPlan:
         drafts = self._without_mentions(self.document.drafts)
         for draft in drafts:
             self.plan.tasks.append(self._given(draft))
@@ -59,13 +64,13 @@ class _MarkdownReader:
 
     # Tasks.
 
-    def _without_mentions(self, drafts: Sequence[Draft]) -> list[Draft]:
+    def _without_mentions(self, drafts: Sequence[TaskDraft]) -> list[TaskDraft]:
         """Leave out headings that only mention a task which is given elsewhere; their text is the plan's notes."""
         names: set[str] = set()
         for draft in drafts:
             if draft.has("prompt") or len(draft.fields) > 1:
                 names.update(name for name in self._names(draft) if name)
-        kept: list[Draft] = []
+        kept: list[TaskDraft] = []
         for draft in drafts:
             only_title = all(one.key == "title" for one in draft.fields)
             if names and only_title and any(name in names for name in self._names(draft)):
@@ -74,28 +79,28 @@ class _MarkdownReader:
                 kept.append(draft)
         return kept
 
-    def _names(self, draft: Draft) -> tuple[str, str]:
+    def _names(self, draft: TaskDraft) -> tuple[str, str]:
         """Return the id that its heading gives, and the one of its "Task ID" field."""
-        silent: list[Finding] = []
-        given = Given(heading_id=draft.head.id if draft.head else "")
+        silent: list[PlanFinding] = []
+        given = RawTask(heading_id=draft.head.id if draft.head else "")
         if draft.id is not None:
             name_task(given, self._raws(draft.id)[0], silent)
         return given.heading_id, given.id
 
-    def _forget(self, draft: Draft) -> None:
+    def _forget(self, draft: TaskDraft) -> None:
         lines = [*draft.lines, *(n for one in draft.notes for n in one.lines)]
         fields = [*draft.fields, *([draft.id] if draft.id else [])]
         lines += [n for one in fields for n in (one.index, *one.lines)]
         self.document.notes.update(dict.fromkeys(lines))
 
-    def _given(self, draft: Draft) -> Given:
-        given = Given(place=self.source.place(draft.index, draft.column))
+    def _given(self, draft: TaskDraft) -> RawTask:
+        given = RawTask(place=self.source.place(draft.index, draft.column))
         if draft.head is not None:
             given.heading_id, given.title = draft.head.id, draft.head.title
         raw_id = self._raws(draft.id)[0] if draft.id is not None else None
         if raw_id is None and draft.head is not None and not draft.head.id:
-            raw_id = Raw(
-                found=labels.Found(field=labels.BY_KEY["id"]),
+            raw_id = RawField(
+                found=labels.LabelMatch(field=labels.BY_KEY["id"]),
                 name="Task ID",
                 place=given.place,
                 text=draft.head.title,
@@ -110,7 +115,7 @@ class _MarkdownReader:
             given.notes.extend(self._chunks(one.lines))
         return given
 
-    def _keep_rest(self, given: Given, id: FieldText) -> None:
+    def _keep_rest(self, given: RawTask, id: FieldText) -> None:
         """Keep text that stands right behind the id."""
         lines = id.lines if id.inline.strip() else id.lines[1:]
         given.notes.extend(self._chunks(lines))
@@ -121,9 +126,9 @@ class _MarkdownReader:
         near = labels.near(one.name)
         code = "label-misspelt" if near else "label-unknown"
         self.plan.findings.append(
-            finding(
+            make_finding(
                 code,
-                f"{quoted(one.name)} is no field of a task; its text is kept as notes, which no agent sees.",
+                f"{quote_excerpt(one.name)} is no field of a task; its text is kept as notes, which no agent sees.",
                 self.source.place(one.index, one.column),
                 suggestion=f"Did you mean {near!r}?"
                 if near
@@ -134,8 +139,8 @@ class _MarkdownReader:
     # Values.
 
     def _raws(
-        self, one: FieldText, given: Given | None = None, *, first: bool = False
-    ) -> list[Raw]:
+        self, one: FieldText, given: RawTask | None = None, *, first: bool = False
+    ) -> list[RawField]:
         """Return a field's value; one for each fence of data.
 
         Args:
@@ -146,21 +151,25 @@ class _MarkdownReader:
         assert one.found is not None
         place = self.source.place(one.index, one.column)
         if one.text is not None:
-            return [Raw(found=one.found, name=one.name, place=place, text=one.text, exact=True)]
+            return [
+                RawField(found=one.found, name=one.name, place=place, text=one.text, exact=True)
+            ]
         blocks = [b for n in one.lines if (b := self.source.blocks.get(n)) is not None]
         body = [n for n in one.lines if self.source.lines[n].strip()]
         alone = not one.inline.strip() and bool(body)
         if alone and blocks and blocks[0].start == body[0] and blocks[0].tag.startswith("text"):
             self._keep_beside(one, blocks[:1], given)
             text = tag_text(self.source, blocks[0])
-            return [Raw(found=one.found, name=one.name, place=place, text=text, exact=True)]
+            return [RawField(found=one.found, name=one.name, place=place, text=text, exact=True)]
         data = self._data_blocks(one, blocks, body)
         if data:
             self._keep_beside(one, data, given)
             return [self._data(one, block) for block in data]
         return [self._lines(one, first=first)]
 
-    def _data_blocks(self, one: FieldText, blocks: list[Block], body: list[int]) -> list[Block]:
+    def _data_blocks(
+        self, one: FieldText, blocks: list[SourceBlock], body: list[int]
+    ) -> list[SourceBlock]:
         fences = [b for b in blocks if b.kind == "fence" and b.info in _DATA]
         if one.key == "checks":
             return fences or [b for b in blocks if b.kind == "fence"]
@@ -168,13 +177,15 @@ class _MarkdownReader:
             return fences[:1]
         return []
 
-    def _keep_beside(self, one: FieldText, blocks: Sequence[Block], given: Given | None) -> None:
+    def _keep_beside(
+        self, one: FieldText, blocks: Sequence[SourceBlock], given: RawTask | None
+    ) -> None:
         inside = {n for block in blocks for n in range(block.start, block.end)}
         rest = self._chunks([n for n in one.lines if n not in inside])
         if given is not None:
             given.notes.extend([one.inline.strip(), *rest] if one.inline.strip() else rest)
 
-    def _data(self, one: FieldText, block: Block) -> Raw:
+    def _data(self, one: FieldText, block: SourceBlock) -> RawField:
         assert one.found is not None
         text = fence_text(self.source, block)
         line = self.source.first_line + block.start + 1
@@ -185,25 +196,25 @@ class _MarkdownReader:
                 if block.info == "json"
                 else parse_yaml(text, line, block.indent)
             )
-        except NodeError as error:
-            return Raw(
+        except LocatedValueError as error:
+            return RawField(
                 found=one.found, name=one.name, place=error.place, text=text, unreadable=str(error)
             )
-        return Raw(found=one.found, name=one.name, place=place, text=text, node=node)
+        return RawField(found=one.found, name=one.name, place=place, text=text, node=node)
 
-    def _lines(self, one: FieldText, *, first: bool) -> Raw:
+    def _lines(self, one: FieldText, *, first: bool) -> RawField:
         assert one.found is not None
-        lines: list[Line] = []
+        lines: list[ValueLine] = []
         if one.inline.strip():
             place = self.source.place(one.index, one.column)
-            lines.append(Line(text=one.inline.strip(), place=place, inline=True))
+            lines.append(ValueLine(text=one.inline.strip(), place=place, inline=True))
         for n in one.lines:
             if first and lines and not self.source.lines[n].strip():
                 break
-            lines.append(Line(text=self.source.lines[n], place=self.source.place(n)))
-        text = trimmed([line.text for line in lines])
+            lines.append(ValueLine(text=self.source.lines[n], place=self.source.place(n)))
+        text = trim_blank_lines([line.text for line in lines])
         node = self._bare_checks(one, text)
-        return Raw(
+        return RawField(
             found=one.found,
             name=one.name,
             place=self.source.place(one.index, one.column),
@@ -212,14 +223,14 @@ class _MarkdownReader:
             node=node,
         )
 
-    def _bare_checks(self, one: FieldText, text: str) -> Node | None:
+    def _bare_checks(self, one: FieldText, text: str) -> LocatedValue | None:
         """Return the tree of checks that stand in YAML without a fence."""
         if one.key != "checks" or "run:" not in text or not one.lines:
             return None
         try:
             raw = "\n".join(self.source.lines[n] for n in one.lines)
             node = parse_yaml(raw, self.source.first_line + one.lines[0])
-        except NodeError:
+        except LocatedValueError:
             return None
         return node if any(item.kind == "map" for item in node.items) else None
 
@@ -240,13 +251,13 @@ class _MarkdownReader:
             self.plan.values["reasoning"] = self.document.reasoning
 
     def _plan_text(self, key: PlanKey, one: FieldText) -> str:
-        found = labels.Found(field=labels.BY_KEY["title"])
+        found = labels.LabelMatch(field=labels.BY_KEY["title"])
         one.found = found
         raw = self._raws(one)[0]
         if raw.exact:
             return raw.text
         if key == "reasoning":
-            return trimmed([one.inline.strip(), *(self.source.raw[n] for n in one.lines)])
+            return trim_blank_lines([one.inline.strip(), *(self.source.raw[n] for n in one.lines)])
         return title(raw)
 
     def _chunks(self, lines: Iterable[int]) -> list[str]:
@@ -271,12 +282,12 @@ class _MarkdownReader:
 
     def _chunk(self, lines: Sequence[int]) -> list[str]:
         """Return lines as a text, unless there is nothing in it but blank lines and rules."""
-        text = trimmed([self.source.raw[n] for n in lines])
+        text = trim_blank_lines([self.source.raw[n] for n in lines])
         return [text] if text.replace("-", "").strip() else []
 
     # What may have been lost.
 
-    def _find_hidden_fields(self, draft: Draft) -> None:
+    def _find_hidden_fields(self, draft: TaskDraft) -> None:
         """Name dependencies and criteria that stand in a bare prompt in another form than the task's fields."""
         outline = self.document.outline
         for n in (n for one in draft.fields for n in one.unmarked):
@@ -290,9 +301,9 @@ class _MarkdownReader:
 
     def _hidden(self, n: int, name: str) -> None:
         self.plan.findings.append(
-            finding(
+            make_finding(
                 "label-in-prompt",
-                f"{quoted(name)} stands inside the prompt, and the task does not give it.",
+                f"{quote_excerpt(name)} stands inside the prompt, and the task does not give it.",
                 self.source.place(n),
                 suggestion="Put the prompt between <prompt> and </prompt>, and the field behind it.",
             )
@@ -301,15 +312,15 @@ class _MarkdownReader:
     def _find_lost_fields(self) -> None:
         for one in self.document.lost:
             self.plan.findings.append(
-                finding(
+                make_finding(
                     "field-outside",
-                    f"{quoted(one.name)} stands outside any task, and the task before it has none.",
+                    f"{quote_excerpt(one.name)} stands outside any task, and the task before it has none.",
                     self.source.place(one.index),
                     suggestion="Put it into the task; a heading that is not below the task's ends the task.",
                 )
             )
 
-    def _find_hidden_tasks(self, drafts: Sequence[Draft]) -> None:
+    def _find_hidden_tasks(self, drafts: Sequence[TaskDraft]) -> None:
         """Name fences outside prompts in which a task begins that is not in the plan."""
         blocks = [b for n in self.document.notes if (b := self.source.blocks.get(n)) is not None]
         fences = [block for block in blocks if block.kind == "fence"]
@@ -321,7 +332,7 @@ class _MarkdownReader:
                 head = line_syntax.task_head(heading.text) if heading else None
                 if line_syntax.is_task_start(line) and (head is None or head.id not in known):
                     self.plan.findings.append(
-                        finding(
+                        make_finding(
                             "task-in-fence",
                             "A task in a code fence was not read.",
                             self.source.place(inner),

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mimir.planning.format import labels
-from mimir.planning.format.labels import Found, Key, PlanKey
+from mimir.planning.format.labels import Key, LabelMatch, PlanKey
 from mimir.planning.reader import line_syntax
-from mimir.planning.reader.line_syntax import Heading, Label, Shape, TaskHead
-from mimir.planning.reader.source import Source
+from mimir.planning.reader.line_syntax import HeadingLine, LabelLine, Shape, TaskHeading
+from mimir.planning.reader.source import SourceText
 
 NO_HEADING = 7
 """A level below every heading's."""
@@ -17,13 +17,13 @@ NO_HEADING = 7
 class Outline:
     """Headings and labels by line; each line is looked at once."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         """Look at every line of `source` outside blocks, and at those that open a `<prompt>` behind a label."""
         self.source = source
-        self.headings: dict[int, Heading] = {}
-        self.labels: dict[int, Label] = {}
+        self.headings: dict[int, HeadingLine] = {}
+        self.labels: dict[int, LabelLine] = {}
         self._look_ahead_left = 100_000 + len(source)
-        self.bold_heads: dict[int, TaskHead] = {}
+        self.bold_heads: dict[int, TaskHeading] = {}
         """Lines of bold text that begin a task."""
         self._starts: list[int] = []
         free: list[int] = []
@@ -93,7 +93,7 @@ class Outline:
         lines = self._lines_of.get(key, [])
         return bisect_left(lines, end) > bisect_right(lines, heading)
 
-    def _pseudo_head(self, index: int) -> TaskHead | None:
+    def _pseudo_head(self, index: int) -> TaskHeading | None:
         """Return the task that a line of bold text begins, `**Task 1.1: …**`, if its first fields follow."""
         line = self.source.lines[index]
         if "task" not in line[:100].casefold() or "*" not in line[:20]:
@@ -102,7 +102,9 @@ class Outline:
         if label is not None and label.found is None:
             head = line_syntax.task_head(label.name)
             head = (
-                TaskHead(head.id, label.value.strip() or head.title, head.strong) if head else None
+                TaskHeading(head.id, label.value.strip() or head.title, head.strong)
+                if head
+                else None
             )
         else:
             head = line_syntax.task_head(heading.text) if heading else None
@@ -129,7 +131,7 @@ class Outline:
 class FieldText:
     """A field as it stands in the document."""
 
-    found: Found | None
+    found: LabelMatch | None
     """None: the reader does not know it."""
     name: str
     index: int
@@ -147,7 +149,7 @@ class FieldText:
     """A prompt's lines if nothing but the next label ended it."""
 
     @classmethod
-    def of(cls, index: int, label: Label) -> "FieldText":
+    def of(cls, index: int, label: LabelLine) -> "FieldText":
         """Begin the field that a label names."""
         blank = not label.value.strip()
         gap = 0 if blank else len(label.value) - len(label.value.lstrip())
@@ -165,13 +167,13 @@ class FieldText:
         """The task's field that it is."""
         return self.found.field.key if self.found else None
 
-    def has_content(self, source: Source) -> bool:
+    def has_content(self, source: SourceText) -> bool:
         """True if anything but blanks stands behind or below the label."""
         return bool(self.inline.strip()) or any(source.lines[n].strip() for n in self.lines)
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class TaskDraft:
     """A task as it stands in the document."""
 
     index: int
@@ -180,7 +182,7 @@ class Draft:
     """Headings of this level or above end it."""
     by_heading: bool
     """True: begun by a heading; headings below it are part of it."""
-    head: TaskHead | None = None
+    head: TaskHeading | None = None
     id: FieldText | None = None
     fields: list[FieldText] = field(default_factory=list[FieldText])
     shapes: set[Shape] = field(default_factory=set[Shape])
@@ -197,12 +199,12 @@ class Draft:
 
 
 @dataclass(slots=True, kw_only=True)
-class Document:
+class PlanDocument:
     """What the walk found."""
 
-    source: Source
+    source: SourceText
     outline: Outline
-    drafts: list[Draft] = field(default_factory=list[Draft])
+    drafts: list[TaskDraft] = field(default_factory=list[TaskDraft])
     plan: dict[PlanKey, FieldText] = field(default_factory=dict[PlanKey, FieldText])
     for_all: list[FieldText] = field(default_factory=list[FieldText])
     """Fields that hold for every task that does not give them."""
@@ -216,6 +218,6 @@ class Document:
     """Lines outside tasks that belong to nothing; an ordered set."""
 
 
-def is_task_id(label: Label) -> bool:
+def is_task_id(label: LabelLine) -> bool:
     """True if the label says "Task ID" in full, not just "ID"."""
     return labels.words(label.name) in ("task id", "task identifier")

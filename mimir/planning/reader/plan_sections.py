@@ -3,18 +3,18 @@
 from mimir.planning.format import labels
 from mimir.planning.format.labels import PlanKey
 from mimir.planning.reader import line_syntax
-from mimir.planning.reader.line_syntax import Heading, Label
-from mimir.planning.reader.outline import Document, FieldText, Outline
-from mimir.planning.reader.source import Block
+from mimir.planning.reader.line_syntax import HeadingLine, LabelLine
+from mimir.planning.reader.outline import FieldText, Outline, PlanDocument
+from mimir.planning.reader.source import SourceBlock
 
 _NEEDED = frozenset({"prompt", "dependencies", "criteria"})
 """Fields that must not be lost without a word."""
 
 
-class Outside:
+class PlanSections:
     """Takes the lines that belong to no task."""
 
-    def __init__(self, outline: Outline, document: Document) -> None:
+    def __init__(self, outline: Outline, document: PlanDocument) -> None:
         """Stand at the beginning of a document."""
         self.section: tuple[PlanKey, int] | None = None
         """The plan's field whose section this is, and the level of its heading."""
@@ -44,7 +44,7 @@ class Outside:
             self._field = None
         self.keep(index)
 
-    def take(self, block: Block) -> None:
+    def take(self, block: SourceBlock) -> None:
         """Take a block whole."""
         lines = range(block.start, block.end)
         if block.tag.startswith("reasoning") and self._document.reasoning is None:
@@ -55,11 +55,11 @@ class Outside:
         else:
             self._document.notes.update(dict.fromkeys(lines))
 
-    def holds(self, heading: Heading) -> bool:
+    def holds(self, heading: HeadingLine) -> bool:
         """True for a heading below the one of the open section."""
         return self.section is not None and heading.level > self.section[1]
 
-    def open(self, index: int, heading: Heading) -> None:
+    def open(self, index: int, heading: HeadingLine) -> None:
         """Begin a section; the first heading of level 1 is the plan's title."""
         self.close()
         if heading.level == 1 and self._document.heading is None:
@@ -70,13 +70,13 @@ class Outside:
             self._note_lost(index, label)
         key = labels.find_plan_label(heading.text)
         if key in ("reasoning", "goal", "request") and key not in self._document.plan:
-            name = Label(heading.text, "", heading.level + 2, 1, ("heading", 0))
+            name = LabelLine(heading.text, "", heading.level + 2, 1, ("heading", 0))
             self._field = self._document.plan[key] = FieldText.of(index, name)
             self.section = (key, heading.level)
         elif labels.words(heading.text) not in (labels.words(labels.TASKS_HEADING), "notes"):
             self._document.notes[index] = None
 
-    def begin(self, index: int, label: Label) -> bool:
+    def begin(self, index: int, label: LabelLine) -> bool:
         """Begin the plan's field that a label names; False: it names none."""
         self._note_lost(index, label)
         key = labels.find_plan_label(label.name)
@@ -86,7 +86,7 @@ class Outside:
         self._field = self._document.plan[key] = FieldText.of(index, label)
         return True
 
-    def _note_lost(self, index: int, label: Label) -> None:
+    def _note_lost(self, index: int, label: LabelLine) -> None:
         """Remember a field behind the end of a task that lacks it: the task may have ended too early."""
         drafts = self._document.drafts
         found = label.found

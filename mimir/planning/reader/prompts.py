@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from mimir.planning.format.labels import Key
 from mimir.planning.reader import line_syntax
-from mimir.planning.reader.block_text import dedented, fence_text, tag_text, trimmed
-from mimir.planning.reader.line_syntax import Label, indent_of
-from mimir.planning.reader.outline import Draft, Outline
-from mimir.planning.reader.source import NESTING_INFO, Block
+from mimir.planning.reader.block_text import dedent_lines, fence_text, tag_text, trim_blank_lines
+from mimir.planning.reader.line_syntax import LabelLine, indent_of
+from mimir.planning.reader.outline import Outline, TaskDraft
+from mimir.planning.reader.source import NESTING_INFO, SourceBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class PromptBlock:
     """A prompt and the line after it."""
 
     text: str
@@ -27,7 +27,7 @@ class Prompt:
 class PromptReader:
     """Reads the prompts of one task."""
 
-    def __init__(self, outline: Outline, draft: Draft, label: Label) -> None:
+    def __init__(self, outline: Outline, draft: TaskDraft, label: LabelLine) -> None:
         """Look from a prompt's label.
 
         Args:
@@ -44,11 +44,11 @@ class PromptReader:
         self._field_ahead = -1
         """A line that is known to begin a field."""
 
-    def read(self, index: int, label: Label) -> Prompt:
+    def read(self, index: int, label: LabelLine) -> PromptBlock:
         """Return the prompt whose label stands on line `index`."""
         block = self._source.blocks.get(index)
         if block is not None:
-            return Prompt(
+            return PromptBlock(
                 text=tag_text(self._source, block, bullet=label.shape[0] == "bullet"), end=block.end
             )
         if not label.value.strip():
@@ -57,16 +57,16 @@ class PromptReader:
                 return wrapped
         return self._bare(index, label)
 
-    def read_block(self, block: Block) -> Prompt:
+    def read_block(self, block: SourceBlock) -> PromptBlock:
         """Return the prompt of a `<prompt>` block that has no label."""
-        return Prompt(text=tag_text(self._source, block), end=block.end)
+        return PromptBlock(text=tag_text(self._source, block), end=block.end)
 
     # In a wrapper.
 
-    def _wrapped(self, index: int) -> Prompt | None:
+    def _wrapped(self, index: int) -> PromptBlock | None:
         block = self._source.blocks.get(index)
         if block is not None and block.tag.startswith("prompt"):
-            return Prompt(text=tag_text(self._source, block), end=block.end)
+            return PromptBlock(text=tag_text(self._source, block), end=block.end)
         if index in self._source.details:
             end = self._source.details[index]
             text = self._details_text(index, end)
@@ -76,7 +76,9 @@ class PromptReader:
             return None
         # More text behind the wrapper belongs to the prompt too: then it is bare, and the wrapper a part of it.
         return (
-            Prompt(text=text, end=end) if self._is_boundary(self._outline.next_text(end)) else None
+            PromptBlock(text=text, end=end)
+            if self._is_boundary(self._outline.next_text(end))
+            else None
         )
 
     def _details_text(self, start: int, end: int) -> str:
@@ -91,11 +93,11 @@ class PromptReader:
                 return tag_text(self._source, block)
             if block.kind == "fence" and block.info in NESTING_INFO:
                 return fence_text(self._source, block)
-        return trimmed(dedented(lines[skip:], indent_of(self._source.lines[start])))
+        return trim_blank_lines(dedent_lines(lines[skip:], indent_of(self._source.lines[start])))
 
     # Bare.
 
-    def _bare(self, index: int, label: Label) -> Prompt:
+    def _bare(self, index: int, label: LabelLine) -> PromptBlock:
         first = self._outline.next_text(index + 1)
         kind, indent = label.shape
         below = first < len(self._source) and indent_of(self._source.lines[first]) > indent
@@ -103,11 +105,16 @@ class PromptReader:
         if kind == "bullet" and below:
             end = self._end_of_indented(index + 1, indent)
             lines = self._source.raw[index + 1 : end]
-            return Prompt(text=trimmed([*inline, *dedented(lines, max(map(len, lines)))]), end=end)
+            return PromptBlock(
+                text=trim_blank_lines([*inline, *dedent_lines(lines, max(map(len, lines)))]),
+                end=end,
+            )
         end = self._end_of_flat(index + 1)
         lines = self._source.raw[index + 1 : end]
-        lines = dedented(lines, indent) if kind in ("bold", "plain") else lines
-        return Prompt(text=trimmed([*inline, *lines]), end=end, unmarked=range(index + 1, end))
+        lines = dedent_lines(lines, indent) if kind in ("bold", "plain") else lines
+        return PromptBlock(
+            text=trim_blank_lines([*inline, *lines]), end=end, unmarked=range(index + 1, end)
+        )
 
     def _end_of_indented(self, index: int, indent: int) -> int:
         while index < len(self._source):

@@ -5,29 +5,29 @@ or where other text follows a rule. In between, labels begin fields; what no fie
 is the plan's.
 """
 
-from mimir.planning.format.labels import Found
+from mimir.planning.format.labels import LabelMatch
 from mimir.planning.reader import line_syntax
-from mimir.planning.reader.line_syntax import Heading, Label, TaskHead
-from mimir.planning.reader.outline import Document, Draft, FieldText, Outline, is_task_id
-from mimir.planning.reader.plan_sections import Outside
+from mimir.planning.reader.line_syntax import HeadingLine, LabelLine, TaskHeading
+from mimir.planning.reader.outline import FieldText, Outline, PlanDocument, TaskDraft, is_task_id
+from mimir.planning.reader.plan_sections import PlanSections
 from mimir.planning.reader.prompts import PromptReader
-from mimir.planning.reader.source import Block, Source
+from mimir.planning.reader.source import SourceBlock, SourceText
 
 _BODIES = frozenset({"criteria", "checks", "tool_execution", "notes", "prompt"})
 """Fields with a body of their own, in which labels of another form are text."""
 
 
-def walk(source: Source) -> Document:
+def walk(source: SourceText) -> PlanDocument:
     """Return the drafts of all tasks, and what stands outside them."""
-    return _Walker(source).run()
+    return _Segmenter(source).run()
 
 
-class _Walker:
-    def __init__(self, source: Source) -> None:
+class _Segmenter:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.outline = Outline(source)
-        self.document = Document(source=source, outline=self.outline)
-        self.task: Draft | None = None
+        self.document = PlanDocument(source=source, outline=self.outline)
+        self.task: TaskDraft | None = None
         self.field: FieldText | None = None
         self.ruled = False
         """A rule was seen since the task's last field."""
@@ -35,10 +35,10 @@ class _Walker:
         """Of the last heading that is no field's."""
         self.pending: int | None = None
         """A heading's line that a task may yet claim."""
-        self.outside = Outside(self.outline, self.document)
+        self.outside = PlanSections(self.outline, self.document)
         self.has_task_id = any(is_task_id(label) for label in self.outline.labels.values())
 
-    def run(self) -> Document:
+    def run(self) -> PlanDocument:
         index = 0
         while index < len(self.source):
             index = self._step(index)
@@ -83,7 +83,7 @@ class _Walker:
         task = self.task
         assert task is not None
         if not task.notes or task.notes[-1].found is not None or task.notes[-1].name:
-            empty = Label("", "", 1, 1, ("bold", 0))
+            empty = LabelLine("", "", 1, 1, ("bold", 0))
             task.notes.append(FieldText.of(index, empty))
         task.notes[-1].lines.append(index)
 
@@ -105,7 +105,7 @@ class _Walker:
 
     # Blocks.
 
-    def _on_block(self, block: Block) -> int:
+    def _on_block(self, block: SourceBlock) -> int:
         lines = range(block.start, block.end)
         if self.task is not None and block.tag.startswith("prompt") and self._may_be_prompt():
             return self._on_unlabelled_prompt(block)
@@ -126,9 +126,9 @@ class _Walker:
         assert self.task is not None
         return not self.task.has("prompt") and (self.field is None or self.field.key not in _BODIES)
 
-    def _on_unlabelled_prompt(self, block: Block) -> int:
+    def _on_unlabelled_prompt(self, block: SourceBlock) -> int:
         assert self.task is not None
-        label = Label("Prompt", "", 1, 1, ("block", 0))
+        label = LabelLine("Prompt", "", 1, 1, ("block", 0))
         prompt = PromptReader(self.outline, self.task, label).read_block(block)
         one = FieldText.of(block.start, label)
         one.text = prompt.text
@@ -138,7 +138,7 @@ class _Walker:
 
     # Headings.
 
-    def _on_heading(self, index: int, heading: Heading) -> int:
+    def _on_heading(self, index: int, heading: HeadingLine) -> int:
         head = line_syntax.task_head(heading.text)
         label = line_syntax.heading_label(heading)
         if head is not None and head.strong:
@@ -158,7 +158,7 @@ class _Walker:
             self._end_section(index, heading)
         return index + 1
 
-    def _on_heading_label(self, index: int, heading: Heading, label: Label) -> int:
+    def _on_heading_label(self, index: int, heading: HeadingLine, label: LabelLine) -> int:
         found = label.found
         assert found is not None
         if found.for_all:
@@ -173,23 +173,23 @@ class _Walker:
             return 0
         return self._begin_field(index, label, found)
 
-    def _is_task_heading(self, index: int, head: TaskHead | None) -> bool:
+    def _is_task_heading(self, index: int, head: TaskHeading | None) -> bool:
         """True for a heading that could name a task, and has a task's fields below it."""
         if not self.outline.has_field(index, "prompt"):
             return False
         return head is not None or self.outline.has_field(index, "worker_role")
 
-    def _on_unknown_heading(self, index: int, heading: Heading) -> None:
+    def _on_unknown_heading(self, index: int, heading: HeadingLine) -> None:
         assert self.task is not None
         name = heading.text.rstrip(":： ")
         self.field = FieldText.of(
-            index, Label(name, "", heading.level + 2, 1, ("heading", heading.level))
+            index, LabelLine(name, "", heading.level + 2, 1, ("heading", heading.level))
         )
         self.field.lines.append(index)
         self.task.notes.append(self.field)
         self.ruled = False
 
-    def _end_section(self, index: int, heading: Heading) -> None:
+    def _end_section(self, index: int, heading: HeadingLine) -> None:
         self._end_task()
         self.level = heading.level
         self.pending = index
@@ -197,13 +197,13 @@ class _Walker:
 
     # Tasks.
 
-    def _begin_at_heading(self, index: int, heading: Heading, head: TaskHead | None) -> int:
+    def _begin_at_heading(self, index: int, heading: HeadingLine, head: TaskHeading | None) -> int:
         self._end_task()
         self.outside.close()
         self.pending = None
         self.level = heading.level
         column = heading.level + 2
-        self.task = Draft(
+        self.task = TaskDraft(
             index=index,
             column=column,
             level=heading.level,
@@ -213,12 +213,12 @@ class _Walker:
         )
         return index + 1
 
-    def _begin(self, index: int, head: TaskHead | None, *, column: int = 1) -> int:
+    def _begin(self, index: int, head: TaskHeading | None, *, column: int = 1) -> int:
         """Begin a task that no heading begins; any heading that is not a field's ends it."""
         self._end_task()
         self.outside.close()
         lines = [index] if head is not None else []
-        self.task = Draft(
+        self.task = TaskDraft(
             index=index, column=column, level=self.level, by_heading=False, head=head, lines=lines
         )
         return index + 1
@@ -229,7 +229,7 @@ class _Walker:
         self.task = self.field = None
         self.ruled = False
 
-    def _on_id(self, index: int, label: Label) -> int:
+    def _on_id(self, index: int, label: LabelLine) -> int:
         task = self.task
         again = self.ruled and task is not None and bool(task.fields)
         if task is None or task.id is not None or again:
@@ -249,18 +249,18 @@ class _Walker:
         self.ruled = False
         return index + 1
 
-    def _is_id(self, label: Label) -> bool:
+    def _is_id(self, label: LabelLine) -> bool:
         """True unless the label says "ID" alone in a document that says "Task ID"."""
         return is_task_id(label) or not self.has_task_id
 
-    def _claims(self, heading: int, label: Label) -> bool:
+    def _claims(self, heading: int, label: LabelLine) -> bool:
         """True if a heading right before the "Task ID" label begins with that id."""
         id = label.value.strip(" \t`*_")
         return bool(id) and self.outline.headings[heading].text.startswith(id)
 
     # Labels.
 
-    def _on_label(self, index: int, label: Label) -> int:
+    def _on_label(self, index: int, label: LabelLine) -> int:
         """Begin what the label begins; 0: it is text."""
         found = label.found
         if label.shape[0] == "plain" and not self._speaks_plainly(label):
@@ -281,7 +281,7 @@ class _Walker:
             return 0
         return self._begin_field(index, label, found)
 
-    def _speaks_plainly(self, label: Label) -> bool:
+    def _speaks_plainly(self, label: LabelLine) -> bool:
         """True if a label without emphasis counts: it says "Task ID", or this task's first label is such a one."""
         if is_task_id(label):
             return True
@@ -292,7 +292,7 @@ class _Walker:
             task.plain = task.id is None or task.id.shape[0] == "plain"
         return task.plain
 
-    def _accepts(self, label: Label) -> bool:
+    def _accepts(self, label: LabelLine) -> bool:
         """True unless the label stands in another form than the task's, within a field that has a body."""
         assert self.task is not None
         if not self.task.shapes or label.shape in self.task.shapes or self.field is None:
@@ -301,7 +301,7 @@ class _Walker:
             return False
         return self.field.has_content(self.source)
 
-    def _begin_field(self, index: int, label: Label, found: Found) -> int:
+    def _begin_field(self, index: int, label: LabelLine, found: LabelMatch) -> int:
         task = self.task
         assert task is not None
         one = FieldText.of(index, label)
@@ -318,17 +318,17 @@ class _Walker:
         self.field = None
         return max(prompt.end, index + 1)
 
-    def _on_for_all(self, index: int, label: Label) -> int:
+    def _on_for_all(self, index: int, label: LabelLine) -> int:
         self._end_task()
         self.field = FieldText.of(index, label)
         self.document.for_all.append(self.field)
         return index + 1
 
-    def _on_label_outside(self, index: int, label: Label) -> int:
+    def _on_label_outside(self, index: int, label: LabelLine) -> int:
         self.field = None
         return index + 1 if self.outside.begin(index, label) else 0
 
-    def _on_unknown(self, index: int, label: Label) -> int:
+    def _on_unknown(self, index: int, label: LabelLine) -> int:
         task = self.task
         if task is None:
             return self._on_label_outside(index, label)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mimir.planning.format.diagnostics import Finding, Place, finding
-from mimir.planning.reader.line_syntax import Fence, fence_of, indent_of, is_task_start, tag_of
+from mimir.planning.format.diagnostics import PlanFinding, SourcePosition, make_finding
+from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is_task_start, tag_of
 
 BlockKind = Literal["fence", "tag", "comment", "details"]
 
@@ -20,7 +20,7 @@ NESTING_INFO = frozenset({"", "markdown", "md", "text", "txt", "plaintext", "pla
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class SourceBlock:
     """Lines `start` to `end` (exclusive) that stay together."""
 
     kind: BlockKind
@@ -34,7 +34,7 @@ class Block:
     closed: bool = True
 
 
-class Source:
+class SourceText:
     """A document as lines; indexes are 0-based."""
 
     def __init__(self, text: str, *, first_line: int = 1) -> None:
@@ -47,19 +47,19 @@ class Source:
         self.raw: list[str] = text.split("\n")
         self.lines: list[str] = [line[:-1] if line.endswith("\r") else line for line in self.raw]
         self.first_line = first_line
-        self.problems: list[Finding] = []
+        self.problems: list[PlanFinding] = []
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def place(self, index: int, column: int = 1) -> Place:
+    def place(self, index: int, column: int = 1) -> SourcePosition:
         """Return the place of a line; `column` is 1-based."""
-        return Place(line=self.first_line + index, column=column)
+        return SourcePosition(line=self.first_line + index, column=column)
 
     @cached_property
-    def blocks(self) -> dict[int, Block]:
+    def blocks(self) -> dict[int, SourceBlock]:
         """Blocks by the index of their first line; none lies inside another."""
-        found: dict[int, Block] = {}
+        found: dict[int, SourceBlock] = {}
         index = 0
         while index < len(self.lines):
             block = self._block_at(index)
@@ -76,7 +76,7 @@ class Source:
         line = self.lines[index]
         if "</" in line and _STRAY.search(line.rstrip()):
             self.problems.append(
-                finding(
+                make_finding(
                     "block-stray",
                     "This closes no prompt; the prompt ended before, or never began.",
                     self.place(index, indent_of(line) + 1),
@@ -112,7 +112,7 @@ class Source:
         at = bisect_right(self.task_starts, index)
         return self.task_starts[at] if at < len(self.task_starts) else len(self.lines)
 
-    def _block_at(self, index: int) -> Block | None:
+    def _block_at(self, index: int) -> SourceBlock | None:
         line = self.lines[index]
         if "`" not in line and "~" not in line and "<" not in line:
             return None
@@ -129,7 +129,7 @@ class Source:
     # Fences.
 
     @cached_property
-    def _fences(self) -> dict[int, Fence]:
+    def _fences(self) -> dict[int, FenceLine]:
         found = ((index, fence_of(line)) for index, line in enumerate(self.lines))
         return {index: fence for index, fence in found if fence is not None}
 
@@ -161,7 +161,7 @@ class Source:
             after.append((index, depth))
         return ends
 
-    def _fence(self, index: int, fence: Fence) -> Block | None:
+    def _fence(self, index: int, fence: FenceLine) -> SourceBlock | None:
         if self._longest_closer_from[fence.sign][index + 1] < fence.length:
             self._unclosed(index, f"The fence {fence.sign * fence.length}")
             return None
@@ -171,7 +171,7 @@ class Source:
             end = index + 1
             while not self._closes(end, fence):
                 end += 1
-        return Block(
+        return SourceBlock(
             kind="fence",
             start=index,
             end=end + 1,
@@ -179,7 +179,7 @@ class Source:
             indent=indent_of(self.lines[index]),
         )
 
-    def _closes(self, index: int, opening: Fence) -> bool:
+    def _closes(self, index: int, opening: FenceLine) -> bool:
         fence = self._fences.get(index)
         return (
             fence is not None
@@ -191,26 +191,26 @@ class Source:
     # Tags.
 
     @cached_property
-    def _tag_lines(self) -> dict[str, "_TagLines"]:
+    def _tag_lines(self) -> dict[str, "_TagScanner"]:
         """For each tag: the lines that open it, close it alone, or end with its closing."""
-        found: dict[str, _TagLines] = {}
+        found: dict[str, _TagScanner] = {}
         for index, line in enumerate(self.lines):
             if "<" not in line:
                 continue
             tag = tag_of(line)
             if tag is not None and not tag.rest:
-                found.setdefault(tag.name, _TagLines([], [], [])).opening.append(index)
+                found.setdefault(tag.name, _TagScanner([], [], [])).opening.append(index)
             close = _CLOSING.search(line.rstrip())
             if close is not None:
-                lines = found.setdefault(close[1].casefold(), _TagLines([], [], []))
+                lines = found.setdefault(close[1].casefold(), _TagScanner([], [], []))
                 (lines.ending if line[: close.start()].strip() else lines.closing).append(index)
         return found
 
-    def _tag(self, index: int, name: str, rest: str) -> Block | None:
+    def _tag(self, index: int, name: str, rest: str) -> SourceBlock | None:
         indent = indent_of(self.lines[index])
         if _CLOSING.search(rest.rstrip()):
-            return Block(kind="tag", start=index, end=index + 1, tag=name, indent=indent)
-        lines = self._tag_lines.get(name, _TagLines([], [], []))
+            return SourceBlock(kind="tag", start=index, end=index + 1, tag=name, indent=indent)
+        lines = self._tag_lines.get(name, _TagScanner([], [], []))
         alone = _first_after(lines.closing, index)
         ending = _first_after(lines.ending, index)
         reopened = _first_after(lines.opening, index)
@@ -225,16 +225,16 @@ class Source:
             if name != "prompt":
                 return None
             end = self.next_task_start(index) - 1
-            return Block(
+            return SourceBlock(
                 kind="tag", start=index, end=end + 1, tag=name, indent=indent, closed=False
             )
-        return Block(kind="tag", start=index, end=end + 1, tag=name, indent=indent)
+        return SourceBlock(kind="tag", start=index, end=end + 1, tag=name, indent=indent)
 
-    def _comment(self, index: int) -> Block | None:
+    def _comment(self, index: int) -> SourceBlock | None:
         if "-->" in self.lines[index]:
-            return Block(kind="comment", start=index, end=index + 1)
+            return SourceBlock(kind="comment", start=index, end=index + 1)
         end = _first_after(self._comment_ends, index)
-        return None if end is None else Block(kind="comment", start=index, end=end + 1)
+        return None if end is None else SourceBlock(kind="comment", start=index, end=end + 1)
 
     @cached_property
     def _comment_ends(self) -> list[int]:
@@ -243,7 +243,7 @@ class Source:
     def _unclosed(self, index: int, what: str) -> None:
         column = indent_of(self.lines[index]) + 1
         self.problems.append(
-            finding(
+            make_finding(
                 "block-unclosed",
                 f"{what} is never closed.",
                 self.place(index, column),
@@ -253,7 +253,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _TagLines:
+class _TagScanner:
     opening: list[int]
     closing: list[int]
     ending: list[int]

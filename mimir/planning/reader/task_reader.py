@@ -10,37 +10,44 @@ from mimir.domain.plan import (
     Criterion,
     Task,
 )
-from mimir.planning.format.diagnostics import START, Finding, Place, Places, finding, quoted
+from mimir.planning.format.diagnostics import (
+    START,
+    PlanFinding,
+    SourceMap,
+    SourcePosition,
+    make_finding,
+    quote_excerpt,
+)
 from mimir.planning.format.labels import BY_KEY, Key
 from mimir.planning.reader import checks, criteria, values
-from mimir.planning.reader.criteria import CriterionText
-from mimir.planning.reader.task_references import References, id_of, is_id
-from mimir.planning.reader.values import Raw
+from mimir.planning.reader.criteria import RawCriterion
+from mimir.planning.reader.task_references import TaskReferences, id_of, is_id
+from mimir.planning.reader.values import RawField
 
 _NAMED_BY_RANK = frozenset({"title", "worker_role", "prompt", "qc_role"})
 """Texts of which planners write two, a description beside the prompt: the field's own label is meant."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Given:
+class RawTask:
     """A task as it was given, before its values are read."""
 
-    place: Place = START
+    place: SourcePosition = START
     id: str = ""
     """Empty: none, or none that can be read."""
     heading_id: str = ""
     """What its heading calls it."""
     title: str = ""
     """From the heading, or behind the id."""
-    raws: list[Raw] = field(default_factory=list[Raw])
+    raws: list[RawField] = field(default_factory=list[RawField])
     notes: list[str] = field(default_factory=list[str])
 
-    def of(self, key: Key) -> list[Raw]:
+    def of(self, key: Key) -> list[RawField]:
         """Return the fields of one kind, in order."""
         return [raw for raw in self.raws if raw.found.field.key == key]
 
 
-def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
+def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) -> None:
     """Settle a task's id: the "Task ID" field, else the heading's."""
     if not is_id(given.heading_id):
         given.heading_id = ""
@@ -48,7 +55,7 @@ def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
         given.id = given.heading_id
         if not given.id:
             found.append(
-                finding(
+                make_finding(
                     "task-id-missing",
                     "This task has no id.",
                     given.place,
@@ -64,9 +71,9 @@ def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
         given.id = given.heading_id
         code = "task-id-unreadable" if text.strip() else "task-id-missing"
         found.append(
-            finding(
+            make_finding(
                 code,
-                f"{quoted(text)} is no id of a task."
+                f"{quote_excerpt(text)} is no id of a task."
                 if text.strip()
                 else "The id of this task is empty.",
                 raw.place,
@@ -75,10 +82,12 @@ def name_task(given: Given, raw: Raw | None, found: list[Finding]) -> None:
         )
 
 
-def read_all(givens: Sequence[Given], places: Places, found: list[Finding]) -> tuple[Task, ...]:
+def read_all(
+    givens: Sequence[RawTask], places: SourceMap, found: list[PlanFinding]
+) -> tuple[Task, ...]:
     """Return the tasks; their ids must be settled."""
     aliases = {g.heading_id: g.id for g in givens if g.heading_id and g.id and g.heading_id != g.id}
-    references = References([g.id for g in givens if g.id], aliases)
+    references = TaskReferences([g.id for g in givens if g.id], aliases)
     return tuple(
         _TaskReader(given, number, references, places, found).task()
         for number, given in enumerate(givens)
@@ -88,11 +97,11 @@ def read_all(givens: Sequence[Given], places: Places, found: list[Finding]) -> t
 class _TaskReader:
     def __init__(
         self,
-        given: Given,
+        given: RawTask,
         number: int,
-        references: References,
-        places: Places,
-        found: list[Finding],
+        references: TaskReferences,
+        places: SourceMap,
+        found: list[PlanFinding],
     ) -> None:
         self._given = given
         self._number = number
@@ -130,7 +139,7 @@ class _TaskReader:
             notes=self._notes(),
         )
 
-    def _one(self, key: Key) -> Raw | None:
+    def _one(self, key: Key) -> RawField | None:
         """Return a field that is given once. A second, different one is a finding; a text under a lesser name becomes notes."""
         raws = self._given.of(key)
         if not raws:
@@ -142,12 +151,12 @@ class _TaskReader:
                 self._second(raw, one)
         return one
 
-    def _second(self, raw: Raw, one: Raw) -> None:
+    def _second(self, raw: RawField, one: RawField) -> None:
         lesser = raw.key in _NAMED_BY_RANK and raw.found.rank > one.found.rank
         if lesser:
             self._given.notes.append(f"{raw.name}: {raw.text.strip()}")
         self._found.append(
-            finding(
+            make_finding(
                 "field-second" if lesser else "field-repeated",
                 f"{raw.name} is given beside {one.name}; its text is kept as notes, which no agent sees."
                 if lesser
@@ -176,9 +185,9 @@ class _TaskReader:
         if raw is None or raw.exact:
             return raw.text if raw else ""
         self._rest_to_notes(raw)
-        return values.bare(values.one_line(raw))
+        return values.strip_markup(values.one_line(raw))
 
-    def _rest_to_notes(self, raw: Raw) -> None:
+    def _rest_to_notes(self, raw: RawField) -> None:
         """Keep the lines behind the one that is read."""
         lines = [line.strip() for line in raw.text.split("\n") if line.strip()]
         if len(lines) > 1 and not raw.exact:
@@ -230,14 +239,14 @@ class _TaskReader:
             self._places.put(self._number, key, item.place, n)
         return tuple(item.text for item in items)
 
-    def _find_prose(self, raw: Raw, items: Sequence[Raw]) -> None:
+    def _find_prose(self, raw: RawField, items: Sequence[RawField]) -> None:
         """Name a sentence among names: most likely it was meant for the prompt."""
         for item in items:
             if values.is_prose(item.text):
                 self._found.append(
-                    finding(
+                    make_finding(
                         "value-unreadable",
-                        f"{raw.name}: {quoted(item.text)} is no name.",
+                        f"{raw.name}: {quote_excerpt(item.text)} is no name.",
                         item.place,
                         suggestion='Write names separated by commas, or a JSON list: ["a name", "b"].',
                     )
@@ -247,14 +256,14 @@ class _TaskReader:
         raw = self._one("tools")
         if raw is None or raw.items is not None or raw.exact:
             return self._names("tools")
-        word = values.bare(values.one_line(raw)).rstrip(".").casefold()
+        word = values.strip_markup(values.one_line(raw)).rstrip(".").casefold()
         if word in ("all", "any", "default", "n/a"):
             return ()
         if word and values.is_none(word):
             self._found.append(
-                finding(
+                make_finding(
                     "value-unreadable",
-                    f"{raw.name}: {quoted(raw.text)} would mean all tools of the role.",
+                    f"{raw.name}: {quote_excerpt(raw.text)} would mean all tools of the role.",
                     raw.place,
                     suggestion="Name at least one tool, or leave the line out for all.",
                 )
@@ -276,7 +285,7 @@ class _TaskReader:
         for raw in self._given.of("checks"):
             if raw.unreadable:
                 self._found.append(
-                    finding(
+                    make_finding(
                         "checks-unreadable",
                         raw.unreadable,
                         raw.place,
@@ -295,20 +304,20 @@ class _TaskReader:
         named = {id for check in found_checks for id in check.criteria}
         raws = [*self._given.of("criteria"), *self._given.of("checks")]
         groups = [(raw, self._criteria_of(raw, named)) for raw in raws]
-        given = criteria.merged(groups)
+        given = criteria.merge_criteria(groups)
         if raws and raws[0].key == "criteria":
             self._places.put(self._number, "criteria", raws[0].place)
         for n, one in enumerate(given):
             self._places.put(self._number, "criteria", one.place, n)
-        return criteria.numbered(given, self._found)
+        return criteria.assign_ids(given, self._found)
 
-    def _criteria_of(self, raw: Raw, named: set[str]) -> list[CriterionText]:
+    def _criteria_of(self, raw: RawField, named: set[str]) -> list[RawCriterion]:
         if raw.key == "checks" and (raw.unreadable or _is_checks(raw)):
             return []
         if raw.unreadable:
             hint = "Write a YAML list of texts, or of maps with id and text."
             self._found.append(
-                finding("criterion-unreadable", raw.unreadable, raw.place, suggestion=hint)
+                make_finding("criterion-unreadable", raw.unreadable, raw.place, suggestion=hint)
             )
             return []
         if raw.node is not None:
@@ -326,7 +335,7 @@ class _TaskReader:
         return "\n\n".join([*texts, *self._given.notes])
 
 
-def _is_checks(raw: Raw) -> bool:
+def _is_checks(raw: RawField) -> bool:
     """True if a tree holds checks, not criteria: any of its maps has a command."""
     node = raw.node
     if node is None or raw.key != "checks":
@@ -335,7 +344,7 @@ def _is_checks(raw: Raw) -> bool:
     return not items or any(item.kind == "map" for item in items)
 
 
-def for_all(givens: Sequence[Given], raws: Sequence[Raw]) -> None:
+def for_all(givens: Sequence[RawTask], raws: Sequence[RawField]) -> None:
     """Give every task that lacks a field the one that holds for all tasks."""
     for raw in raws:
         for given in givens:

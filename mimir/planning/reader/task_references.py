@@ -7,9 +7,21 @@ A reference is read against the ids that the plan declares. What names no task, 
 import re
 from collections.abc import Mapping, Sequence
 
-from mimir.planning.format.diagnostics import Finding, Place, finding, quoted
+from mimir.planning.format.diagnostics import (
+    PlanFinding,
+    SourcePosition,
+    make_finding,
+    quote_excerpt,
+)
 from mimir.planning.reader.line_syntax import ID
-from mimir.planning.reader.values import Raw, array_of, bare, is_none, split, value_lines
+from mimir.planning.reader.values import (
+    RawField,
+    array_of,
+    is_none,
+    split_list,
+    strip_markup,
+    value_lines,
+)
 
 MAX_ID = 100
 RESERVED = frozenset(
@@ -48,7 +60,7 @@ def is_id(text: str) -> bool:
 
 def id_of(text: str) -> tuple[str, str]:
     """Return the id that the value of a "Task ID" label gives, empty if none, and the title that may stand behind it."""
-    text = bare(text.strip())
+    text = strip_markup(text.strip())
     spoken = _SPOKEN.match(text)
     if spoken:
         return f"task-{spoken[1]}", ""
@@ -63,7 +75,7 @@ def id_of(text: str) -> tuple[str, str]:
     return id, "" if match[2].startswith(("(", "[")) else match[2].strip()
 
 
-class References:
+class TaskReferences:
     """The ids of a plan, and what else they are called."""
 
     def __init__(self, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
@@ -95,7 +107,9 @@ class References:
             return self._folded.get(token.casefold())
         return None
 
-    def read(self, raw: Raw, own: int, found: list[Finding]) -> list[tuple[str, Place]]:
+    def read(
+        self, raw: RawField, own: int, found: list[PlanFinding]
+    ) -> list[tuple[str, SourcePosition]]:
         """Return the tasks that a value names, each once, with their places.
 
         Args:
@@ -103,7 +117,7 @@ class References:
             own: Number of the task among the plan's ids, for "all previous tasks".
             found: Takes what cannot be read.
         """
-        ids: dict[str, Place] = {}
+        ids: dict[str, SourcePosition] = {}
         for text, place in _pieces(raw):
             named = self._piece(text, own)
             if named is None:
@@ -115,7 +129,7 @@ class References:
 
     def _piece(self, text: str, own: int) -> list[str] | None:
         """Return the ids of one piece; None if it cannot be read."""
-        item = bare(text)
+        item = strip_markup(text)
         if is_none(item):
             return []
         if self.resolve(item) is not None:
@@ -199,7 +213,7 @@ _AND = re.compile(
 )
 
 
-def _pieces(raw: Raw) -> list[tuple[str, Place]]:
+def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
     if raw.items is not None:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
     if is_none(raw.text):
@@ -210,30 +224,30 @@ def _pieces(raw: Raw) -> list[tuple[str, Place]]:
     return [
         piece
         for line in value_lines(raw)
-        for text, place in split(line)
+        for text, place in split_list(line)
         for piece in _and_pieces(text, place)
     ]
 
 
-def _and_pieces(text: str, place: Place) -> list[tuple[str, Place]]:
+def _and_pieces(text: str, place: SourcePosition) -> list[tuple[str, SourcePosition]]:
     """Split at "and" and the like, but not within an aside; `place` is that of the first character that is no blank."""
     text = text.strip()
     hidden = re.sub(r"\([^()]*\)", lambda aside: "(" + "." * (len(aside[0]) - 2) + ")", text)
-    pieces: list[tuple[str, Place]] = []
+    pieces: list[tuple[str, SourcePosition]] = []
     at = 0
     for start, end in [*(match.span() for match in _AND.finditer(hidden)), (len(text), len(text))]:
         part = text[at:start]
         if part.strip():
             column = place.column + at + len(part) - len(part.lstrip())
-            pieces.append((part, Place(line=place.line, column=column)))
+            pieces.append((part, SourcePosition(line=place.line, column=column)))
         at = end
     return pieces
 
 
-def _unreadable(text: str, place: Place) -> Finding:
-    return finding(
+def _unreadable(text: str, place: SourcePosition) -> PlanFinding:
+    return make_finding(
         "dependency-unreadable",
-        f"{quoted(text)} cannot be read as tasks.",
+        f"{quote_excerpt(text)} cannot be read as tasks.",
         place,
         suggestion="Write ids of tasks, separated by commas, or None.",
     )

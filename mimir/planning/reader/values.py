@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mimir.planning.format.diagnostics import START, Finding, Place, finding, quoted
-from mimir.planning.format.labels import Found, Key
-from mimir.planning.format.located_tree import Node
+from mimir.planning.format.diagnostics import (
+    START,
+    PlanFinding,
+    SourcePosition,
+    make_finding,
+    quote_excerpt,
+)
+from mimir.planning.format.labels import Key, LabelMatch
+from mimir.planning.format.located_tree import LocatedValue
 
 _NONE = re.compile(
     r"(?:(?:none(?: (?:required|needed|yet))?|n/?a|null|nil|not applicable|nothing|no"
@@ -22,29 +28,29 @@ _UNKNOWN = re.compile(r"\s*(?:tbd|unknown|varies|\?+|default)\s*$", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ValueLine:
     """A line of a value, with its indent; the first may be what stands behind the label."""
 
     text: str
-    place: Place
+    place: SourcePosition
     """Of the first character of `text`."""
     inline: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
+class RawField:
     """A field as it was given, in markdown or JSON."""
 
-    found: Found
+    found: LabelMatch
     name: str
-    place: Place = START
+    place: SourcePosition = START
     text: str = ""
     """The whole value; exact where it stood in a block of its own."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ValueLine, ...] = ()
     """In markdown: the lines of the value."""
-    items: tuple["Raw", ...] | None = None
+    items: tuple["RawField", ...] | None = None
     """In JSON: the texts of a list."""
-    node: Node | None = None
+    node: LocatedValue | None = None
     """The tree of a JSON value or of a YAML fence."""
     exact: bool = False
     """True: the text stood in a block, and is taken as it is."""
@@ -91,12 +97,12 @@ def number_in(text: str) -> Fraction | None:
     return Fraction(one[1].replace(",", "") + (one[2] or ""))
 
 
-def count(raw: Raw, found: list[Finding], *, default: int | None) -> int | None:
+def count(raw: RawField, found: list[PlanFinding], *, default: int | None) -> int | None:
     """Return a whole number; `default` for `N/A` and the like. Attempts count as one retry less.
 
     `None` stands for no number only where there may be none: it could as well mean zero.
     """
-    text = bare(one_line(raw))
+    text = strip_markup(one_line(raw))
     if _UNKNOWN.match(text) or (is_none(text) and (default is None or text.casefold() != "none")):
         return default
     number = number_in(text)
@@ -121,9 +127,9 @@ _WITH_UNIT = re.compile(
 _WITHOUT_UNIT = re.compile(rf"\W{{0,3}}{_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUNT})?\W{{0,3}}$")
 
 
-def minutes(raw: Raw, found: list[Finding], *, default: float | None) -> float | None:
+def minutes(raw: RawField, found: list[PlanFinding], *, default: float | None) -> float | None:
     """Return a duration in minutes: `15 minutes`, `2-3 hours` (3), `1h 30m`, `45`; `default` for `N/A`."""
-    text = bare(one_line(raw))[:1000]
+    text = strip_markup(one_line(raw))[:1000]
     if is_none(text) or _UNKNOWN.match(text):
         return default
     known = not _NEGATIVE.match(text) and not _ENDLESS.search(text)
@@ -164,19 +170,19 @@ def _factor(word: str) -> Fraction | None:
 # Texts and lists.
 
 
-def one_line(raw: Raw) -> str:
+def one_line(raw: RawField) -> str:
     """Return the first line of a value, or all of an exact one."""
     if raw.exact:
         return raw.text
     return next((line for line in raw.text.split("\n") if line.strip()), "").strip()
 
 
-def title(raw: Raw) -> str:
+def title(raw: RawField) -> str:
     """Return a value as one line, unless it is exact."""
     return raw.text if raw.exact else " ".join(raw.text.split())
 
 
-def bare(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Return a name without quotes, backticks, emphasis and a bullet."""
     text = re.sub(r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]?\]\s*)?", "", text.strip())
     for left, right in (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("*", "*"), ("[", "]")):
@@ -187,7 +193,7 @@ def bare(text: str) -> str:
     return text
 
 
-def names(raw: Raw, found: list[Finding]) -> list[Raw]:
+def names(raw: RawField, found: list[PlanFinding]) -> list[RawField]:
     """Return the items of a list: separated by commas, semicolons or lines, as bullets, or a JSON array."""
     if raw.items is not None:
         return list(raw.items)
@@ -202,8 +208,8 @@ def names(raw: Raw, found: list[Finding]) -> list[Raw]:
     return [
         _item(raw, without_aside(text), place)
         for line in value_lines(raw)
-        for text, place in split(line)
-        if bare(text)
+        for text, place in split_list(line)
+        if strip_markup(text)
     ]
 
 
@@ -214,11 +220,11 @@ def is_prose(text: str) -> bool:
 
 def without_aside(text: str) -> str:
     """Return a name without what is said of it: `` `api.py` (the API) ``."""
-    text = bare(text)
+    text = strip_markup(text)
     if text.startswith("`") and "`" in text[1:]:
         return text[1 : text.index("`", 1)]
     head, aside, _ = text.partition(" (")
-    return bare(head) if aside and text.endswith(")") else text
+    return strip_markup(head) if aside and text.endswith(")") else text
 
 
 def array_of(text: str) -> list[str] | None:
@@ -239,20 +245,20 @@ def array_of(text: str) -> list[str] | None:
     )
 
 
-def value_lines(raw: Raw) -> Sequence[Line]:
+def value_lines(raw: RawField) -> Sequence[ValueLine]:
     """Return the lines of a value, those of an exact one at its place."""
     if raw.lines:
         return raw.lines
-    return [Line(text=line, place=raw.place) for line in raw.text.split("\n")]
+    return [ValueLine(text=line, place=raw.place) for line in raw.text.split("\n")]
 
 
-def split(line: Line) -> list[tuple[str, Place]]:
+def split_list(line: ValueLine) -> list[tuple[str, SourcePosition]]:
     """Split a line at commas and semicolons outside brackets and backticks."""
     text = line.text.strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     start = line.text.find(text)
-    parts: list[tuple[str, Place]] = []
+    parts: list[tuple[str, SourcePosition]] = []
     depth, quoted_by, at = 0, False, 0
     for n, sign in enumerate(f"{text},"):
         if sign == "`":
@@ -261,19 +267,19 @@ def split(line: Line) -> list[tuple[str, Place]]:
         if n == len(text) or (sign in ",;" and not depth and not quoted_by):
             piece = text[at:n]
             column = line.place.column + start + at + len(piece) - len(piece.lstrip())
-            parts.append((piece, Place(line=line.place.line, column=column)))
+            parts.append((piece, SourcePosition(line=line.place.line, column=column)))
             at = n + 1
     return parts
 
 
-def _item(raw: Raw, text: str, place: Place) -> Raw:
-    return Raw(found=raw.found, name=raw.name, place=place, text=text)
+def _item(raw: RawField, text: str, place: SourcePosition) -> RawField:
+    return RawField(found=raw.found, name=raw.name, place=place, text=text)
 
 
-def _unreadable(raw: Raw, wanted: str) -> Finding:
-    return finding(
+def _unreadable(raw: RawField, wanted: str) -> PlanFinding:
+    return make_finding(
         "value-unreadable",
-        f"{raw.name}: {quoted(raw.text)} cannot be read.",
+        f"{raw.name}: {quote_excerpt(raw.text)} cannot be read.",
         raw.place,
         suggestion=f"Write {wanted}.",
     )

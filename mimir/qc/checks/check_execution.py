@@ -16,9 +16,9 @@ from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.integrity import supervision
-from mimir.qc.integrity.runner_output import SHORTENED, is_cut_short, speaking
-from mimir.workspace.aio import to_its_end
-from mimir.workspace.tree_removal import remove
+from mimir.qc.integrity.runner_output import SHORTENED, is_cut_short, verbose_environment
+from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.tree_removal import remove_tree
 
 Phase = Literal["before", "after", "merged", "gate"]
 
@@ -98,7 +98,7 @@ class Sandbox(Protocol):
         ...
 
 
-class Checkouts(Protocol):
+class CheckoutWriter(Protocol):
     """Writes trees into directories."""
 
     async def checkout(self, tree: str, where: Path, /) -> None:
@@ -106,13 +106,13 @@ class Checkouts(Protocol):
         ...
 
 
-class Execution:
+class CheckExecution:
     """Runs checks, a few at once."""
 
     def __init__(
         self,
         *,
-        history: Checkouts,
+        history: CheckoutWriter,
         sandbox: Sandbox,
         room: Path,
         redact: Callable[[str], str] = str,
@@ -193,7 +193,7 @@ class Execution:
                 extra_ro={ANSWER_PATH: paper},
                 env={
                     ANSWER_VARIABLE: ANSWER_PATH,
-                    **speaking(check.argv),
+                    **verbose_environment(check.argv),
                     **supervision.environment(check.argv),
                 },
             )
@@ -223,7 +223,7 @@ def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bo
 async def _remove(room: Path) -> None:
     """Remove a run's directory, also when this task is cancelled meanwhile; what resists stays."""
     with contextlib.suppress(WorkspaceError):
-        await to_its_end(remove, room)
+        await to_thread_shielded(remove_tree, room)
 
 
 def _tail(output: str) -> str:

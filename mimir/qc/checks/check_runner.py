@@ -1,7 +1,7 @@
 """Checks before and after the work, on clean checkouts: which trees they run on, and in which order.
 
 *Before* is the task's first base with the deliverable's files that make up the check; *after* is the deliverable with the files that a
-check of the task protects as they were (a pattern that names nothing in the base protects nothing). `rule` decides what the runs prove,
+check of the task protects as they were (a pattern that names nothing in the base protects nothing). `decide_check` decides what the runs prove,
 `apparatus` which files make up a check, `execution` runs one.
 
 One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
@@ -21,19 +21,19 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.checks.decision_table import kind_of, needs_again, rule
-from mimir.qc.checks.journaled_checks import Executes
-from mimir.qc.checks.regression import Accepted, Trees, on_tree, seen_through
-from mimir.qc.integrity.change_classes import Deliverable, Parts, notes_on, sorted_out
+from mimir.qc.checks.decision_table import decide_check, kind_of, needs_again
+from mimir.qc.checks.journaled_checks import CheckExecutor
+from mimir.qc.checks.regression import AcceptedTask, Trees, on_tree, seen_through
+from mimir.qc.integrity.change_classes import ChangeClasses, CheckTarget, notes_on, sorted_out
 from mimir.qc.integrity.check_files import apparatus, is_work
 from mimir.qc.integrity.recipes import spelled_out
-from mimir.qc.integrity.runner_output import heard
+from mimir.qc.integrity.runner_output import confirm_by_output
 from mimir.qc.integrity.shadow_modules import with_stand_ins
 
 T = TypeVar("T")
 
 
-class History(Trees, Protocol):
+class TreeReader(Trees, Protocol):
     """Trees, by their git ids."""
 
     async def checkout(self, tree: str, where: Path, /) -> None:
@@ -41,13 +41,13 @@ class History(Trees, Protocol):
         ...
 
 
-class Checks:
+class CheckRunner:
     """The checks of a run's tasks."""
 
     def __init__(
         self,
-        history: History,
-        execution: Executes,
+        history: TreeReader,
+        execution: CheckExecutor,
         known: MutableMapping[str, CheckRun] | None = None,
     ) -> None:
         """Bind them to their services.
@@ -106,7 +106,7 @@ class Checks:
         """
         base = own_base or base_tree
         status = {change.path: change.status for change in await self._history.changed(base, tree)}
-        work = Deliverable(
+        work = CheckTarget(
             task=task,
             first_base=base_tree,
             own_base=base,
@@ -118,10 +118,10 @@ class Checks:
 
     async def on_tree(
         self,
-        accepted: Accepted,
+        accepted: AcceptedTask,
         check: Check,
         tree: str,
-        others: Iterable[Accepted],
+        others: Iterable[AcceptedTask],
         *,
         phase: Phase,
     ) -> tuple[CheckRun, ...]:
@@ -130,7 +130,7 @@ class Checks:
             *(self._execution, self._history, accepted, check, tree, others, phase), self._before
         )
 
-    async def _outcome(self, check: Check, work: Deliverable) -> CheckOutcome:
+    async def _outcome(self, check: Check, work: CheckTarget) -> CheckOutcome:
         found = await spelled_out(check, lambda one: self._before(one, work.first_base))
         new = [path for path, status in work.status.items() if status == "added"]
         found = await with_stand_ins(found, new, work.tree, self._history.paths)
@@ -148,7 +148,7 @@ class Checks:
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
         after = _named_right(after, work.task)
         if not parts.steering and not parts.planted:
-            after = heard(after, before)
+            after = confirm_by_output(after, before)
         notes = list(notes_on(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
@@ -163,8 +163,8 @@ class Checks:
                 check, after.tree, "after", answer=work.answer, again=True
             )
             if after.cut_short:
-                again = await self._watch(check, work, before, heard(again, before))
-        outcome = rule(
+                again = await self._watch(check, work, before, confirm_by_output(again, before))
+        outcome = decide_check(
             check,
             before,
             after,
@@ -175,7 +175,12 @@ class Checks:
         return replace(outcome, inferred=True) if disarmed else outcome
 
     async def _tried_harder(
-        self, check: Check, parts: Parts, work: Deliverable, before: CheckRun, after: CheckRun
+        self,
+        check: Check,
+        parts: ChangeClasses,
+        work: CheckTarget,
+        before: CheckRun,
+        after: CheckRun,
     ) -> tuple[CheckRun, tuple[str, ...]]:
         """Try a green run again: as the check was, without what the attempt would steer it by, and watched.
 
@@ -189,14 +194,14 @@ class Checks:
         if alone is not None and not alone.green:
             return alone, (_LEANING,)
         bare = await self._unsteered(check, parts, work, after.tree, kept)
-        bare = bare and heard(bare, before)
+        bare = bare and confirm_by_output(bare, before)
         if bare is not None and not bare.green:
             return bare, (_STEERED,)
         seen = await self._watch(check, work, before, bare or kept or after)
         return (after, ()) if seen.green else (seen, (_ENDED_EARLY,))
 
     async def _watch(
-        self, check: Check, work: Deliverable, before: CheckRun, ran: CheckRun
+        self, check: Check, work: CheckTarget, before: CheckRun, ran: CheckRun
     ) -> CheckRun:
         """Watch a green run, where what it executes may be the work's: see `seen_through`."""
         if not any(path.endswith(_OF_PYTHON) for path in work.status):
@@ -208,7 +213,7 @@ class Checks:
         )
 
     async def _before_tree(
-        self, check: Check, parts: Parts, work: Deliverable, after_tree: str
+        self, check: Check, parts: ChangeClasses, work: CheckTarget, after_tree: str
     ) -> str:
         """Return the first base with the files of the check as the deliverable has them; none is taken away from it."""
         unasked = [path for path in parts.beside if path not in work.task.files]
@@ -223,13 +228,18 @@ class Checks:
         ]
         return await self._with(work.first_base, after_tree, added)
 
-    async def _was_red(self, check: Check, parts: Parts, work: Deliverable) -> bool:
+    async def _was_red(self, check: Check, parts: ChangeClasses, work: CheckTarget) -> bool:
         """True if the attempt changed what was there of the check, unasked, and as it was it fails before the work."""
         changed = any(work.status[p] != "added" and p not in work.task.files for p in parts.own)
         return changed and not (await self._before(check, work.first_base)).green
 
     async def _as_it_was(
-        self, check: Check, parts: Parts, work: Deliverable, after_tree: str, before: CheckRun
+        self,
+        check: Check,
+        parts: ChangeClasses,
+        work: CheckTarget,
+        after_tree: str,
+        before: CheckRun,
     ) -> CheckRun | None:
         """Run a check on the deliverable with its own files as they were before the work.
 
@@ -262,7 +272,7 @@ class Checks:
         return await self._execution.run(check, tree, "after", answer=work.answer)
 
     async def _without_new_tests(
-        self, check: Check, parts: Parts, work: Deliverable, after_tree: str
+        self, check: Check, parts: ChangeClasses, work: CheckTarget, after_tree: str
     ) -> CheckRun | None:
         """Run a check on the deliverable without the tests that the attempt has added beside others: a runner loads them all, and one may change what another looks at.
 
@@ -282,8 +292,8 @@ class Checks:
     async def _unsteered(
         self,
         check: Check,
-        parts: Parts,
-        work: Deliverable,
+        parts: ChangeClasses,
+        work: CheckTarget,
         after_tree: str,
         kept: CheckRun | None,
     ) -> CheckRun | None:

@@ -38,7 +38,7 @@ def needs_again(check: Check, before: CheckRun, after: CheckRun) -> bool:
     return check.required and _decide(kind_of(check, before), before, after)[1] == "failed"
 
 
-def rule(
+def decide_check(
     check: Check,
     before: CheckRun,
     after: CheckRun,
@@ -79,7 +79,7 @@ def rule(
     )
 
 
-def red(first: CheckRun, again: CheckRun | None) -> bool:
+def is_red(first: CheckRun, again: CheckRun | None) -> bool:
     """True if a check fails twice on one tree: what "red" means on a merged tree and at the final gate."""
     return not first.green and again is not None and not again.green
 

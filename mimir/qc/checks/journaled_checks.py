@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol, cast
 
-from mimir.domain.actor import SPEAKER, Speaker
+from mimir.domain.actor import SPEAKER, Actor
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.check_execution import Phase
 from mimir.store import codec
-from mimir.store.protocol import GraphStore, Ops, Reads, Row, Where
-from mimir.store.schema import Label, pack, unpack
+from mimir.store.protocol import GraphStore, ReadOps, Row, Where, WriteOps
+from mimir.store.schema import NodeLabel, pack, unpack
 
 KIND = "check-run"
 
 
-class Executes(Protocol):
+class CheckExecutor(Protocol):
     """Whatever can run a check on a tree."""
 
     async def run(
@@ -29,10 +29,10 @@ class Executes(Protocol):
         ...
 
 
-class JournaledExecution:
+class JournaledChecks:
     """Runs checks by `inner`, and keeps what each run showed."""
 
-    def __init__(self, inner: Executes, store: GraphStore, owner: str) -> None:
+    def __init__(self, inner: CheckExecutor, store: GraphStore, owner: str) -> None:
         """Bind it.
 
         Args:
@@ -60,18 +60,18 @@ class JournaledExecution:
         return ran
 
 
-def _keep(ops: Ops, id: str, owner: str, speaker: Speaker, check: Check, ran: CheckRun) -> None:
+def _keep(ops: WriteOps, id: str, owner: str, speaker: Actor, check: Check, ran: CheckRun) -> None:
     row: Row = {
         "id": id, "name": f"check {check.id}", "runId": speaker.run, "kind": KIND, "createdAt": ops.now(),
         "by": speaker.place, "owner": owner, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(ran)),
     }  # fmt: skip
-    ops.upsert(Label.ARTIFACT, [row])
+    ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
-def kept(reads: Reads, run: str, since: str = "") -> Sequence[Row]:
+def load_check_runs(reads: ReadOps, run: str, since: str = "") -> Sequence[Row]:
     """Return the rows of a run's check runs in the order in which they ended, from a time on."""
     where: Where = {"runId": run, "kind": KIND, "createdAt": (">=", since)}
-    return reads.find(Label.ARTIFACT, where, order=("createdAt", "id"))
+    return reads.find(NodeLabel.ARTIFACT, where, order=("createdAt", "id"))
 
 
 def ran(row: Row) -> CheckRun:

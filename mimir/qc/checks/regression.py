@@ -17,13 +17,18 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.checks.journaled_checks import Executes
-from mimir.qc.integrity.check_files import Apparatus, apparatus, declared, steers
+from mimir.qc.checks.journaled_checks import CheckExecutor
+from mimir.qc.integrity.check_files import (
+    CheckFiles,
+    apparatus,
+    configures_runner,
+    is_declared_file,
+)
 from mimir.qc.integrity.recipes import spelled_out
 from mimir.qc.integrity.runner_output import held_against, tally
 from mimir.qc.integrity.shadow_modules import with_stand_ins
 from mimir.qc.integrity.supervision import NOT_ENDED, may_be_ended, own_programs, with_shims
-from mimir.qc.integrity.test_counts import Tally
+from mimir.qc.integrity.test_counts import TestCounts
 from mimir.store.schema import well_formed
 
 
@@ -61,7 +66,7 @@ Before = Callable[[Check, str], Awaitable[CheckRun]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedTask:
     """A completed task with what its accepted verdict counted."""
 
     task: Task
@@ -74,23 +79,23 @@ class Accepted:
     """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
     tree: str = ""
     """On which it was accepted, merged with the work of others; empty: in another run."""
-    told: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    told: Mapping[str, TestCounts] = field(default_factory=dict[str, TestCounts])
     """Check → the tests that its runner spoke of then; of those that count tests."""
 
 
-def told(outcomes: Iterable[CheckOutcome]) -> Mapping[str, Tally]:
-    """Return what the runners of an attempt's checks spoke of on its deliverable, as `Accepted.told`."""
+def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestCounts]:
+    """Return what the runners of an attempt's checks spoke of on its deliverable, as `AcceptedTask.told`."""
     found = {one.check: tally(one.again or one.after) for one in outcomes}
     return {check: one for check, one in found.items() if one is not None}
 
 
 async def on_tree(
-    execution: Executes,
+    execution: CheckExecutor,
     trees: Trees,
-    mine: Accepted,
+    mine: AcceptedTask,
     check: Check,
     tree: str,
-    others: Iterable[Accepted],
+    others: Iterable[AcceptedTask],
     phase: Phase,
     before: Before,
 ) -> tuple[CheckRun, ...]:
@@ -133,7 +138,13 @@ async def on_tree(
 
 
 async def seen_through(
-    execution: Executes, check: Check, ran: CheckRun, answer: str, work: Iterable[str], *, was: str
+    execution: CheckExecutor,
+    check: Check,
+    ran: CheckRun,
+    answer: str,
+    work: Iterable[str],
+    *,
+    was: str,
 ) -> CheckRun:
     """Return a green run as it is; as cut short, if a program of it was ended before it came to its end, and on the tree `was` it was not.
 
@@ -156,7 +167,7 @@ async def seen_through(
 
 
 async def _ends_early(
-    execution: Executes, check: Check, tree: str, phase: Phase, answer: str, own: Sequence[str]
+    execution: CheckExecutor, check: Check, tree: str, phase: Phase, answer: str, own: Sequence[str]
 ) -> bool:
     """True if a program of a check does not come to its end: one that it names, or one that others start for it.
 
@@ -186,10 +197,10 @@ _LONGER = 3
 async def _put_back(
     before: Before,
     trees: Trees,
-    mine: Accepted,
+    mine: AcceptedTask,
     check: Check,
     tree: str,
-    others: Sequence[Accepted],
+    others: Sequence[AcceptedTask],
 ) -> list[str]:
     """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
     if not mine.tree or not any(one.changed for one in others if one.task.id != mine.task.id):
@@ -218,19 +229,19 @@ async def _put_back(
 
 
 def _authors(
-    mine: Accepted, found: Apparatus, others: Iterable[Accepted]
+    mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedTask]
 ) -> Mapping[str, list[Task]]:
     """Return who else changed files that may belong to a check, by path."""
     authors: dict[str, list[Task]] = {}
     for other in others:
         if other.task.id != mine.task.id:
             for path in other.changed:
-                if matches(path, found.tests) or steers(found, path):
+                if matches(path, found.tests) or configures_runner(found, path):
                     authors.setdefault(path, []).append(other.task)
     return authors
 
 
-def _is_remade(mine: Accepted, found: Apparatus, others: Iterable[Accepted]) -> bool:
+def _is_remade(mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedTask]) -> bool:
     """True if somebody else has changed what a task made, its tests left out."""
     made = {path for path in mine.changed if not matches(path, found.tests)}
     return any(
@@ -239,7 +250,7 @@ def _is_remade(mine: Accepted, found: Apparatus, others: Iterable[Accepted]) -> 
 
 
 def _unasked(
-    found: Apparatus, authors: Mapping[str, list[Task]], status: Mapping[str, str]
+    found: CheckFiles, authors: Mapping[str, list[Task]], status: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return what has to be put back, and what else has to be where that holds new tests or settings."""
 
@@ -247,10 +258,12 @@ def _unasked(
         return not any(asked(path, task) for task in authors[well_formed(path)])
 
     new = {path for path, how in status.items() if how == "added"}
-    steering = {path for path in status if steers(found, path, is_new=path in new)}
+    steering = {path for path in status if configures_runner(found, path, is_new=path in new)}
     tests = {path for path in status if matches(path, found.tests)} - steering
     weaker = {path for path in tests - new if nobody(path, _is_asked)}
-    steering = {p for p in steering if nobody(p, lambda path, task: declared(path, task.files))}
+    steering = {
+        p for p in steering if nobody(p, lambda path, task: is_declared_file(path, task.files))
+    }
     if not weaker and not steering:
         return frozenset(), frozenset()
     return frozenset(weaker | steering | (tests & new)), frozenset(tests)

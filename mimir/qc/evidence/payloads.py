@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
-from mimir.domain.verdict import CriterionResult, Judgement
+from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.qc.evidence.seal import fingerprint
 
 Body = Mapping[str, object]
@@ -69,7 +69,7 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
     return {**body, "task": task} if task else body
 
 
-def verdict_body(judgement: Judgement, tree: str, answer: str) -> Body:
+def verdict_body(judgement: Verdict, tree: str, answer: str) -> Body:
     """Return the ruling, bound to the tree that it is about and, where nothing was changed, to the answer."""
     return {
         "tree": tree,

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 
 RecordKind = Literal["check", "deliverable", "verdict", "gate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ChainProblem:
     """One thing that is wrong with a chain."""
 
     chain: str
@@ -48,21 +48,25 @@ def start(chain: str) -> str:
     return _digest(("mimir.chain", chain))
 
 
-def append(chain: str, last: Record | None, kind: RecordKind, body: Mapping[str, object]) -> Record:
+def append(
+    chain: str, last: EvidenceRecord | None, kind: RecordKind, body: Mapping[str, object]
+) -> EvidenceRecord:
     """Seal `body` as the next record after `last` (None: the chain is empty)."""
     seq = 0 if last is None else last.seq + 1
     previous = start(chain) if last is None else last.hash
     text = canonical(body)
-    return Record(
+    return EvidenceRecord(
         seq=seq, kind=kind, body=text, previous=previous, hash=_link(previous, seq, kind, text)
     )
 
 
 def extend(
-    chain: str, last: Record | None, bodies: Iterable[tuple[RecordKind, Mapping[str, object]]]
-) -> tuple[Record, ...]:
+    chain: str,
+    last: EvidenceRecord | None,
+    bodies: Iterable[tuple[RecordKind, Mapping[str, object]]],
+) -> tuple[EvidenceRecord, ...]:
     """Seal several bodies in this order; the new records alone."""
-    records: list[Record] = []
+    records: list[EvidenceRecord] = []
     for kind, body in bodies:
         last = append(chain, last, kind, body)
         records.append(last)
@@ -71,11 +75,11 @@ def extend(
 
 def verify(
     chain: str,
-    records: Sequence[Record],
+    records: Sequence[EvidenceRecord],
     *,
     length: int | None = None,
     last_hash: str | None = None,
-) -> tuple[Problem, ...]:
+) -> tuple[ChainProblem, ...]:
     """Recompute a chain.
 
     Args:
@@ -92,7 +96,7 @@ def verify(
     end = records[-1].hash if records else start(chain)
     if last_hash is not None and end != last_hash and not problems:
         what = f"the chain ends with {end[:12]}, but {last_hash[:12]} was written beside it"
-        problems.append(Problem(chain=chain, seq=max(len(records) - 1, 0), what=what))
+        problems.append(ChainProblem(chain=chain, seq=max(len(records) - 1, 0), what=what))
     return tuple(sorted(problems, key=lambda p: p.seq))
 
 
@@ -107,13 +111,13 @@ def run_seal(gate_hash: str, chains: Iterable[tuple[str, int, str]]) -> str:
     return _digest(parts)
 
 
-def _links(chain: str, records: Sequence[Record]) -> list[Problem]:
+def _links(chain: str, records: Sequence[EvidenceRecord]) -> list[ChainProblem]:
     """Find records that are edited, missing, doubled or out of place."""
-    problems: list[Problem] = []
+    problems: list[ChainProblem] = []
     previous, expected = start(chain), 0
 
     def report(seq: int, what: str) -> None:
-        problems.append(Problem(chain=chain, seq=seq, what=what))
+        problems.append(ChainProblem(chain=chain, seq=seq, what=what))
 
     for record in records:
         if record.seq > expected:
@@ -129,16 +133,18 @@ def _links(chain: str, records: Sequence[Record]) -> list[Problem]:
     return problems
 
 
-def _extent(chain: str, records: Sequence[Record], length: int | None) -> list[Problem]:
+def _extent(
+    chain: str, records: Sequence[EvidenceRecord], length: int | None
+) -> list[ChainProblem]:
     if length is None or len(records) == length:
         return []
     if len(records) > length:
         what = f"{len(records) - length} record(s) were added behind the sealed {length}"
-        return [Problem(chain=chain, seq=length, what=what)]
+        return [ChainProblem(chain=chain, seq=length, what=what)]
     there = {record.seq for record in records}
     first = next((seq for seq in range(length) if seq not in there), len(records))
     what = f"{length - len(records)} of {length} records are gone, the first of them record {first}"
-    return [Problem(chain=chain, seq=first, what=what)]
+    return [ChainProblem(chain=chain, seq=first, what=what)]
 
 
 _MAX_NAMED = 20

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
-from mimir.qc.integrity.check_files import Apparatus, planted, rules, steering
+from mimir.qc.integrity.check_files import CheckFiles, find_config_changes, find_new_config, rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deliverable:
+class CheckTarget:
     """What an attempt is judged by."""
 
     task: Task
@@ -22,10 +22,10 @@ class Deliverable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ChangeClasses:
     """The changed paths that belong to one check."""
 
-    found: Apparatus
+    found: CheckFiles
     """Of the check."""
     protected: tuple[str, ...]
     tests: tuple[str, ...]
@@ -37,7 +37,7 @@ class Parts:
     beside: tuple[str, ...]
     """What lay with its tests and is another one now, or gone."""
     alone: tuple[str, ...]
-    """Of `steering` and `planted`: what leads round the check where there are no tests, too."""
+    """Of `find_config_changes` and `find_new_config`: what leads round the check where there are no tests, too."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
@@ -50,19 +50,19 @@ class Parts:
         return (*self.all_tests, *self.steering)
 
 
-def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
+def sorted_out(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
     """Sort the changed paths by what they are to a check."""
     protected = dict.fromkeys(_protected(work))
     free = [path for path in work.status if path not in protected]
     added = frozenset(path for path, status in work.status.items() if status == "added")
-    steers = dict.fromkeys(steering(found, work.task, free, added))
+    steers = dict.fromkeys(find_config_changes(found, work.task, free, added))
     others = [path for path in free if path not in steers]
     tests = dict.fromkeys(path for path in others if matches(path, found.tests))
     others = [path for path in others if path not in tests]
     reached = dict.fromkeys(path for path in others if matches(path, found.reached))
     others = [path for path in others if path not in reached and path not in added]
-    new = planted(found, work.task, [path for path in free if path in added])
-    return Parts(
+    new = find_new_config(found, work.task, [path for path in free if path in added])
+    return ChangeClasses(
         found=found,
         protected=tuple(protected),
         tests=tuple(tests),
@@ -77,13 +77,13 @@ def sorted_out(found: Apparatus, work: Deliverable) -> Parts:
     )
 
 
-def _protected(work: Deliverable) -> list[str]:
+def _protected(work: CheckTarget) -> list[str]:
     """Return the changed paths that were there before and that any check of the task protects."""
     globs = [glob for check in work.task.checks for glob in check.protect]
     return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
 
 
-def notes_on(parts: Parts) -> Iterator[str]:
+def notes_on(parts: ChangeClasses) -> Iterator[str]:
     """Say what a person should know of them."""
     if parts.protected:
         yield f"Protected and restored before the run: {_named(parts.protected)}."

@@ -25,13 +25,13 @@ from functools import lru_cache
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.integrity import linters, test_runners
-from mimir.qc.integrity.command_line import Command, commands
+from mimir.qc.integrity.command_line import ProgramCall, commands
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apparatus:
+class CheckFiles:
     """The files of a check, as globs; they may name files that are not there."""
 
     tests: tuple[str, ...]
@@ -73,7 +73,7 @@ class Apparatus:
 
 
 @lru_cache(maxsize=1024)
-def apparatus(check: Check) -> Apparatus:
+def apparatus(check: Check) -> CheckFiles:
     """Return which files make up a check."""
     # Kept, since it is asked wherever a check runs, and of each check for each author of a file.
     started = commands(check.argv)
@@ -81,7 +81,7 @@ def apparatus(check: Check) -> Apparatus:
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
     judging = _of(started, linters.RULES)
-    found = Apparatus(
+    found = CheckFiles(
         tests=tests,
         hooks=(*_of(started, test_runners.HOOKS), *_launchers(started)),
         settings=(*_of(started, test_runners.SETTINGS), *judging),
@@ -94,14 +94,14 @@ def apparatus(check: Check) -> Apparatus:
     return _starting(found, [one for one in started if _may_start(one)])
 
 
-def _launchers(started: Iterable[Command]) -> Iterator[str]:
+def _launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
     """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
         if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
             yield _below(one, one.path)
 
 
-def _beside(found: Apparatus) -> tuple[str, ...]:
+def _beside(found: CheckFiles) -> tuple[str, ...]:
     """Return what lies with tests: anywhere for a test runner, else in their own folder if that says that it tests."""
     if found.tests and found.collected:
         return test_runners.BESIDE
@@ -109,7 +109,7 @@ def _beside(found: Apparatus) -> tuple[str, ...]:
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
 
 
-def _starting(found: Apparatus, starters: Sequence[Command]) -> Apparatus:
+def _starting(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
     """Add what belongs to programs that start others: any runner, any linter."""
     if not starters:
         return found
@@ -137,8 +137,8 @@ def _starting(found: Apparatus, starters: Sequence[Command]) -> Apparatus:
     )
 
 
-def steering(
-    found: Apparatus, task: Task, changed: Iterable[str], added: Collection[str]
+def find_config_changes(
+    found: CheckFiles, task: Task, changed: Iterable[str], added: Collection[str]
 ) -> tuple[str, ...]:
     """Return the changed paths that steer the check's runner and are not declared work, also among its tests.
 
@@ -152,29 +152,31 @@ def steering(
         path
         for path in changed
         if (matches(path, found.hooks) or (path not in added and matches(path, found.settings)))
-        and not declared(path, task.files)
+        and not is_declared_file(path, task.files)
     )
 
 
-def planted(found: Apparatus, task: Task, added: Iterable[str]) -> tuple[str, ...]:
+def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tuple[str, ...]:
     """Return the new files that may set a check's runner, or stand before a module of its own, and are not declared work.
 
     Args:
         found: Of the check.
-        task: As in `steering`.
+        task: As in `find_config_changes`.
         added: Paths that were not there before.
     """
     may = (*_anywhere(found.settings), *found.shadows)
-    return tuple(path for path in added if matches(path, may) and not declared(path, task.files))
+    return tuple(
+        path for path in added if matches(path, may) and not is_declared_file(path, task.files)
+    )
 
 
-def rules(found: Apparatus, paths: Iterable[str]) -> tuple[str, ...]:
+def rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that hold rules of a check's linters, wherever they lie."""
     named = _anywhere(found.rules)
     return tuple(path for path in paths if matches(path, named))
 
 
-def steers(found: Apparatus, path: str, *, is_new: bool = True) -> bool:
+def configures_runner(found: CheckFiles, path: str, *, is_new: bool = True) -> bool:
     """True if a changed path may steer the check's runner: as a hook, or by settings; new ones wherever they lie."""
     return _steers(path, found.hooks, found.settings, found.shadows, is_new)
 
@@ -192,7 +194,7 @@ def _steers(
     return matches(path, hooks) or matches(path, may)
 
 
-def declared(path: str, globs: Iterable[str]) -> bool:
+def is_declared_file(path: str, globs: Iterable[str]) -> bool:
     """True if a task's `files` name a file by its own name (`conftest.py`, not `src/**`)."""
     name = posixpath.basename(path)
     return matches(path, (glob for glob in globs if posixpath.basename(glob) == name))
@@ -217,7 +219,7 @@ def _anywhere(settings: Iterable[str]) -> list[str]:
     return [f"**/{name}" for name in settings]
 
 
-def _of(started: Iterable[Command], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _of(started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the globs of programs, in the directory that they are started in and at the top."""
     found = [
         glob
@@ -229,19 +231,19 @@ def _of(started: Iterable[Command], table: Mapping[str, tuple[str, ...]]) -> tup
     return tuple(dict.fromkeys(found))
 
 
-def _may_start(command: Command) -> bool:
+def _may_start(command: ProgramCall) -> bool:
     """True if a program says in a file what it starts: a build tool, or a script whose name says that it tests."""
     return command.program in test_runners.STARTERS or test_runners.says_it_tests(_script(command))
 
 
-def _starts_tests(command: Command) -> bool:
+def _starts_tests(command: ProgramCall) -> bool:
     """True if what it starts are tests rather than linters, or a look at something."""
     if command.program in test_runners.STARTERS:
         return not _lints(command)
     return test_runners.says_it_runs_tests(_script(command))
 
 
-def _lints(command: Command) -> bool:
+def _lints(command: ProgramCall) -> bool:
     """True if a build tool is told to start linters, and nothing else."""
     told = [_words(argument) for argument in command.arguments if not argument.startswith("-")]
     told = [words for words in told if words != {"run"}]
@@ -249,14 +251,14 @@ def _lints(command: Command) -> bool:
     return is_told and all(map(test_runners.says_it_lints, told))
 
 
-def _script(command: Command) -> set[str]:
+def _script(command: ProgramCall) -> set[str]:
     """Return the words of a script's name; none: the program is no script's."""
     if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
         return set()
     return _words(posixpath.basename(next(_positional(command), "")))
 
 
-def _tests(command: Command) -> Iterator[str]:
+def _tests(command: ProgramCall) -> Iterator[str]:
     """Yield the globs of one program's tests."""
     if command.program in test_runners.READERS - test_runners.COMPARERS or is_outside(
         command.below
@@ -275,11 +277,11 @@ def _tests(command: Command) -> Iterator[str]:
             yield from (_below(command, f"{path}/{glob}") for glob in collected)
 
 
-def _below(command: Command, glob: str) -> str:
+def _below(command: ProgramCall, glob: str) -> str:
     return posixpath.normpath(posixpath.join(command.below, glob))
 
 
-def _positional(command: Command) -> Iterator[str]:
+def _positional(command: ProgramCall) -> Iterator[str]:
     """Yield the arguments that are no options and no values of options that are known to take one."""
     valued = test_runners.TAKE_A_VALUE.get(command.program, frozenset[str]())
     skip = False
@@ -289,7 +291,7 @@ def _positional(command: Command) -> Iterator[str]:
         skip = not skip and argument in valued
 
 
-def _path(command: Command, argument: str) -> str:
+def _path(command: ProgramCall, argument: str) -> str:
     """Return an argument as a relative path or glob; empty: it is none."""
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):

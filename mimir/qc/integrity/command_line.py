@@ -49,7 +49,7 @@ _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ProgramCall:
     """One program with its arguments."""
 
     program: str
@@ -68,12 +68,12 @@ class Command:
         return first if "/" in first and posixpath.basename(first) == self.program else ""
 
 
-def commands(argv: Sequence[str]) -> tuple[Command, ...]:
+def commands(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
     """Return the programs that `argv` starts, in order."""
     line = shell_line(argv)
     if line is None:
         return tuple(_single(argv))
-    found: list[Command] = []
+    found: list[ProgramCall] = []
     below = "."
     for part in _split(line):
         if part[0] == "cd" and len(part) > 1:
@@ -94,8 +94,8 @@ def shell_line(argv: Sequence[str]) -> str | None:
     return argv[at + 1] if at + 1 < len(argv) else None
 
 
-def _single(argv: Sequence[str]) -> Iterator[Command]:
-    words = unwrapped(list(argv))
+def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
+    words = strip_wrappers(list(argv))
     if not words:
         return
     program = posixpath.basename(words[0])
@@ -105,18 +105,18 @@ def _single(argv: Sequence[str]) -> Iterator[Command]:
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
             yield from _single(words[at:])
             return
-        yield Command(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
+        yield ProgramCall(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
     elif (python or program in _INTERPRETERS) and (launched := _launched(words[1:])):
         yield from _single(launched)
     elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
-        yield Command(program=f"{program} {mode}", arguments=tuple(words[1:]))
+        yield ProgramCall(program=f"{program} {mode}", arguments=tuple(words[1:]))
     elif program in _WRAPPED_TOOLS:
-        yield Command(program=_WRAPPED_TOOLS[program], arguments=tuple(words[1:]))
+        yield ProgramCall(program=_WRAPPED_TOOLS[program], arguments=tuple(words[1:]))
     elif "/" in words[0]:
-        yield Command(program=program, arguments=tuple(words))
+        yield ProgramCall(program=program, arguments=tuple(words))
     else:
-        yield Command(program=program, arguments=tuple(words[1:]))
+        yield ProgramCall(program=program, arguments=tuple(words[1:]))
 
 
 def _launched(words: Sequence[str]) -> Sequence[str]:
@@ -126,7 +126,7 @@ def _launched(words: Sequence[str]) -> Sequence[str]:
     return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []
 
 
-def unwrapped(words: list[str]) -> list[str]:
+def strip_wrappers(words: list[str]) -> list[str]:
     """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
     while words:
         if words[0] in _KEYWORDS:

@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import is_outside
 from mimir.domain.plan import Check
-from mimir.qc.integrity.check_files import Apparatus, apparatus
-from mimir.qc.integrity.command_line import SHELLS, Command, commands
+from mimir.qc.integrity.check_files import CheckFiles, apparatus
+from mimir.qc.integrity.command_line import SHELLS, ProgramCall, commands
 
 _MOST = 12
 """Files and recipes that are read for one check."""
@@ -20,7 +20,7 @@ _SECONDS = 20
 _MAKE = ("make", "gmake")
 
 
-async def spelled_out(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> Apparatus:
+async def spelled_out(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> CheckFiles:
     """Return which files make up a check, with those of what it starts by files of the project.
 
     Args:
@@ -52,7 +52,7 @@ def _questions(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield ("cat", "--", script)
 
 
-def _script(command: Command, words: Sequence[str]) -> str:
+def _script(command: ProgramCall, words: Sequence[str]) -> str:
     """Return the path of the file whose lines a shell may read; empty: there is none."""
     path = command.path
     if command.program in SHELLS:
@@ -72,11 +72,11 @@ def _lines(said: CheckRun) -> Sequence[str]:
     return text.splitlines() if said.exit_code == 0 and is_of_shell else ()
 
 
-def _joined(found: Apparatus, more: Apparatus) -> Apparatus:
+def _joined(found: CheckFiles, more: CheckFiles) -> CheckFiles:
     """Join two: tests of the second are such as the first reaches."""
     both = {
         one.name: tuple(dict.fromkeys((*getattr(found, one.name), *getattr(more, one.name))))
-        for one in fields(Apparatus)
+        for one in fields(CheckFiles)
         if one.name not in ("tests", "reached")
     }
     reached = tuple(dict.fromkeys((*found.reached, *more.tests, *more.reached)))

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.integrity.command_line import Command, commands, shell_line
+from mimir.qc.integrity.command_line import ProgramCall, commands, shell_line
 from mimir.qc.integrity.test_counts import (
     RUST,
-    Tally,
+    TestCounts,
     of_form,
     of_pytest,
     of_unittest,
+    strip_colour_codes,
     tallies,
-    uncoloured,
 )
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
@@ -35,12 +35,12 @@ SHORTENED = "[… "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Runner:
+class _OutputPattern:
     """A test runner."""
 
     ended: Callable[[str, int], bool]
     """(output, how often it was started) → whether it said each time what it says when all is done."""
-    tallies: Callable[[str], Sequence[Tally]] | None = None
+    tallies: Callable[[str], Sequence[TestCounts]] | None = None
     """What it said at each of its ends, where those count tests."""
     other: str = ""
     """Options with which it does something else, or says nothing."""
@@ -96,7 +96,7 @@ def _in_go(output: str, _: int) -> bool:
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
 
-_PYTEST = _Runner(
+_PYTEST = _OutputPattern(
     ended=_in_pytest,
     tallies=of_pytest,
     other=(
@@ -104,16 +104,16 @@ _PYTEST = _Runner(
         "--markers --cache-show no:terminal -pno:terminal"
     ),
 )
-_RUNNERS: Mapping[str, _Runner] = {
+_RUNNERS: Mapping[str, _OutputPattern] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _Runner(ended=_in_unittest, tallies=of_unittest, other="-h --help"),
-    "go": _Runner(ended=_in_go, verb="test", other="-json --json -c -n -list --list -h"),
-    "cargo": _Runner(ended=_in_rust, tallies=partial(of_form, RUST), verb="test"),
+    "unittest": _OutputPattern(ended=_in_unittest, tallies=of_unittest, other="-h --help"),
+    "go": _OutputPattern(ended=_in_go, verb="test", other="-json --json -c -n -list --list -h"),
+    "cargo": _OutputPattern(ended=_in_rust, tallies=partial(of_form, RUST), verb="test"),
 }
 
 
-def speaking(argv: Sequence[str]) -> Mapping[str, str]:
+def verbose_environment(argv: Sequence[str]) -> Mapping[str, str]:
     """Return what a command needs in its environment so that its runners say at their end what is asked of them here.
 
     `go test` says of a package only that its program ended with 0, unless it is to tell of each test.
@@ -127,7 +127,7 @@ def _runs_go(argv: Sequence[str]) -> bool:
     return goes and not any("GOFLAGS" in word for word in argv)
 
 
-def is_heard(argv: Sequence[str], one: Command) -> bool:
+def is_heard(argv: Sequence[str], one: ProgramCall) -> bool:
     """True if one of the programs that `argv` starts is a known runner, and what it says at its end is seen."""
     runner = _RUNNERS.get(one.program)
     return (
@@ -144,7 +144,7 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
         argv: The command, which ended with 0.
         output: All that it said.
     """
-    said = uncoloured(output)
+    said = strip_colour_codes(output)
     started = Counter(_started(argv))
     if not all(runner.ended(said, times) for runner, times in started.items()):
         return True
@@ -153,13 +153,13 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
     return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
 
 
-def tally(run: CheckRun) -> Tally | None:
+def tally(run: CheckRun) -> TestCounts | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
     told = tallies(run.output_tail)
-    return sum(told, Tally()) if told else None
+    return sum(told, TestCounts()) if told else None
 
 
-def heard(run: CheckRun, before: CheckRun) -> CheckRun:
+def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
     """Return a run on the deliverable as it is; as cut short, if the one before the work shows that its tests have not passed.
 
     Tests of Rust stand in the files that they test, where nobody can put them back: one that failed must not be gone.
@@ -171,7 +171,7 @@ def heard(run: CheckRun, before: CheckRun) -> CheckRun:
     return held_against(run, tally(before), was_green=before.green)
 
 
-def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> CheckRun:
+def held_against(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> CheckRun:
     """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
 
     Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
@@ -187,17 +187,17 @@ def held_against(run: CheckRun, then: Tally | None, *, was_green: bool) -> Check
         # Some speak only of failures; and of what is not kept of an output nothing is known.
         worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
     else:
-        worse = _worse(now, then or Tally(), gain=0 if was_green else 1)
+        worse = _worse(now, then or TestCounts(), gain=0 if was_green else 1)
     return replace(run, cut_short=True) if run.green and worse else run
 
 
-def _worse(now: Tally, then: Tally, gain: int) -> bool:
+def _worse(now: TestCounts, then: TestCounts, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
     return now.skipped > then.skipped and now.passed < then.passed + gain
 
 
-def _started(argv: Sequence[str]) -> list[_Runner]:
+def _started(argv: Sequence[str]) -> list[_OutputPattern]:
     """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
     tells = _runs_go(argv)
     return [

@@ -1,7 +1,7 @@
 """New Python modules that stand in for the project's own, where its tests lie: Python looks beside a program before it looks anywhere else.
 
 `tests/calc.py` is what `tests/test_calc.py` imports, whatever `calc.py` beside `tests/` says. It is treated as a new module of a runner's is
-(`Apparatus.shadows`): the check must pass without it, too, unless the task's `files` name it.
+(`CheckFiles.shadows`): the check must pass without it, too, unless the task's `files` name it.
 """
 
 import posixpath
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from mimir.domain.globs import matches
-from mimir.qc.integrity.check_files import Apparatus, says_it_tests
+from mimir.qc.integrity.check_files import CheckFiles, says_it_tests
 
 _PACKAGE = "__init__.py"
 
@@ -18,8 +18,8 @@ Paths = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
 
 
 async def with_stand_ins(
-    found: Apparatus, added: Iterable[str], tree: str, paths: Paths
-) -> Apparatus:
+    found: CheckFiles, added: Iterable[str], tree: str, paths: Paths
+) -> CheckFiles:
     """Return which files make up a check, with the new modules that would be taken for others.
 
     Args:

@@ -12,7 +12,7 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Check
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import apparatus, says_it_tests
-from mimir.qc.integrity.command_line import Command, commands
+from mimir.qc.integrity.command_line import ProgramCall, commands
 from mimir.qc.integrity.runner_output import is_heard
 
 NOT_ENDED = 93
@@ -46,7 +46,7 @@ def may_be_ended(argv: Sequence[str]) -> bool:
     return not started or not all(_is_known(argv, one) for one in started)
 
 
-def _is_known(argv: Sequence[str], one: Command) -> bool:
+def _is_known(argv: Sequence[str], one: ProgramCall) -> bool:
     if one.program == "find" and not _FOUND_AND_RUN.isdisjoint(one.arguments):
         return False
     return one.program in test_runners.READERS or is_heard(argv, one)

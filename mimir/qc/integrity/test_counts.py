@@ -9,7 +9,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class TestCounts:
     """The tests that a runner spoke of at its end."""
 
     passed: int = 0
@@ -17,23 +17,23 @@ class Tally:
     skipped: int = 0
     """Or expected to fail: whatever did not decide."""
 
-    def __add__(self, other: "Tally") -> "Tally":
+    def __add__(self, other: "TestCounts") -> "TestCounts":
         """Return both together."""
-        return Tally(
+        return TestCounts(
             passed=self.passed + other.passed,
             failed=self.failed + other.failed,
             skipped=self.skipped + other.skipped,
         )
 
 
-def tallies(output: str) -> Sequence[Tally]:
+def tallies(output: str) -> Sequence[TestCounts]:
     """Return what was said at each end that counts tests, whoever started the runner; none: no end is known in it."""
-    said = uncoloured(output)
+    said = strip_colour_codes(output)
     special = (*of_pytest(said), *of_unittest(said), *_of_node(said))
     return (*special, *(one for form in (RUST, *_FORMS) for one in of_form(form, said)))
 
 
-def uncoloured(output: str) -> str:
+def strip_colour_codes(output: str) -> str:
     """Return an output without the codes that colour it."""
     return _COLOUR.sub("", output)
 
@@ -44,14 +44,14 @@ _SUMMARY = re.compile(
 _COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
-def of_pytest(output: str) -> Sequence[Tally]:
+def of_pytest(output: str) -> Sequence[TestCounts]:
     """Read its summaries: `1 failed, 2 passed in 0.04s`."""
     return [_of_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
 
 
-def _of_words(counted: Iterable[tuple[str, str]]) -> Tally:
+def _of_words(counted: Iterable[tuple[str, str]]) -> TestCounts:
     numbers = {word.removesuffix("s"): int(number) for number, word in counted}
-    return Tally(
+    return TestCounts(
         passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
         failed=numbers.get("failed", 0) + numbers.get("error", 0),
         skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),
@@ -65,15 +65,15 @@ _END_OF_UNITTEST = re.compile(
 _NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
 
 
-def of_unittest(output: str) -> Sequence[Tally]:
+def of_unittest(output: str) -> Sequence[TestCounts]:
     """Read its ends: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
-    found: list[Tally] = []
+    found: list[TestCounts] = []
     for end in _END_OF_UNITTEST.finditer(output):
         numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
         failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
         skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
         passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
-        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
+        found.append(TestCounts(passed=passed, failed=failed, skipped=skipped))
     return found
 
 
@@ -83,7 +83,7 @@ _FILE_IN_NODE = re.compile(
 )
 
 
-def _of_node(output: str) -> Sequence[Tally]:
+def _of_node(output: str) -> Sequence[TestCounts]:
     """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
     numbers = Counter[str]()
     for word, number in _COUNTED_IN_NODE.findall(output):
@@ -93,7 +93,7 @@ def _of_node(output: str) -> Sequence[Tally]:
     files = [failed or cross for failed, cross in _FILE_IN_NODE.findall(output)]
     passed = numbers["pass"] - sum(not failed for failed in files)
     skipped = numbers["skipped"] + numbers["todo"] + len(files)
-    return [Tally(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
+    return [TestCounts(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
 
 
 def _form(pattern: str) -> re.Pattern[str]:
@@ -131,13 +131,13 @@ _FORMS = (
 )
 
 
-def of_form(form: re.Pattern[str], output: str) -> Sequence[Tally]:
+def of_form(form: re.Pattern[str], output: str) -> Sequence[TestCounts]:
     """Read what a pattern names: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
-    found: list[Tally] = []
+    found: list[TestCounts] = []
     for end in form.finditer(output):
         numbers = {name: int(number or 0) for name, number in end.groupdict().items()}
         failed = numbers.get("failed", 0) + numbers.get("errors", 0)
         skipped = numbers.get("skipped", 0)
         passed = numbers.get("passed", max(0, numbers.get("all", 0) - failed - skipped))
-        found.append(Tally(passed=passed, failed=failed, skipped=skipped))
+        found.append(TestCounts(passed=passed, failed=failed, skipped=skipped))
     return found

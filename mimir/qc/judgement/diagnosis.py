@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import Cause, Status
+from mimir.domain.task_states import Cause, TaskStatus
 
 MAX_ROOT_CAUSES = 10
 """Kinds of trouble named in a report; the timeline holds every issue."""
@@ -44,7 +44,7 @@ RECOMMENDATIONS: Mapping[Cause, str] = {
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _IssueGroup:
     """Messages that say the same thing, over the attempts."""
 
     cause: str
@@ -76,7 +76,7 @@ def failure_report(
 
 
 def failure_summary(
-    plan: Plan, statuses: Mapping[str, Status], reports: Mapping[str, QCFailureReport]
+    plan: Plan, statuses: Mapping[str, TaskStatus], reports: Mapping[str, QCFailureReport]
 ) -> PMFailureSummary | None:
     """Compute what the failures of a run mean for its plan.
 
@@ -88,8 +88,8 @@ def failure_summary(
     Returns:
         None if nothing failed and nothing is blocked.
     """
-    failed = [t for t in plan.tasks if statuses.get(t.id) is Status.FAILED]
-    blocked = [t for t in plan.tasks if statuses.get(t.id) is Status.BLOCKED]
+    failed = [t for t in plan.tasks if statuses.get(t.id) is TaskStatus.FAILED]
+    blocked = [t for t in plan.tasks if statuses.get(t.id) is TaskStatus.BLOCKED]
     if not failed and not blocked:
         return None
     graph = TaskGraph.from_plan(plan)
@@ -123,21 +123,21 @@ def blocked_share(plan: Plan, blocked: Iterable[str]) -> float:
     return sum(share for id, share in minutes.items() if id in still) / total
 
 
-def _troubles(timeline: Sequence[TimelineEntry]) -> list[_Trouble]:
+def _troubles(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
     """Group the issues of all attempts by cause and similar words; what came back most often first."""
-    found: list[_Trouble] = []
+    found: list[_IssueGroup] = []
     for entry in timeline:
         for issue in entry.issues or ("No issue was named.",):
             trouble = _same(found, entry.cause, words := _words(issue))
             if trouble is None:
-                trouble = _Trouble(cause=entry.cause, words=words, message=issue)
+                trouble = _IssueGroup(cause=entry.cause, words=words, message=issue)
                 found.append(trouble)
             if entry.attempt not in trouble.attempts:
                 trouble.attempts.append(entry.attempt)
     return sorted(found, key=lambda trouble: -len(trouble.attempts))
 
 
-def _same(found: Iterable[_Trouble], cause: str, words: frozenset[str]) -> _Trouble | None:
+def _same(found: Iterable[_IssueGroup], cause: str, words: frozenset[str]) -> _IssueGroup | None:
     for trouble in found:
         union = len(trouble.words | words)
         alike = not union or len(trouble.words & words) / union >= _SIMILAR
@@ -154,7 +154,7 @@ def _words(issue: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", _VARIABLE.sub(" ", issue.casefold())))
 
 
-def _in_words(trouble: _Trouble) -> str:
+def _in_words(trouble: _IssueGroup) -> str:
     message = " ".join(trouble.message.split())
     if len(message) > MAX_WORDS:
         message = f"{message[:MAX_WORDS]} […]"

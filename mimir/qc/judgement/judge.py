@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mimir.agents import agent_loop
-from mimir.agents.agent_loop import Conversation, Turn, converse
-from mimir.agents.context.inputs import Budgets, QCInput
+from mimir.agents.agent_loop import Conversation, ModelSettings, converse
+from mimir.agents.context.inputs import ContextBudgets, QCInput
 from mimir.agents.context.qc import quotable
-from mimir.agents.context.receipt import Receipt
+from mimir.agents.context.receipt import ContextReceipt
 from mimir.agents.context.task_context import DEFAULT_BUDGETS, get_task_context
 from mimir.domain.agent import ROLES
 from mimir.domain.message import Message
 from mimir.domain.plan import Task
-from mimir.domain.usage import Usage
-from mimir.domain.verdict import Judgement, Verdict
+from mimir.domain.usage import TokenUsage
+from mimir.domain.verdict import QCAnswer, Verdict
 from mimir.errors import AnswerError, ModelError
-from mimir.qc.judgement.quotes import Sources, Unfounded, unfounded
-from mimir.qc.judgement.score import Case, judgement
+from mimir.qc.judgement.quotes import Sources, UnsupportedPass, find_unsupported_passes
+from mimir.qc.judgement.score import ScoreInput, judgement
 from mimir.qc.judgement.verdict_parser import SCHEMA_NAME, VERDICT_SCHEMA, instructions, parse
 
 LANES = 2
@@ -43,68 +43,68 @@ _UNFOUNDED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class ReviewSession:
     """What one conversation with QC is held with."""
 
-    services: agent_loop.Services
+    services: agent_loop.LoopServices
     """Model and tools of one lane; the tools work on a throw-away checkout of the deliverable."""
     close: Callable[[], Awaitable[None]]
     """Awaited when the conversation is over, however it ended: flushes the lane, removes the checkout."""
 
 
-class Sittings(Protocol):
+class ReviewSessions(Protocol):
     """Where conversations are held."""
 
-    async def __call__(self, number: int, /) -> Sitting:
+    async def __call__(self, number: int, /) -> ReviewSession:
         """Prepare the conversation `number` (1, then 2 after trouble): lane `qc`, then `qc.2`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class ReviewServices:
     """What a judgement needs of others."""
 
-    sittings: Sittings
+    sittings: ReviewSessions
     read_file: Callable[[str], Awaitable[str | None]]
     """Reads a file of the deliverable's tree by its path, as QC sees it (secrets replaced); None: not there, or no text.
     Never from QC's own checkout."""
-    budgets: Budgets = DEFAULT_BUDGETS
+    budgets: ContextBudgets = DEFAULT_BUDGETS
     lane: str = ""
     """Of the first conversation; stands in the receipt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class Review:
     """QC's verdict, ruled on."""
 
-    judgement: Judgement
-    usage: Usage
+    judgement: Verdict
+    usage: TokenUsage
     """Of all conversations."""
     tool_calls: int
     lanes: int
     """Conversations held: 1, or 2 after trouble."""
     answers: tuple[str, ...]
     """QC's closing answers in order, invalid ones included; the last one counts, or the one before a useless re-ask."""
-    receipt: Receipt
+    receipt: ContextReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unavailable:
+class ReviewUnavailable:
     """QC gave no verdict that can be used: cause `qc_unavailable`, attempts unchanged."""
 
     why: str
     """The last fault, in words."""
-    usage: Usage
+    usage: TokenUsage
     tool_calls: int
     answers: tuple[str, ...]
-    receipt: Receipt
+    receipt: ContextReceipt
 
 
-def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> Turn:
+def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> ModelSettings:
     """Return how QC's model is asked about a task: 1000 tokens and 150 a criterion, in the verdict's schema."""
     limits = ROLES["qc"]
     room = TOKENS_A_CRITERION * len(task.criteria)
-    return Turn(
+    return ModelSettings(
         model=model,
         temperature=temperature,
         answer_tokens=limits.answer_tokens + room,
@@ -115,9 +115,9 @@ def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> Tur
     )
 
 
-async def judge(
-    given: QCInput, services: Services, *, protected: Sequence[str] = ()
-) -> Ruling | Unavailable:
+async def review_attempt(
+    given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
+) -> Review | ReviewUnavailable:
     """Have QC judge a deliverable, and rule on what it says.
 
     Args:
@@ -130,7 +130,7 @@ async def judge(
     """
     given = replace(given, form=given.form or instructions())
     context = get_task_context("qc", given, lane=services.lane, budgets=services.budgets)
-    bench = _Bench(given=given, services=services, protected=tuple(protected))
+    bench = _ReviewRun(given=given, services=services, protected=tuple(protected))
     why = ""
     for number in range(1, LANES + 1):
         sitting = await services.sittings(number)
@@ -143,7 +143,7 @@ async def judge(
                 raise
             why = str(error)
         else:
-            return Ruling(
+            return Review(
                 judgement=ruled,
                 usage=bench.usage,
                 tool_calls=bench.tool_calls,
@@ -153,7 +153,7 @@ async def judge(
             )
         finally:
             await sitting.close()
-    return Unavailable(
+    return ReviewUnavailable(
         why=why,
         usage=bench.usage,
         tool_calls=bench.tool_calls,
@@ -162,18 +162,20 @@ async def judge(
     )
 
 
-class _Bench:
+class _ReviewRun:
     """One judgement under way; counts what its conversations use."""
 
-    def __init__(self, *, given: QCInput, services: Services, protected: tuple[str, ...]) -> None:
+    def __init__(
+        self, *, given: QCInput, services: ReviewServices, protected: tuple[str, ...]
+    ) -> None:
         self._given = given
         self._services = services
         self._protected = protected
-        self.usage = Usage()
+        self.usage = TokenUsage()
         self.tool_calls = 0
         self.answers: list[str] = []
 
-    async def hold(self, brief: Sequence[Message], services: agent_loop.Services) -> Judgement:
+    async def hold(self, brief: Sequence[Message], services: agent_loop.LoopServices) -> Verdict:
         """Hold one conversation to its ruling.
 
         Raises:
@@ -191,27 +193,27 @@ class _Bench:
     async def _ask(
         self,
         messages: Sequence[Message],
-        services: agent_loop.Services,
+        services: agent_loop.LoopServices,
         before: Conversation | None,
     ) -> Conversation:
         talk = await converse(messages, services, spent=before.usage if before else None)
         # Both count from the conversation's beginning: only what is new is added.
         self.tool_calls += talk.tool_calls - (before.tool_calls if before else 0)
-        old = before.usage if before else Usage()
-        self.usage += Usage(
+        old = before.usage if before else TokenUsage()
+        self.usage += TokenUsage(
             input_tokens=talk.usage.input_tokens - old.input_tokens,
             output_tokens=talk.usage.output_tokens - old.output_tokens,
         )
         self.answers.append(talk.answer.text)
         return talk
 
-    def _read(self, talk: Conversation) -> Verdict:
+    def _read(self, talk: Conversation) -> QCAnswer:
         given = self._given
         return parse(talk.answer.text, given.task.criteria, len(given.required_fixes))
 
     async def _rule(
-        self, talk: Conversation, verdict: Verdict, services: agent_loop.Services
-    ) -> Judgement:
+        self, talk: Conversation, verdict: QCAnswer, services: agent_loop.LoopServices
+    ) -> Verdict:
         """Rule; where nothing but a quote is missing, ask for it once."""
         sources = await self._sources(talk, verdict)
         ruled = judgement(self._case(verdict, sources))
@@ -230,9 +232,9 @@ class _Bench:
             return ruled
         return judgement(self._case(verdict, await self._sources(talk, verdict)))
 
-    def _case(self, verdict: Verdict, sources: Sources) -> Case:
+    def _case(self, verdict: QCAnswer, sources: Sources) -> ScoreInput:
         given = self._given
-        return Case(
+        return ScoreInput(
             task=given.task,
             verdict=verdict,
             outcomes=given.outcomes,
@@ -242,7 +244,7 @@ class _Bench:
             unsupported=given.unsupported,
         )
 
-    async def _sources(self, talk: Conversation, verdict: Verdict) -> Sources:
+    async def _sources(self, talk: Conversation, verdict: QCAnswer) -> Sources:
         """Return what may be quoted: the context's blocks, QC's own calls, and the deliverable's files that it names."""
         sources = dict(quotable(self._given))
         sources |= {f"qc:{number}": entry.text for number, entry in talk.ledger.items()}
@@ -259,14 +261,17 @@ def _continued(talk: Conversation, text: str) -> tuple[Message, ...]:
     return (*talk.messages, Message(role="user", text=text))
 
 
-def _loose(ruled: Judgement, verdict: Verdict, sources: Sources) -> tuple[Unfounded, ...]:
+def _loose(ruled: Verdict, verdict: QCAnswer, sources: Sources) -> tuple[UnsupportedPass, ...]:
     """Return the quotes that are worth asking for again; none if no criterion hangs on one, or if it fails anyway."""
     if not (ruled.passed or ruled.unverifiable):
         return ()
     judged = {result.id for result in ruled.criteria if result.basis == "judged"}
-    hanging = unfounded(
+    hanging = find_unsupported_passes(
         [(f"criterion {o.id}", o) for o in verdict.criteria if o.id in judged], sources
     )
     if not hanging:
         return ()
-    return (*hanging, *unfounded([(f"fix {o.index}", o) for o in verdict.fixes], sources))
+    return (
+        *hanging,
+        *find_unsupported_passes([(f"fix {o.index}", o) for o in verdict.fixes], sources),
+    )

@@ -16,7 +16,7 @@ Sources = Mapping[str, str]
 """Name as QC must write it (`check:unit`, `file:src/a.py`, `qc:3`, `call:7`, `answer`) → its text. What is not in here cannot be quoted."""
 
 
-class Quoted(Protocol):
+class QuotedOpinion(Protocol):
     """Something that QC says with a quote: of a criterion, or of a fix."""
 
     @property
@@ -36,7 +36,7 @@ class Quoted(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfounded:
+class UnsupportedPass:
     """A `passed` whose quote does not hold."""
 
     what: str
@@ -45,7 +45,7 @@ class Unfounded:
     """In words for QC."""
 
 
-def missing(quote: str, source: str, sources: Sources) -> str:
+def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
     """Say why a quote does not hold; empty: it stands in its source."""
     words = "".join(quote.split())
     if not words:
@@ -60,17 +60,20 @@ def missing(quote: str, source: str, sources: Sources) -> str:
     return ""
 
 
-def founded(opinion: Quoted, sources: Sources) -> bool:
+def is_quote_supported(opinion: QuotedOpinion, sources: Sources) -> bool:
     """True if the quote of this opinion stands in its source."""
-    return not missing(opinion.quote, opinion.source, sources)
+    return not explain_missing_quote(opinion.quote, opinion.source, sources)
 
 
-def unfounded(opinions: Iterable[tuple[str, Quoted]], sources: Sources) -> tuple[Unfounded, ...]:
+def find_unsupported_passes(
+    opinions: Iterable[tuple[str, QuotedOpinion]], sources: Sources
+) -> tuple[UnsupportedPass, ...]:
     """Return each `passed` that has no quote that holds; `opinions` are (what it is about, opinion)."""
     return tuple(
-        Unfounded(what=what, why=why)
+        UnsupportedPass(what=what, why=why)
         for what, opinion in opinions
-        if opinion.state == "passed" and (why := missing(opinion.quote, opinion.source, sources))
+        if opinion.state == "passed"
+        and (why := explain_missing_quote(opinion.quote, opinion.source, sources))
     )
 
 

@@ -17,8 +17,8 @@ from fractions import Fraction
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Criterion, Task, weights
 from mimir.domain.task_states import Cause
-from mimir.domain.verdict import CriterionOpinion, CriterionResult, Judgement, State, Verdict
-from mimir.qc.judgement.quotes import Sources, founded, missing
+from mimir.domain.verdict import CriterionOpinion, CriterionResult, QCAnswer, State, Verdict
+from mimir.qc.judgement.quotes import Sources, explain_missing_quote, is_quote_supported
 from mimir.qc.judgement.verdict_parser import PASS_SCORE
 
 HALF = Fraction(50)
@@ -26,11 +26,11 @@ HALF = Fraction(50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ScoreInput:
     """All that a judgement rests on."""
 
     task: Task
-    verdict: Verdict
+    verdict: QCAnswer
     outcomes: Sequence[CheckOutcome]
     """Of the task's checks; one that is not among them counts as `unverified`."""
     sources: Sources
@@ -43,7 +43,7 @@ class Case:
     """Claims of the worker's answer that its ledger does not hold; shown, decide nothing."""
 
 
-def judgement(case: Case) -> Judgement:
+def judgement(case: ScoreInput) -> Verdict:
     """Rule on one attempt."""
     verdict = case.verdict
     results = tuple(_results(case))
@@ -53,7 +53,7 @@ def judgement(case: Case) -> Judgement:
     gaps = _gaps(results)
     passed = not mendable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
-    return Judgement(
+    return Verdict(
         passed=passed,
         score=score,
         model_score=verdict.score,
@@ -69,7 +69,7 @@ def judgement(case: Case) -> Judgement:
     )
 
 
-def cause(judgement: Judgement, outcomes: Sequence[CheckOutcome]) -> Cause | None:
+def cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
     """Name why a judged attempt was not accepted; None: it was."""
     if judgement.passed:
         return None
@@ -93,7 +93,7 @@ def _points(results: Sequence[CriterionResult], state: State) -> Fraction:
     return sum((result.points for result in results if result.state == state), Fraction(0))
 
 
-def _results(case: Case) -> Iterator[CriterionResult]:
+def _results(case: ScoreInput) -> Iterator[CriterionResult]:
     share = weights(case.task.criteria)
     outcomes = {outcome.check: outcome for outcome in case.outcomes}
     opinions = {opinion.id: opinion for opinion in case.verdict.criteria}
@@ -106,7 +106,7 @@ def _results(case: Case) -> Iterator[CriterionResult]:
             state, reason = _executed([(id, outcomes.get(id)) for id in checks], opinion)
         else:
             state, reason = _judged(opinion, case.sources)
-        found = founded(opinion, case.sources)
+        found = is_quote_supported(opinion, case.sources)
         yield CriterionResult(
             id=criterion.id,
             text=criterion.text,
@@ -149,11 +149,11 @@ def _judged(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
         case "unverified":
             return "unverified", "QC could not verify it"
         case "passed":
-            why = missing(opinion.quote, opinion.source, sources)
+            why = explain_missing_quote(opinion.quote, opinion.source, sources)
             return ("unverified", f"QC calls it passed, but {why}") if why else ("passed", "")
 
 
-def _failures(case: Case, results: Sequence[CriterionResult]) -> Iterator[str]:
+def _failures(case: ScoreInput, results: Sequence[CriterionResult]) -> Iterator[str]:
     """Name what the engine itself holds against the attempt."""
     for outcome in _failed_checks(case):
         yield f"The required check {outcome.check!r} failed."
@@ -165,7 +165,10 @@ def _failures(case: Case, results: Sequence[CriterionResult]) -> Iterator[str]:
 
 
 def _rejections(
-    case: Case, results: Sequence[CriterionResult], score: Fraction, failed_fixes: Sequence[int]
+    case: ScoreInput,
+    results: Sequence[CriterionResult],
+    score: Fraction,
+    failed_fixes: Sequence[int],
 ) -> Iterator[str]:
     """Name what QC, or the score, holds against the attempt."""
     verdict = case.verdict
@@ -193,7 +196,7 @@ def _gaps(results: Sequence[CriterionResult]) -> list[str]:
     return gaps
 
 
-def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _engine_fixes(case: ScoreInput, failed_fixes: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield the engine's own issues, each with what must be done about it."""
     for outcome in _failed_checks(case):
         command = " ".join(outcome.after.argv)
@@ -213,7 +216,7 @@ def _engine_fixes(case: Case, failed_fixes: Sequence[int]) -> Iterator[tuple[str
         yield f"Still not done: {text}", text
 
 
-def _failed_checks(case: Case) -> Iterator[CheckOutcome]:
+def _failed_checks(case: ScoreInput) -> Iterator[CheckOutcome]:
     return (o for o in case.outcomes if o.required and o.state == "failed")
 
 

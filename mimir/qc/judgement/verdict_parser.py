@@ -1,4 +1,4 @@
-"""QC's answer to `Verdict`, fails closed: what cannot be read for certain is a fault that goes back to QC. Pure.
+"""QC's answer to `QCAnswer`, fails closed: what cannot be read for certain is a fault that goes back to QC. Pure.
 
 One table of fields is the single definition: the JSON schema that goes to the provider, the words that go to the model, and what
 this reader takes are made from it. The reader is strict about meaning and lenient in one direction only: what is left out counts as
@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Literal
 
 from mimir.domain.plan import Criterion, weights
-from mimir.domain.verdict import CriterionOpinion, FixOpinion, State, Verdict
+from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
 from mimir.qc.judgement.json_object import as_list, as_object, one_object
 
@@ -31,7 +31,7 @@ Json = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
+class _AnswerField:
     """One field of the answer."""
 
     name: str
@@ -45,8 +45,10 @@ class _Field:
 _TEXT: Json = {"type": "string"}
 _STATE: Json = {"type": "string", "enum": ["passed", "failed", "unverified"]}
 _EVIDENCE = (
-    _Field(name="quote", schema=_TEXT, says="words copied from the source, at least 12 characters"),
-    _Field(
+    _AnswerField(
+        name="quote", schema=_TEXT, says="words copied from the source, at least 12 characters"
+    ),
+    _AnswerField(
         name="source",
         schema=_TEXT,
         says="where the quote stands: check:<id>, file:<path>, qc:<number of your tool call>, "
@@ -54,23 +56,23 @@ _EVIDENCE = (
     ),
 )
 _CRITERION = (
-    _Field(name="id", schema=_TEXT, says="id of the criterion", needed=True),
-    _Field(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
+    _AnswerField(name="id", schema=_TEXT, says="id of the criterion", needed=True),
+    _AnswerField(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
     *_EVIDENCE,
 )
 _FIX = (
-    _Field(
+    _AnswerField(
         name="index",
         schema={"type": "integer"},
         says="number of the required fix of the attempt before",
         needed=True,
     ),
-    _Field(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
+    _AnswerField(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
     *_EVIDENCE,
 )
 
 
-def _schema(fields: Sequence[_Field]) -> Json:
+def _schema(fields: Sequence[_AnswerField]) -> Json:
     """Return the schema of an object; every field required and no other, as strict mode wants it."""
     return {
         "type": "object",
@@ -85,32 +87,32 @@ def _list(items: Json) -> Json:
 
 
 _VERDICT = (
-    _Field(
+    _AnswerField(
         name="verdict",
         schema={"type": "string", "enum": ["PASS", "FAIL"]},
         says=f"PASS only if the deliverable deserves {PASS_SCORE} or more",
         needed=True,
     ),
-    _Field(name="score", schema={"type": "number"}, says="0 to 100", needed=True),
-    _Field(name="feedback", schema=_TEXT, says="what you found, in a few sentences"),
-    _Field(name="issues", schema=_list(_TEXT), says="each thing that is wrong"),
-    _Field(
+    _AnswerField(name="score", schema={"type": "number"}, says="0 to 100", needed=True),
+    _AnswerField(name="feedback", schema=_TEXT, says="what you found, in a few sentences"),
+    _AnswerField(name="issues", schema=_list(_TEXT), says="each thing that is wrong"),
+    _AnswerField(
         name="requiredFixes",
         schema=_list(_TEXT),
         says="each thing that must be done before it can pass; empty with PASS",
     ),
-    _Field(
+    _AnswerField(
         name="criteria",
         schema=_list(_schema(_CRITERION)),
         says="one entry for each criterion",
         needed=True,
     ),
-    _Field(
+    _AnswerField(
         name="fixes",
         schema=_list(_schema(_FIX)),
         says="one entry for each required fix of the attempt before; empty if there was none",
     ),
-    _Field(
+    _AnswerField(
         name="criteriaImpossible",
         schema={"type": "boolean"},
         says="true only with FAIL, and only if no deliverable could ever meet the criteria",
@@ -138,7 +140,7 @@ def instructions() -> str:
     )
 
 
-def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> Verdict:
+def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     """Read QC's answer.
 
     Args:
@@ -150,7 +152,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> Verdict:
         AnswerError: It is not one valid, self-consistent verdict; the message names the fault for the re-ask.
     """
     fields = _fields(one_object(text), _VERDICT, "The verdict")
-    verdict = Verdict(
+    verdict = QCAnswer(
         verdict=_verdict(fields["verdict"]),
         score=_score(fields["score"]),
         feedback=_text(fields["feedback"], "`feedback`"),
@@ -165,7 +167,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> Verdict:
     return verdict
 
 
-def contradiction(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
+def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     """Name the contradiction between verdict, score, criteria and fixes; empty: there is none."""
     if verdict.verdict == "PASS":
         return _against_pass(verdict, criteria)
@@ -178,7 +180,7 @@ def contradiction(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
     return ""
 
 
-def _against_pass(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
+def _against_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     failed = {opinion.id for opinion in verdict.criteria if opinion.state == "failed"}
     passed = {opinion.id for opinion in verdict.criteria if opinion.state == "passed"}
     critical = [c.id for c in criteria if c.critical and c.id in failed]
@@ -199,11 +201,13 @@ def _against_pass(verdict: Verdict, criteria: Sequence[Criterion]) -> str:
     return next((words for wrong, words in faults if wrong), "")
 
 
-def _lines(fields: Sequence[_Field]) -> list[str]:
+def _lines(fields: Sequence[_AnswerField]) -> list[str]:
     return [f"- `{field.name}`: {field.says}" for field in fields]
 
 
-def _fields(found: dict[str, object], fields: Sequence[_Field], what: str) -> dict[str, object]:
+def _fields(
+    found: dict[str, object], fields: Sequence[_AnswerField], what: str
+) -> dict[str, object]:
     """Return every field of the table; those left out as the empty value of their type."""
     names = {field.name for field in fields}
     if unknown := sorted(set(found) - names):

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from mimir.domain.event import Event
-from mimir.recordings.format.recording import End, RunTape
-from mimir.recordings.format.recording_file import Broken
-from mimir.recordings.format.request_match import SHOWN, between
+from mimir.recordings.format.recording import RecordedOutcome, RecordedRun
+from mimir.recordings.format.recording_file import BrokenLine
+from mimir.recordings.format.request_match import SHOWN, differing_characters
 from mimir.store.schema import pack
 
 IGNORED: Mapping[str, tuple[str, ...]] = {
@@ -17,7 +17,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReplayDifference:
     """One place where a replay is not as recorded."""
 
     where: str
@@ -26,7 +26,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """One run that was replayed."""
 
     run: str
@@ -43,14 +43,14 @@ class Replayed:
     verdict_rows: str
     """All of them, as JSON text."""
     evidence_rows: str
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplayDifference, ...]
     """In the order in which they came up; empty: the same bytes."""
 
 
 def of_events(recorded: Event, now: Event) -> str:
     """Say how an event is not the recorded one; empty: it is."""
     if _key(recorded) != _key(now):
-        return f"recorded {called(recorded)}, replayed {called(now)}"
+        return f"recorded {event_label(recorded)}, replayed {event_label(now)}"
     left_out = IGNORED.get(recorded.kind.value, ())
     for name in sorted(recorded.data.keys() | now.data.keys()):
         one, other = recorded.data.get(name), now.data.get(name)
@@ -64,7 +64,7 @@ def is_same_step(recorded: Event, now: Event) -> bool:
     return _key(recorded) == _key(now)
 
 
-def of_ends(recorded: End, now: End) -> list[Difference]:
+def of_ends(recorded: RecordedOutcome, now: RecordedOutcome) -> list[ReplayDifference]:
     """Compare what two runs came to, byte by byte."""
     found = [
         *_of_texts("plan", recorded.plan, now.plan),
@@ -74,17 +74,17 @@ def of_ends(recorded: End, now: End) -> list[Difference]:
     ]
     if recorded.seal != now.seal:
         what = f"recorded {recorded.seal or 'none'}, replayed {now.seal or 'none'}"
-        found.append(Difference(where="seal", what=what))
+        found.append(ReplayDifference(where="seal", what=what))
     if recorded.status != now.status:
         what = f"recorded {recorded.status}, replayed {now.status}"
-        found.append(Difference(where="status", what=what))
+        found.append(ReplayDifference(where="status", what=what))
     return found
 
 
-def with_broken(replayed: Replayed, broken: Sequence[Broken]) -> Replayed:
+def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayResult:
     """Put the lines that were changed in a recording before what came of it."""
     found = [
-        Difference(
+        ReplayDifference(
             where=f"line {one.line} ({one.what})",
             what="it was changed: its hash is not that of its content",
         )
@@ -95,15 +95,15 @@ def with_broken(replayed: Replayed, broken: Sequence[Broken]) -> Replayed:
 
 
 def of_lanes(
-    tape: RunTape, hashes: Mapping[tuple[str, object], tuple[str, str]]
-) -> list[Difference]:
+    tape: RecordedRun, hashes: Mapping[tuple[str, object], tuple[str, str]]
+) -> list[ReplayDifference]:
     """Find the calls whose recorded outcome was changed: what was asked is the same, the lane's hash is not.
 
     Args:
         tape: What was recorded.
         hashes: (lane, number) → hash of the question, hash of the lane with this call at its end; as replayed.
     """
-    found: list[Difference] = []
+    found: list[ReplayDifference] = []
     for lane, calls in sorted(tape.lanes.items()):
         for seq in sorted(calls):
             asked, now = hashes.get((lane, seq), ("", ""))
@@ -112,12 +112,12 @@ def of_lanes(
             if asked == calls[seq].request_hash:
                 where = f"lane {tape.own(lane)}, call {seq}"
                 what = "its recorded outcome was changed: the lane's hash differs from here on"
-                found.append(Difference(where=where, what=what))
+                found.append(ReplayDifference(where=where, what=what))
             break
     return found
 
 
-def called(event: Event) -> str:
+def event_label(event: Event) -> str:
     """Name an event for a person."""
     lane = f", {event.data['role']} call {event.data.get('seq')}" if "role" in event.data else ""
     task = f" of {event.task}, attempt {event.attempt}" if event.task else ""
@@ -129,7 +129,7 @@ def _key(event: Event) -> tuple[object, ...]:
     return event.kind, event.task, event.attempt, data.get("role"), data.get("seq")
 
 
-def _of_texts(name: str, one: str, other: str) -> list[Difference]:
+def _of_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
     if one == other:
         return []
     old, new = one.splitlines(), other.splitlines()
@@ -138,24 +138,24 @@ def _of_texts(name: str, one: str, other: str) -> list[Difference]:
         at = min(len(old), len(new))
     before = old[at] if at < len(old) else ""
     now = new[at] if at < len(new) else ""
-    return [Difference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
+    return [ReplayDifference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
 
 
 def _of_rows(
     name: str, one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]
-) -> list[Difference]:
+) -> list[ReplayDifference]:
     known = {str(row["id"]): row for row in other}
     for row in one:
         id = str(row["id"])
         now = known.pop(id, None)
         if now is None:
-            return [Difference(where=f"{name} {id}", what="recorded, not replayed")]
+            return [ReplayDifference(where=f"{name} {id}", what="recorded, not replayed")]
         for key in sorted(row.keys() | now.keys()):
             if pack(row.get(key)) != pack(now.get(key)):
                 what = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
-                return [Difference(where=f"{name} {id}", what=what)]
+                return [ReplayDifference(where=f"{name} {id}", what=what)]
     for id in cast("dict[str, object]", known):
-        return [Difference(where=f"{name} {id}", what="replayed, not recorded")]
+        return [ReplayDifference(where=f"{name} {id}", what="replayed, not recorded")]
     return []
 
 
@@ -164,6 +164,6 @@ def _sides(one: str, other: str, *, as_it_is: bool = False) -> str:
     shown = str if as_it_is else repr
     if max(len(one), len(other)) <= SHOWN:
         return f"recorded {shown(one)}, replayed {shown(other)}"
-    found = between("", one, other)
+    found = differing_characters("", one, other)
     where = f"characters {found.first}–{found.last}"
     return f"{where}: recorded {shown(found.recorded)}, replayed {shown(found.asked)}"

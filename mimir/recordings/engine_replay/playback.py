@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from mimir.attempts.services import Bench, OpenLane, Stand, ToolMaker
+from mimir.attempts.services import OpenLane, RoleTools, Stand, WorkerWorkspace
 from mimir.domain.actor import SPEAKER
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.message import Answer, ModelRequest
@@ -16,13 +16,18 @@ from mimir.domain.plan import Check
 from mimir.errors import RecordingMiss
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
-from mimir.orchestrator.services import PlannerTools
+from mimir.orchestrator.services import PlannerToolFactory
 from mimir.qc.checks.check_execution import Phase
-from mimir.recordings.engine_replay.simulation import Score
-from mimir.recordings.format.recording import Call, CheckRan, RunTape
-from mimir.recordings.format.request_match import Asked, difference, of_request, recorded
-from mimir.store.protocol import GraphStore, Reads
-from mimir.store.schema import Label, pack
+from mimir.recordings.engine_replay.simulation import EventCursor
+from mimir.recordings.format.recording import RecordedCall, RecordedCheckRun, RecordedRun
+from mimir.recordings.format.request_match import (
+    RecordedRequest,
+    difference,
+    iterate_requests,
+    of_request,
+)
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.schema import NodeLabel, pack
 from mimir.tools.protocol import Toolset
 
 Delay = Callable[[str], Awaitable[None]]
@@ -35,27 +40,29 @@ async def at_once(_lane: str) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Served:
+class PlaybackState:
     """What all services of a replay share."""
 
-    score: Score
+    score: EventCursor
     store: GraphStore
     delay: Delay = at_once
     outcomes: int = 0
     checks: int = 0
-    _questions: dict[str, dict[int, Asked]] = field(default_factory=dict[str, dict[int, Asked]])
+    _questions: dict[str, dict[int, RecordedRequest]] = field(
+        default_factory=dict[str, dict[int, RecordedRequest]]
+    )
 
     @property
-    def tape(self) -> RunTape:
+    def tape(self) -> RecordedRun:
         """What was recorded."""
         return self.score.tape
 
-    def question(self, lane: str, seq: int) -> Asked:
+    def question(self, lane: str, seq: int) -> RecordedRequest:
         """Return a recorded question."""
         known = self._questions.get(lane)
         if known is None:
             calls = self.tape.model_calls(self.tape.own(lane))
-            known = self._questions[lane] = {c.seq: asked for c, asked in recorded(calls)}
+            known = self._questions[lane] = {c.seq: asked for c, asked in iterate_requests(calls)}
         return known[seq]
 
     def missing(self, lane: str, seq: int, what: str) -> RecordingMiss:
@@ -64,20 +71,20 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModels:
+class PlaybackModels:
     """Where models come from."""
 
-    served: Served
+    served: PlaybackState
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
         """Return a lane's recorded model."""
         del role, model
-        return _Model(self.served, lane)
+        return _PlaybackModel(self.served, lane)
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
-    served: Served
+class _PlaybackModel:
+    served: PlaybackState
     lane: str
 
     async def ask(self, request: ModelRequest) -> Answer:
@@ -99,18 +106,20 @@ class _Model:
         served.outcomes += 1
         return codec.read_answer(call.outcome.value)
 
-    def _open(self, reads: Reads) -> tuple[int, str]:
+    def _open(self, reads: ReadOps) -> tuple[int, str]:
         """Return number and hash of the question: its intent stands in the lane."""
-        rows = reads.find(Label.CALL, {"lane": self.lane, "done": False}, order=("-seq",), limit=1)
+        rows = reads.find(
+            NodeLabel.CALL, {"lane": self.lane, "done": False}, order=("-seq",), limit=1
+        )
         row = rows[0] if rows else {"seq": 0}
         seq = row.get("seq")
         return seq if isinstance(seq, int) else 0, str(row.get("requestHash") or "")
 
 
-class ServedLane:
+class PlaybackTranscript:
     """A lane whose tools are not run: each call has its recorded outcome. What is asked of it is decided anew."""
 
-    def __init__(self, inner: OpenLane, served: Served, lane: str) -> None:
+    def __init__(self, inner: OpenLane, served: PlaybackState, lane: str) -> None:
         self._inner = inner
         self._served = served
         self._lane = lane
@@ -123,19 +132,19 @@ class ServedLane:
         kind: Literal["model", "tool"],
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         /,
         *,
         effectful: bool,
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Serve the outcome of the tool call of this number."""
         del work
         number, self._number = self._number, self._number + 1
 
-        async def serve() -> Outcome:
+        async def serve() -> CallOutcome:
             await self._served.delay(self._lane)
             return self._outcome(number, request)
 
@@ -150,13 +159,13 @@ class ServedLane:
             title=title,
         )
 
-    def _outcome(self, number: int, request: Mapping[str, object]) -> Outcome:
+    def _outcome(self, number: int, request: Mapping[str, object]) -> CallOutcome:
         if number >= len(self._calls):
             asked = pack(request)[:200]
             raise self._served.missing(
                 self._lane, number, f"this tool call was not recorded: {asked}"
             )
-        call: Call = self._calls[number]
+        call: RecordedCall = self._calls[number]
         one, other = pack(call.request), pack(request)
         if one != other:
             where = f"lane {self._served.tape.own(self._lane)}, call {call.seq}"
@@ -167,14 +176,14 @@ class ServedLane:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedTools:
+class PlaybackTools:
     """The real tools' names and rights over recorded outcomes."""
 
-    inner: ToolMaker
-    planners: PlannerTools
-    served: Served
+    inner: RoleTools
+    planners: PlannerToolFactory
+    served: PlaybackState
 
-    def worker(self, bench: Bench) -> Toolset:
+    def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return the worker's tools."""
         return self.inner.worker(replace(bench, lane=self._lane(bench.lane)))
 
@@ -195,20 +204,20 @@ class ServedTools:
 
     def _lane(self, lane: OpenLane) -> OpenLane:
         name = str(getattr(lane, "name", ""))
-        return cast("OpenLane", ServedLane(lane, self.served, name))
+        return cast("OpenLane", PlaybackTranscript(lane, self.served, name))
 
 
-class Forgets(dict[str, CheckRun]):
+class NullCache(dict[str, CheckRun]):
     """Runs before the work that are asked for each time: which process had made one stands in the recording."""
 
     def __setitem__(self, key: str, value: CheckRun) -> None:
         """Keep nothing."""
 
 
-class ServedExecution:
+class PlaybackChecks:
     """Checks as they ran, each as often as it ran."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: PlaybackState) -> None:
         self._served = served
         self._resumed = [e.at for e in served.tape.events if e.kind is EventKind.RUN_RESUMED]
         self._runs: dict[str, list[tuple[int, CheckRun]]] = {}
@@ -266,7 +275,7 @@ class ServedExecution:
         return sum(resumed <= at for resumed in self._resumed)
 
 
-def _recorded_key(one: CheckRan) -> str:
+def _recorded_key(one: RecordedCheckRun) -> str:
     ran = one.ran
     by = (
         f"{one.by} {ran.check}" if ran.phase != "before" else ""

@@ -5,29 +5,29 @@ from typing import cast
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import task_id
-from mimir.domain.scheduling_command import Block, Release
-from mimir.domain.task_states import Status
+from mimir.domain.scheduling_command import BlockTask, ReleaseTask
+from mimir.domain.task_states import TaskStatus
 from mimir.errors import Paused, RecordingMiss
-from mimir.recordings.engine_replay.simulation import Score, Stage
-from mimir.recordings.format.recording import RunTape
+from mimir.recordings.engine_replay.simulation import EventCursor, Simulation
+from mimir.recordings.format.recording import RecordedRun
 from mimir.scheduling import lifecycle
-from mimir.scheduling.decide import Snapshot, decide
+from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
 from mimir.store import row_fields
 from mimir.store.operations import claims, leases, runs
 from mimir.store.operations.claims import Claim
 from mimir.store.operations.runs import NewRun, RunKind
-from mimir.store.protocol import Ops, Value
-from mimir.store.schema import Label, pack
+from mimir.store.protocol import Value, WriteOps
+from mimir.store.schema import NodeLabel, pack
 
 LEASE_SECONDS = 1e9
 """Nobody's lease ends by time: who lost one stands in the record."""
-_STATUSES = frozenset(status.value for status in Status)
+_STATUSES = frozenset(status.value for status in TaskStatus)
 FIRST = 1e18
 """Priority of the task that is claimed next."""
 
 
-def create(ops: Ops, tape: RunTape) -> None:
+def create(ops: WriteOps, tape: RecordedRun) -> None:
     """Make a run as it was made, with what it pinned and the texts that it was given."""
     pinned = tape.pinned
 
@@ -65,26 +65,26 @@ def create(ops: Ops, tape: RunTape) -> None:
         )
         if name in pinned
     }
-    ops.patch(Label.RUN, tape.id, extra)
+    ops.patch(NodeLabel.RUN, tape.id, extra)
     for name, value in tape.texts.items():
         row = {"id": f"{tape.id}#{name}", "name": name, "runId": tape.id, "kind": name, "text": pack(value)}  # fmt: skip
-        ops.upsert(Label.ARTIFACT, [row])
+        ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
-def lead(ops: Ops, run: str, owner: str) -> None:
+def lead(ops: WriteOps, run: str, owner: str) -> None:
     """Become the run's coordinator."""
-    leases.take(ops, run, lifecycle.COORDINATOR, owner, seconds=LEASE_SECONDS)
+    leases.acquire_lease(ops, run, lifecycle.COORDINATOR, owner, seconds=LEASE_SECONDS)
 
 
-class Releases:
+class RecordedReleases:
     """What the coordinator released and blocked, decided again."""
 
-    def __init__(self, score: Score) -> None:
+    def __init__(self, score: EventCursor) -> None:
         self._score = score
         self._at = 0
-        self._snapshot: Snapshot | None = None
+        self._snapshot: RunSnapshot | None = None
 
-    async def write(self, stage: Stage) -> None:
+    async def write(self, stage: Simulation) -> None:
         """Release and block what was released and blocked at once.
 
         Raises:
@@ -92,8 +92,8 @@ class Releases:
         """
         score, batch = self._score, _batch(self._score)
         decided = decide(self._standing())
-        ready = {one.task for one in decided if isinstance(one, Release)}
-        doomed = {one.task: one.because for one in decided if isinstance(one, Block)}
+        ready = {one.task for one in decided if isinstance(one, ReleaseTask)}
+        doomed = {one.task: one.because for one in decided if isinstance(one, BlockTask)}
         for event in batch:
             if event.task not in (ready if event.kind is EventKind.TASK_READY else doomed):
                 what = f"{event.kind.value} of {event.task}, the engine decides otherwise"
@@ -102,21 +102,21 @@ class Releases:
         releases = [(e.task, _priority(e)) for e in batch if e.kind is EventKind.TASK_READY]
         blocks = [(e.task, doomed[e.task]) for e in batch if e.kind is EventKind.TASK_BLOCKED]
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             if releases:
-                claims.release(ops, score.tape.id, releases)
+                claims.release_task(ops, score.tape.id, releases)
             for task, because in blocks:
-                claims.block(ops, score.tape.id, task, because)
+                claims.block_task(ops, score.tape.id, task, because)
 
         await stage.write(work)
 
-    def _standing(self) -> Snapshot:
+    def _standing(self) -> RunSnapshot:
         """Return where every task stands before the next event."""
         score, plan = self._score, self._score.tape.plan
         if plan is None:
             raise RecordingMiss("A planning run has no tasks.")
         if self._snapshot is None:
-            self._snapshot = Snapshot.of(plan, {}, (), weights(plan))
+            self._snapshot = RunSnapshot.of(plan, {}, (), weights(plan))
         for event in score.tape.events[self._at : score.at]:
             to = event.data.get("to")
             if event.kind is EventKind.TASK_READY:
@@ -124,7 +124,7 @@ class Releases:
             elif event.task and isinstance(to, str):
                 if to not in _STATUSES:
                     raise RecordingMiss(f"Event {event.seq} names a status that there is not.")
-                self._snapshot.apply(event.task, Status(to))
+                self._snapshot.apply(event.task, TaskStatus(to))
         self._at = score.at
         return self._snapshot
 
@@ -134,45 +134,48 @@ def _priority(event: Event) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def take(ops: Ops, run: str, event: Event) -> Claim:
+def take(ops: WriteOps, run: str, event: Event) -> Claim:
     """Claim the recorded task for the recorded holder.
 
     Raises:
         RecordingMiss: The engine does not let it be claimed.
     """
     id = task_id(run, event.task)
-    row = ops.get(Label.TASK, id) or {}
-    before = row_fields.number(row, "priority")
-    holder = row_fields.text(row, "lockedBy")
-    ops.patch(Label.TASK, id, {"priority": FIRST})
+    row = ops.get(NodeLabel.TASK, id) or {}
+    before = row_fields.float_field(row, "priority")
+    holder = row_fields.text_field(row, "lockedBy")
+    ops.patch(NodeLabel.TASK, id, {"priority": FIRST})
     owner = str(event.data.get("owner") or "")
     taken = claims.claim(
         ops, run, owner, lease_seconds=LEASE_SECONDS, dead=(holder,) if holder else ()
     )
     if not taken or taken[0].task != event.task:
         raise RecordingMiss(f"{event.task} was claimed, but the engine has it not free")
-    ops.patch(Label.TASK, id, {"priority": before})
+    ops.patch(NodeLabel.TASK, id, {"priority": before})
     return taken[0]
 
 
-def pause(ops: Ops, run: str, paused: Paused) -> None:
+def pause(ops: WriteOps, run: str, paused: Paused) -> None:
     """Pause a run: whoever held something of it gives it back."""
-    holders = {row_fields.text(row, "lockedBy") for row in runs.tasks(ops, run)}
+    holders = {row_fields.text_field(row, "lockedBy") for row in runs.tasks(ops, run)}
     for holder in sorted(holders - {""}):
         claims.give_back_all(ops, run, holder)
-    coordinator = row_fields.text(ops.get(Label.RUN, run) or {}, lifecycle.COORDINATOR)
+    coordinator = row_fields.text_field(ops.get(NodeLabel.RUN, run) or {}, lifecycle.COORDINATOR)
     lifecycle.pause(ops, run, coordinator, paused, 0.0)
 
 
-def put_measured(ops: Ops, tape: RunTape) -> None:
+def put_measured(ops: WriteOps, tape: RecordedRun) -> None:
     """Give a run what was measured of it: no clock runs in a replay."""
     for label, row in tape.end.measured if tape.end else ():
-        known = label in (Label.CALL, Label.ARTIFACT) or ops.get(label, str(row["id"])) is not None
+        known = (
+            label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
+            or ops.get(label, str(row["id"])) is not None
+        )
         if known:
             ops.upsert(label, [cast("Mapping[str, Value]", row)])
 
 
-def _batch(score: Score) -> list[Event]:
+def _batch(score: EventCursor) -> list[Event]:
     """Return the events from the next on that one write of the coordinator brought about."""
     kinds = (EventKind.TASK_READY, EventKind.TASK_BLOCKED)
     first = score.next

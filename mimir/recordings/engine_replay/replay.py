@@ -14,29 +14,36 @@ from typing import cast
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import attempt_id
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import Paused, RecordingMiss
 from mimir.orchestrator import plan_creation, run_models
 from mimir.orchestrator.runs import creation, inspection
-from mimir.orchestrator.services import Parts
-from mimir.qc.checks.check_runner import Checks
+from mimir.orchestrator.services import ProjectServices
+from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
-from mimir.recordings.engine_replay.differences import called
-from mimir.recordings.engine_replay.playback import Forgets, Served, ServedExecution
-from mimir.recordings.engine_replay.simulation import RUN, Actor, Score, Stage, StageClock, acting
-from mimir.recordings.format.recording import RunTape
+from mimir.recordings.engine_replay.differences import event_label
+from mimir.recordings.engine_replay.playback import NullCache, PlaybackChecks, PlaybackState
+from mimir.recordings.engine_replay.simulation import (
+    RUN,
+    Actor,
+    EventCursor,
+    RecordedClock,
+    Simulation,
+    acting_as,
+)
+from mimir.recordings.format.recording import RecordedRun
 from mimir.reporting.summary.event_totals import REPORTERS
-from mimir.reporting.summary.incremental import Account
+from mimir.reporting.summary.incremental import IncrementalSummary
 from mimir.scheduling import lifecycle
-from mimir.scheduling.completion.run_outcome import finish
-from mimir.scheduling.execution.attempt_runner import Pursuit, Tools
-from mimir.scheduling.execution.preparation import Preparer
-from mimir.scheduling.run_services import Crew, Roster
-from mimir.scheduling.task_queries import Completions
+from mimir.scheduling.completion.run_outcome import finish_run
+from mimir.scheduling.execution.attempt_runner import AttemptRunner, WorkerServices
+from mimir.scheduling.execution.preparation import AttemptPreparer
+from mimir.scheduling.run_services import ProcessLiveness, RunServices
+from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store import row_fields
 from mimir.store.operations import claims, runs
-from mimir.store.protocol import Ops, Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.schema import NodeLabel
 
 OWNER = "replay"
 OF_ATTEMPTS = (
@@ -55,7 +62,7 @@ NOTHING_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class _Open:
+class _NullLock:
     """Stands for a lock that nobody has to wait for: turns keep the order."""
 
     async def __aenter__(self) -> None:
@@ -66,16 +73,16 @@ class _Open:
 
 
 @dataclass(kw_only=True)
-class Replay:
+class RunReplay:
     """One run under way again."""
 
-    parts: Parts
+    parts: ProjectServices
     """With the stage as its store, and everything served."""
-    stage: Stage
-    score: Score
-    served: Served
-    releases: recorded_moves.Releases
-    crew: Crew | None = None
+    stage: Simulation
+    score: EventCursor
+    served: PlaybackState
+    releases: recorded_moves.RecordedReleases
+    crew: RunServices | None = None
     working: dict[Actor, "asyncio.Future[None]"] = field(
         default_factory=dict[Actor, "asyncio.Future[None]"]
     )
@@ -85,7 +92,7 @@ class Replay:
     """Accepted attempts that clash with a head that is still to come."""
 
     @property
-    def tape(self) -> RunTape:
+    def tape(self) -> RecordedRun:
         """What was recorded."""
         return self.score.tape
 
@@ -103,7 +110,7 @@ class Replay:
                     await self._play(event)
         except TimeoutError:
             event = self.score.next
-            what = called(event) if event else "nothing"
+            what = event_label(event) if event else "nothing"
             raise RecordingMiss(
                 f"The engine does not come to what was recorded next: {what}."
             ) from None
@@ -142,7 +149,7 @@ class Replay:
     async def _act(self, actor: Actor, event: Event) -> None:
         work = self.working.get(actor)
         if work is None:
-            raise RecordingMiss(f"{called(event)} was recorded, but nobody works on it.")
+            raise RecordingMiss(f"{event_label(event)} was recorded, but nobody works on it.")
         before = self.score.at
         await self.stage.act(actor, work)
         if not work.done():
@@ -151,10 +158,12 @@ class Replay:
         if work.exception() is not None:
             raise cast("BaseException", work.exception())
         if self.score.at == before:
-            raise RecordingMiss(f"{called(event)} was recorded, but the engine ended before it.")
+            raise RecordingMiss(
+                f"{event_label(event)} was recorded, but the engine ended before it."
+            )
 
     def _begin(self, actor: Actor, job: "Awaitable[None]") -> "asyncio.Future[None]":
-        with acting(actor):
+        with acting_as(actor):
             work = asyncio.ensure_future(job)
         self.working[actor] = work
         return work
@@ -178,14 +187,14 @@ class Replay:
             await asyncio.gather(job, return_exceptions=True)
         claim = await self.stage.write(partial(recorded_moves.take, run=self.tape.id, event=event))
         actor = event.task, claim.attempt
-        cast("StageClock", crew.clock).again(actor)
+        cast("RecordedClock", crew.clock).again(actor)
         row, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
         self._begin(actor, self._pursuit(claim))
         # Nothing is awaited before it is let start: if its turn has come it would be past that, and its next step out of turn.
         facts = self.tape.attempts.get(actor)
         if not row.get("startJson") and facts and facts.base and not claim.died:
             self.starting[actor] = facts.base
-        if Status(row_fields.text(claim.row, "status")) is Status.QC_PASSED:
+        if TaskStatus(row_fields.text_field(claim.row, "status")) is TaskStatus.QC_PASSED:
             self._will_merge(actor)
         await self._let(head)
 
@@ -226,38 +235,38 @@ class Replay:
         if self.tape.plan is None or "preambles" not in self.tape.texts:
             return
         await self.stage.write(partial(recorded_moves.lead, run=run, owner=OWNER))
-        facts = await creation.facts(parts, run)
-        crew = Crew(
+        facts = await creation.load_pinned_run(parts, run)
+        crew = RunServices(
             facts=facts,
             store=self.stage,
             leases=self.stage,
             clock=parts.clock,
             owner=OWNER,
             process=parts.process,
-            owners=Roster(owners=parts.owners, host=parts.process.host),
+            owners=ProcessLiveness(owners=parts.owners, host=parts.process.host),
             lease_seconds=recorded_moves.LEASE_SECONDS,
             work_room=parts.work_room,
             wake=parts.wake,
-            completions=Completions(facts.plan),
-            integrating=cast("asyncio.Lock", _Open()),
+            completions=CompletedTasks(facts.plan),
+            integrating=cast("asyncio.Lock", _NullLock()),
             answers_wait=False,
         )
         self.crew = crew
-        self._pursuit = Pursuit(crew, self._tools(crew))
+        self._pursuit = AttemptRunner(crew, self._tools(crew))
 
-    def _tools(self, crew: Crew) -> Tools:
+    def _tools(self, crew: RunServices) -> WorkerServices:
         parts = self.parts
-        return Tools(
+        return WorkerServices(
             history=parts.history,
-            checks=Checks(parts.history, ServedExecution(self.served), Forgets()),
+            checks=CheckRunner(parts.history, PlaybackChecks(self.served), NullCache()),
             models=parts.models,
             tools=parts.tools,
-            preparer=Preparer(crew, parts.history, parts.choices["worker"], parts.redact),
+            preparer=AttemptPreparer(crew, parts.history, parts.choices["worker"], parts.redact),
             qc_choice=parts.choices["qc"],
             redact=parts.redact,
         )
 
-    def _known_crew(self) -> Crew:
+    def _known_crew(self) -> RunServices:
         if self.crew is None:
             raise RecordingMiss("Its preambles were not recorded, so nobody can work.")
         return self.crew
@@ -267,7 +276,7 @@ class Replay:
         await self._stop()
         row = await self.stage.write(
             partial(
-                lifecycle.take,
+                lifecycle.take_run,
                 run=self.tape.id,
                 owner=OWNER,
                 seconds=recorded_moves.LEASE_SECONDS,
@@ -276,7 +285,7 @@ class Replay:
                 models=_models(event),
             )
         )
-        self.parts = run_models.pinned(self.parts, row)
+        self.parts = run_models.services_for_run(self.parts, row)
         await self._engage()
 
     async def _pause(self, event: Event) -> None:
@@ -288,7 +297,7 @@ class Replay:
     async def _cancel(self) -> None:
         await self._stop()
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             claims.cancel(ops, self.tape.id)
             runs.set_status(
                 ops,
@@ -305,9 +314,9 @@ class Replay:
         """Take the question away that had no answer; whether it stands here depends on how far its asker had come."""
         lane = str(event.data.get("lane") or "")
 
-        def work(ops: Ops) -> None:
-            rows = ops.find(Label.CALL, {"lane": lane, "done": False})
-            ops.delete(Label.CALL, [str(row["id"]) for row in rows])
+        def work(ops: WriteOps) -> None:
+            rows = ops.find(NodeLabel.CALL, {"lane": lane, "done": False})
+            ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
 
             _emit(ops, event)
 
@@ -324,22 +333,26 @@ class Replay:
     async def _finish(self) -> None:
         """Do what is done when all tasks have ended: gate, seals, prose, report."""
         parts, run, crew = self.parts, self.tape.id, self._known_crew()
-        end = await finish(
-            crew, parts.history, Checks(parts.history, ServedExecution(self.served), Forgets())
+        end = await finish_run(
+            crew,
+            parts.history,
+            CheckRunner(parts.history, PlaybackChecks(self.served), NullCache()),
         )
         await self.stage.write(partial(recorded_moves.put_measured, tape=self.tape))
-        path = await inspection.write_last_report(parts, Account(run), end.outcome)
+        path = await inspection.write_last_report(parts, IncrementalSummary(run), end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
-        def work(ops: Ops) -> None:
-            runs.emit(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+        def work(ops: WriteOps) -> None:
+            runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
             lifecycle.end(ops, run, OWNER, end.outcome, data)
 
         await self.stage.write(work)
 
 
-def _emit(ops: Ops, event: Event) -> None:
-    runs.emit(ops, event.run, event.kind, task=event.task, attempt=event.attempt, data=event.data)
+def _emit(ops: WriteOps, event: Event) -> None:
+    runs.append_event(
+        ops, event.run, event.kind, task=event.task, attempt=event.attempt, data=event.data
+    )
 
 
 def _models(event: Event) -> Mapping[str, str]:
@@ -347,16 +360,16 @@ def _models(event: Event) -> Mapping[str, str]:
     return cast("Mapping[str, str]", event.data.get("models", {}))
 
 
-def _head(reads: Reads, run: str) -> str:
-    return row_fields.text(reads.get(Label.RUN, run) or {}, "head")
+def _head(reads: ReadOps, run: str) -> str:
+    return row_fields.text_field(reads.get(NodeLabel.RUN, run) or {}, "head")
 
 
-def _at_start(reads: Reads, run: str, actor: Actor) -> tuple[Row, str]:
+def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[Row, str]:
     """Return an attempt's row, and the head of the line."""
-    return reads.get(Label.ATTEMPT, attempt_id(run, *actor)) or {}, _head(reads, run)
+    return reads.get(NodeLabel.ATTEMPT, attempt_id(run, *actor)) or {}, _head(reads, run)
 
 
-def owner_of(score: Score, event: Event | None) -> Actor | None:
+def owner_of(score: EventCursor, event: Event | None) -> Actor | None:
     """Say whose an event is: an attempt's, the run's at its end (`RUN`), or nobody's whose decision it is (None). Pure."""
     if event is None:
         return None

@@ -10,46 +10,46 @@ from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
 from mimir.errors import MimirError, PlanError
 from mimir.orchestrator import run_models
-from mimir.orchestrator.services import Parts
-from mimir.qc.checks.check_runner import Checks
+from mimir.orchestrator.services import ProjectServices
+from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
-from mimir.recordings.engine_replay.differences import Replayed, of_ends, of_lanes, with_broken
+from mimir.recordings.engine_replay.differences import ReplayResult, of_ends, of_lanes, with_broken
 from mimir.recordings.engine_replay.playback import (
     Delay,
-    Forgets,
-    Served,
-    ServedExecution,
-    ServedModels,
-    ServedTools,
+    NullCache,
+    PlaybackChecks,
+    PlaybackModels,
+    PlaybackState,
+    PlaybackTools,
 )
-from mimir.recordings.engine_replay.replay import OWNER, Replay, owner_of
-from mimir.recordings.engine_replay.simulation import Score, Stage, StageClock
-from mimir.recordings.format.recording import RunTape, build
-from mimir.recordings.format.recording_file import Broken
-from mimir.recordings.recorder import ended
+from mimir.recordings.engine_replay.replay import OWNER, RunReplay, owner_of
+from mimir.recordings.engine_replay.simulation import EventCursor, RecordedClock, Simulation
+from mimir.recordings.format.recording import RecordedRun, build
+from mimir.recordings.format.recording_file import BrokenLine
+from mimir.recordings.recorder import outcome_record
 from mimir.store.protocol import GraphStore
-from mimir.store.schema import Label, pack
+from mimir.store.schema import NodeLabel, pack
 
 
-class Workshop(Protocol):
+class ReplayServices(Protocol):
     """What `app` hands in: the concrete things."""
 
     def store(self, path: Path, clock: Clock) -> GraphStore:
         """Return a store that is thrown away."""
         ...
 
-    def parts(self, store: GraphStore) -> Awaitable[Parts]:
+    def parts(self, store: GraphStore) -> Awaitable[ProjectServices]:
         """Return the engine's parts over a history that answers from the recording; nothing of them is used that executes anything."""
         ...
 
 
-async def play(
-    tapes: Sequence[RunTape],
-    broken: Sequence[Broken],
-    workshop: Workshop,
+async def replay_runs(
+    tapes: Sequence[RecordedRun],
+    broken: Sequence[BrokenLine],
+    workshop: ReplayServices,
     room: Path,
     delay: Delay,
-) -> Sequence[Replayed]:
+) -> Sequence[ReplayResult]:
     """Replay runs one after another.
 
     Args:
@@ -62,7 +62,7 @@ async def play(
     Raises:
         PlanError: One of them cannot be replayed.
     """
-    played: list[Replayed] = []
+    played: list[ReplayResult] = []
     for number, tape in enumerate(tapes):
         must_be_playable(tape)
         own = room / str(number)
@@ -71,18 +71,20 @@ async def play(
     return played
 
 
-async def _replay(tape: RunTape, workshop: Workshop, room: Path, delay: Delay) -> Replayed:
+async def _replay(
+    tape: RecordedRun, workshop: ReplayServices, room: Path, delay: Delay
+) -> ReplayResult:
     """Replay one run and compare what it comes to."""
-    score = Score(tape=tape)
-    store = workshop.store(room / "replay.db", StageClock(score))
-    made = Stage(store, score, lambda: owner_of(score, score.next))
-    served = Served(score=score, store=made, delay=delay)
-    run = Replay(
+    score = EventCursor(tape=tape)
+    store = workshop.store(room / "replay.db", RecordedClock(score))
+    made = Simulation(store, score, lambda: owner_of(score, score.next))
+    served = PlaybackState(score=score, store=made, delay=delay)
+    run = RunReplay(
         parts=_composed(await workshop.parts(store), served, room),
         stage=made,
         score=score,
         served=served,
-        releases=recorded_moves.Releases(score),
+        releases=recorded_moves.RecordedReleases(score),
     )
     try:
         try:
@@ -96,15 +98,15 @@ async def _replay(tape: RunTape, workshop: Workshop, room: Path, delay: Delay) -
         await made.close()
 
 
-async def _result(play: Replay) -> Replayed:
+async def _result(play: RunReplay) -> ReplayResult:
     tape, score, served = play.tape, play.score, play.served
     if tape.end is not None:
         await play.stage.write(partial(recorded_moves.put_measured, tape=tape))
-    line = await play.stage.read(partial(ended, run=tape.id))
+    line = await play.stage.read(partial(outcome_record, run=tape.id))
     end = build([line]).runs[tape.id].end
     if end is None:
         raise AssertionError("a run without its end")
-    rows = await play.stage.read(lambda reads: reads.find(Label.CALL, {"runId": tape.id}))
+    rows = await play.stage.read(lambda reads: reads.find(NodeLabel.CALL, {"runId": tape.id}))
     hashes: dict[tuple[str, object], tuple[str, str]] = {
         (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
         for r in rows
@@ -113,7 +115,7 @@ async def _result(play: Replay) -> Replayed:
     told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
     found = [*of_lanes(tape, hashes), *told]
     found += of_ends(tape.end, end) if tape.end else ()
-    return Replayed(
+    return ReplayResult(
         run=tape.id,
         events=score.at,
         calls=served.outcomes,
@@ -130,7 +132,7 @@ async def _result(play: Replay) -> Replayed:
     )
 
 
-def must_be_playable(tape: RunTape) -> None:
+def must_be_playable(tape: RecordedRun) -> None:
     """Refuse what a replay cannot follow.
 
     Raises:
@@ -156,7 +158,7 @@ def must_be_playable(tape: RunTape) -> None:
         )
 
 
-def _without_preamble(tape: RunTape) -> str:
+def _without_preamble(tape: RecordedRun) -> str:
     """Return a role of a run's plan whose preamble was not recorded; empty: there is none, or nobody had begun to work."""
     if tape.plan is None or "preambles" not in tape.texts:
         return ""
@@ -166,24 +168,24 @@ def _without_preamble(tape: RunTape) -> str:
     return next((role for kind, role in roles if (kind, role) not in tape.preambles), "")
 
 
-def _composed(parts: Parts, served: Served, room: Path) -> Parts:
+def _composed(parts: ProjectServices, served: PlaybackState, room: Path) -> ProjectServices:
     """Return the engine's parts for a replay."""
     own = room / "project"
     own.mkdir(parents=True, exist_ok=True)
     preambles = parts.project / "preambles"  # templates of the project's own
     if preambles.is_dir() and not (own / "preambles").exists():
         (own / "preambles").symlink_to(preambles)
-    tools = ServedTools(parts.tools, parts.planner_tools, served)
+    tools = PlaybackTools(parts.tools, parts.planner_tools, served)
     return replace(
-        run_models.by(parts, served.tape.settings),
+        run_models.apply_pinned_settings(parts, served.tape.settings),
         project=own,
         room=room,
         store=served.store,
-        checks=Checks(parts.history, ServedExecution(served), Forgets()),
-        models=ServedModels(served),
+        checks=CheckRunner(parts.history, PlaybackChecks(served), NullCache()),
+        models=PlaybackModels(served),
         tools=tools,
         planner_tools=tools.planner,
-        clock=StageClock(served.score),
+        clock=RecordedClock(served.score),
         owner=OWNER,
         notices=list,
         check_models=_nothing,

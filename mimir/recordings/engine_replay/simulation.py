@@ -16,12 +16,17 @@ from typing import Literal, TypeVar
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.errors import RecordingMiss
-from mimir.recordings.engine_replay.differences import Difference, called, is_same_step, of_events
-from mimir.recordings.format.recording import RunTape
+from mimir.recordings.engine_replay.differences import (
+    ReplayDifference,
+    event_label,
+    is_same_step,
+    of_events,
+)
+from mimir.recordings.format.recording import RecordedRun
 from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import GraphStore, Ops, Reads
-from mimir.store.schema import Label
+from mimir.store.protocol import GraphStore, ReadOps, WriteOps
+from mimir.store.schema import NodeLabel
 
 T = TypeVar("T")
 Actor = tuple[str, int]
@@ -33,12 +38,12 @@ Pass = Literal["start", "reads"]
 
 
 @dataclass(kw_only=True)
-class Score:
+class EventCursor:
     """The recorded events, and how far they have come about again."""
 
-    tape: RunTape
+    tape: RecordedRun
     at: int = 0
-    differences: list[Difference] = field(default_factory=list[Difference])
+    differences: list[ReplayDifference] = field(default_factory=list[ReplayDifference])
     holders: dict[str, str] = field(default_factory=dict[str, str])
     """Task → the process that holds it."""
     _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
@@ -68,7 +73,7 @@ class Score:
 
     def differ(self, where: str, what: str) -> None:
         """Note a difference."""
-        self.differences.append(Difference(where=where, what=what))
+        self.differences.append(ReplayDifference(where=where, what=what))
 
     def take(self, now: Sequence[Event]) -> None:
         """Take in events that came about.
@@ -78,8 +83,8 @@ class Score:
         """
         for event in now:
             expected = self.next
-            where = f"event {expected.seq} ({called(expected)})" if expected else "the end"
-            what = of_events(expected, event) if expected else f"replayed {called(event)}"
+            where = f"event {expected.seq} ({event_label(expected)})" if expected else "the end"
+            what = of_events(expected, event) if expected else f"replayed {event_label(event)}"
             if what:
                 self.differ(where, what)
             if expected is None or not is_same_step(expected, event):
@@ -89,10 +94,10 @@ class Score:
             self.at += 1
 
 
-class StageClock:
+class RecordedClock:
     """Time as it was recorded: that of the next event, and of an attempt the seconds that it took."""
 
-    def __init__(self, score: Score) -> None:
+    def __init__(self, score: EventCursor) -> None:
         self._score = score
         self._asked: set[Actor] = set()
 
@@ -130,10 +135,12 @@ class StageClock:
 _ANSWERS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)
 
 
-class Stage:
+class Simulation:
     """A `GraphStore` in which everyone waits for their turn."""
 
-    def __init__(self, inner: GraphStore, score: Score, owner: Callable[[], Actor | None]) -> None:
+    def __init__(
+        self, inner: GraphStore, score: EventCursor, owner: Callable[[], Actor | None]
+    ) -> None:
         """Set it up.
 
         Args:
@@ -161,21 +168,21 @@ class Stage:
         """Throw it away."""
         await self._inner.close()
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Read, when it is the reader's turn."""
         await self._for_turn(writes=False)
         return await self._inner.read(work, brief=brief)
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Write, when it is the writer's turn; the events that this brings about must be the recorded ones."""
         actor = ACTOR.get()
         await self._for_turn(writes=True)
         run = self._score.tape.id
 
-        def watched(ops: Ops) -> tuple[T, list[Event]]:
-            before = row_fields.whole(ops.get(Label.RUN, run) or {}, "eventSeq")
+        def watched(ops: WriteOps) -> tuple[T, list[Event]]:
+            before = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
             value = work(ops)
-            after = row_fields.whole(ops.get(Label.RUN, run) or {}, "eventSeq")
+            after = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
             return value, runs.events(ops, run, after=before) if after > before else []
 
         value, told = await self._inner.write(watched, durable=durable)
@@ -230,7 +237,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def acting(actor: Actor) -> Generator[None]:
+def acting_as(actor: Actor) -> Generator[None]:
     """Let everything that is started in the block step as `actor`."""
     token = ACTOR.set(actor)
     try:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
-from mimir.agents.context.receipt import Receipt
-from mimir.domain.call_outcome import Outcome
+from mimir.agents.context.receipt import ContextReceipt
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Plan
-from mimir.domain.usage import MOST, Usage
+from mimir.domain.usage import MOST, TokenUsage
 from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
@@ -27,7 +27,7 @@ _Preambles = tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """One call of a lane with its outcome."""
 
     lane: str
@@ -39,12 +39,12 @@ class Call:
     request: Json
     """What it added to the calls before."""
     request_hash: str
-    outcome: Outcome
+    outcome: CallOutcome
     lane_hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRan:
+class RecordedCheckRun:
     """One run of a check."""
 
     by: str
@@ -57,7 +57,7 @@ class CheckRan:
 
 
 @dataclass(slots=True, kw_only=True)
-class AttemptFacts:
+class RecordedAttempt:
     """What an attempt was begun with, and what it took."""
 
     base: str = ""
@@ -66,7 +66,7 @@ class AttemptFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class RecordedOutcome:
     """What a run came to."""
 
     status: str
@@ -80,7 +80,7 @@ class End:
 
 
 @dataclass(kw_only=True)
-class RunTape:
+class RecordedRun:
     """One run; filled by `build`."""
 
     id: str
@@ -90,12 +90,14 @@ class RunTape:
     texts: dict[str, object] = field(default_factory=dict[str, object])
     """`preambles`, `brief`, as JSON values."""
     events: list[Event] = field(default_factory=list[Event])
-    lanes: dict[str, dict[int, Call]] = field(default_factory=dict[str, dict[int, Call]])
-    checks: list[CheckRan] = field(default_factory=list[CheckRan])
-    attempts: dict[tuple[str, int], AttemptFacts] = field(
-        default_factory=dict[tuple[str, int], AttemptFacts]
+    lanes: dict[str, dict[int, RecordedCall]] = field(
+        default_factory=dict[str, dict[int, RecordedCall]]
     )
-    end: End | None = None
+    checks: list[RecordedCheckRun] = field(default_factory=list[RecordedCheckRun])
+    attempts: dict[tuple[str, int], RecordedAttempt] = field(
+        default_factory=dict[tuple[str, int], RecordedAttempt]
+    )
+    end: RecordedOutcome | None = None
 
     def own(self, lane: str) -> str:
         """Return a lane's name within its run: `task/attempt/role`."""
@@ -106,7 +108,7 @@ class RunTape:
         """What it pinned of the settings; empty: nothing is told."""
         return _members(self.pinned.get("settingsJson"))
 
-    def model_calls(self, lane: str) -> list[Call]:
+    def model_calls(self, lane: str) -> list[RecordedCall]:
         """Return the model calls of a lane (named within its run), in order."""
         known = self.lanes.get(f"{self.id}/{lane}", {})
         return [known[seq] for seq in sorted(known) if known[seq].kind == "model"]
@@ -123,28 +125,28 @@ def _members(value: object) -> Json:
 
 
 @dataclass(kw_only=True)
-class Tape:
+class Recording:
     """All that a recording holds."""
 
-    runs: dict[str, RunTape] = field(default_factory=dict[str, RunTape])
+    runs: dict[str, RecordedRun] = field(default_factory=dict[str, RecordedRun])
     """In the order of their first lines."""
     git: dict[str, object] = field(default_factory=dict[str, object])
     """What was asked of the history → what it said."""
 
 
-def build(lines: Iterable[Json]) -> Tape:
+def build(lines: Iterable[Json]) -> Recording:
     """Build a tape; a line that stands twice counts once, so that recordings can be put behind one another.
 
     Raises:
         StoreError, ValueError, KeyError, TypeError: A line is not of its form.
     """
-    tape = Tape()
+    tape = Recording()
     for line in lines:
         add(tape, line)
     return in_order(tape)
 
 
-def in_order(tape: Tape) -> Tape:
+def in_order(tape: Recording) -> Recording:
     """Put events that were written twice, or by several processes, in their order."""
     for run in tape.runs.values():
         known = {event.seq: event for event in run.events}
@@ -152,13 +154,13 @@ def in_order(tape: Tape) -> Tape:
     return tape
 
 
-def add(tape: Tape, line: Json) -> None:
+def add(tape: Recording, line: Json) -> None:
     """Take in one line: what is read of it later, by whoever replays it, is looked at here."""
     if line["kind"] == "git":
         tape.git[pack(line["ask"])] = line["answer"]
         return
     id = _text(line, "run")
-    run = tape.runs.setdefault(id, RunTape(id=id))
+    run = tape.runs.setdefault(id, RecordedRun(id=id))
     match line["kind"]:
         case "run":
             run.pinned = _mapping(line["pinned"])
@@ -190,7 +192,7 @@ def _said(line: Json) -> object:
             for row in codec.decode(tuple[object, ...], text):
                 words.read_message(row)
         case "background":
-            Receipt.from_json(_mapping(text))
+            ContextReceipt.from_json(_mapping(text))
         case _:
             pass  # of a later mimir: nobody asks for it
     return text
@@ -215,13 +217,13 @@ def _event(line: Json) -> Event:
     )
 
 
-def _call(line: Json) -> Call:
+def _call(line: Json) -> RecordedCall:
     usage = None
     if line["usage"] is not None:
         given = codec.decode(tuple[int, int], line["usage"])
         if not all(0 <= tokens < MOST for tokens in given):
             raise ValueError("usage: not two counts of tokens")
-        usage = Usage(input_tokens=given[0], output_tokens=given[1])
+        usage = TokenUsage(input_tokens=given[0], output_tokens=given[1])
     request, answer = _mapping(line["request"]), _mapping(line["answer"])
     match line["call"]:
         case "model":
@@ -232,7 +234,7 @@ def _call(line: Json) -> Call:
             read_result(answer)
         case other:
             raise ValueError(f"there is no call of the kind {other!r}")
-    return Call(
+    return RecordedCall(
         lane=_text(line, "lane"),
         seq=_whole(line, "seq"),
         kind=_text(line, "call"),
@@ -240,13 +242,13 @@ def _call(line: Json) -> Call:
         title=_text(line, "title"),
         request=request,
         request_hash=_text(line, "request_hash"),
-        outcome=Outcome(value=answer, tree=_text(line, "tree"), usage=usage),
+        outcome=CallOutcome(value=answer, tree=_text(line, "tree"), usage=usage),
         lane_hash=_text(line, "lane_hash"),
     )
 
 
-def _add_check(run: RunTape, line: Json) -> None:
-    one = CheckRan(
+def _add_check(run: RecordedRun, line: Json) -> None:
+    one = RecordedCheckRun(
         by=_text(line, "by"),
         owner=_text(line, "owner"),
         at=_time(line),
@@ -257,16 +259,16 @@ def _add_check(run: RunTape, line: Json) -> None:
         run.checks.append(one)
 
 
-def _facts(line: Json) -> AttemptFacts:
+def _facts(line: Json) -> RecordedAttempt:
     seconds = line["seconds"]
-    return AttemptFacts(
+    return RecordedAttempt(
         base=_text(line, "base"),
         seconds=None if seconds is None else float(codec.decode(float, seconds)),
     )
 
 
-def _end(line: Json) -> End:
-    return End(
+def _end(line: Json) -> RecordedOutcome:
+    return RecordedOutcome(
         status=_text(line, "status"),
         seal=_text(line, "seal"),
         report=_text(line, "report"),

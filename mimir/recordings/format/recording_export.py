@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from mimir.qc.checks import journaled_checks
 from mimir.scheduling.execution.preparation import START
 from mimir.store import row_fields
 from mimir.store.operations import runs, worker_processes
-from mimir.store.protocol import Reads, Row, Where
-from mimir.store.schema import Label, unpack
+from mimir.store.protocol import ReadOps, Row, Where
+from mimir.store.schema import NodeLabel, unpack
 from mimir.store.transcripts import call_rows, shared_texts
 
 Line = dict[str, object]
@@ -34,12 +34,12 @@ TEXTS = ("preambles", "brief", "background")
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, *CALLS)
 STOPS = (EventKind.RUN_PAUSED, EventKind.RUN_FINISHED)
-STOPPED = (Status.WORKER_EXECUTING.value, Status.CANCELLED.value)
+STOPPED = (TaskStatus.WORKER_EXECUTING.value, TaskStatus.CANCELLED.value)
 """What an attempt stands at that a stop has cut short, maybe before it had any answer to tell of."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Written:
+class ExportProgress:
     """How far a run's lines are written."""
 
     seq: int = 0
@@ -51,7 +51,7 @@ class Written:
     """Names of the run's own texts that are written."""
 
 
-def lines(reads: Reads, run: str, written: Written) -> Iterator[Line]:
+def lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
     """Yield what is not written yet, and note in `written` that it is."""
     if written.seq == 0:
         yield _head(runs.get(reads, run))
@@ -64,33 +64,38 @@ def lines(reads: Reads, run: str, written: Written) -> Iterator[Line]:
         written.seq = event.seq
 
 
-def end_of(reads: Reads, run: str, *, report: str, plan: str) -> Line:
+def end_of(reads: ReadOps, run: str, *, report: str, plan: str) -> Line:
     """Return the line of what a run came to: what a replay is compared with."""
     row = runs.node(reads, run)
-    evidence = reads.find(Label.EVIDENCE, {"runId": run}, order=("chain", "seq"))
-    verdicts = reads.find(Label.VERDICT, {"runId": run}, order=("id",))
+    evidence = reads.find(NodeLabel.EVIDENCE, {"runId": run}, order=("chain", "seq"))
+    verdicts = reads.find(NodeLabel.VERDICT, {"runId": run}, order=("id",))
     return {
-        "kind": "end", "run": run, "status": row_fields.text(row, "status"), "seal": row_fields.text(row, "seal"),
+        "kind": "end", "run": run, "status": row_fields.text_field(row, "status"), "seal": row_fields.text_field(row, "seal"),
         "report": report, "plan": plan, "evidence": [dict(one) for one in evidence],
         "verdicts": [dict(one) for one in verdicts], "measured": _measured(reads, row),
     }  # fmt: skip
 
 
-def _measured(reads: Reads, run: Row) -> list[object]:
+def _measured(reads: ReadOps, run: Row) -> list[object]:
     """Return what was measured, not decided: times, durations, who was there; of the plan's making what a report counts."""
     id = str(run["id"])
     where: Where = {"runId": id}
-    planned = row_fields.text(run, "planRun")
-    rows: list[tuple[str, Row]] = [(Label.RUN.value, run)]
-    rows += [(Label.TASK.value, row) for row in reads.find(Label.TASK, where, order=("seq",))]
-    rows += [(Label.ATTEMPT.value, row) for row in reads.find(Label.ATTEMPT, where, order=("id",))]
+    planned = row_fields.text_field(run, "planRun")
+    rows: list[tuple[str, Row]] = [(NodeLabel.RUN.value, run)]
+    rows += [
+        (NodeLabel.TASK.value, row) for row in reads.find(NodeLabel.TASK, where, order=("seq",))
+    ]
+    rows += [
+        (NodeLabel.ATTEMPT.value, row)
+        for row in reads.find(NodeLabel.ATTEMPT, where, order=("id",))
+    ]
     kept = [[label, {"id": row["id"], **_times(row)}] for label, row in rows]
     there = worker_processes.present(reads, id)
     asked = call_rows.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
     return [
         *kept,
-        *([Label.ARTIFACT.value, _without(row, *WHERE)] for row in there),
-        *([Label.CALL.value, _without(r, "deltaJson")] for r in asked),
+        *([NodeLabel.ARTIFACT.value, _without(row, *WHERE)] for row in there),
+        *([NodeLabel.CALL.value, _without(r, "deltaJson")] for r in asked),
     ]
 
 
@@ -103,9 +108,9 @@ def _times(row: Row) -> Row:
 
 
 def _head(row: Row) -> Line:
-    plan = row_fields.text(row, "planJson")
+    plan = row_fields.text_field(row, "planJson")
     pinned: Line = {name: row[name] for name in PINNED if row.get(name) is not None}
-    pinned["settingsJson"] = unpack(row_fields.text(row, "settingsJson") or "{}")
+    pinned["settingsJson"] = unpack(row_fields.text_field(row, "settingsJson") or "{}")
     return {
         "kind": "run",
         "run": str(row["id"]),
@@ -114,57 +119,57 @@ def _head(row: Row) -> Line:
     }
 
 
-def _texts(reads: Reads, run: str, written: Written) -> Iterator[Line]:
+def _texts(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
     for name in TEXTS:
-        row = None if name in written.texts else reads.get(Label.ARTIFACT, f"{run}#{name}")
+        row = None if name in written.texts else reads.get(NodeLabel.ARTIFACT, f"{run}#{name}")
         if row is not None:
             written.texts |= {name}
             yield {
                 "kind": "text",
                 "run": run,
                 "name": name,
-                "text": unpack(row_fields.text(row, "text")),
+                "text": unpack(row_fields.text_field(row, "text")),
             }
 
 
-def _checks(reads: Reads, run: str, written: Written) -> Iterator[Line]:
-    for row in journaled_checks.kept(reads, run, written.checks_at):
-        id, at = str(row["id"]), row_fields.text(row, "createdAt")
+def _checks(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
+    for row in journaled_checks.load_check_runs(reads, run, written.checks_at):
+        id, at = str(row["id"]), row_fields.text_field(row, "createdAt")
         if id in written.checks:
             continue
         if at > written.checks_at:
             written.checks, written.checks_at = frozenset(), at
         written.checks |= {id}
         yield {
-            "kind": "check", "run": run, "by": row_fields.text(row, "by"), "owner": row_fields.text(row, "owner"), "at": at,
-            "timeout": row_fields.number(row, "timeoutSeconds"), "ran": unpack(row_fields.text(row, "text")),
+            "kind": "check", "run": run, "by": row_fields.text_field(row, "by"), "owner": row_fields.text_field(row, "owner"), "at": at,
+            "timeout": row_fields.float_field(row, "timeoutSeconds"), "ran": unpack(row_fields.text_field(row, "text")),
         }  # fmt: skip
 
 
-def _of(reads: Reads, event: Event) -> Iterator[Line]:
+def _of(reads: ReadOps, event: Event) -> Iterator[Line]:
     """Yield what belongs to an event and is no event itself: the call, the attempt's base and time."""
     if event.kind in CALLS:
         lane = lane_id(
             event.run, event.task or PLAN_TASK, event.attempt, str(event.data.get("role") or "")
         )
-        row = reads.get(Label.CALL, call_id(lane, _number(event.data, "seq")))
-        if row is not None and row_fields.flag(row, "done"):
+        row = reads.get(NodeLabel.CALL, call_id(lane, _number(event.data, "seq")))
+        if row is not None and row_fields.bool_field(row, "done"):
             yield _call(row, shared_texts.delta_of(reads, row))
     first = event.kind is EventKind.MODEL_CALLED and event.data.get("seq") == 0
     if event.task and event.attempt and (first or event.kind in ATTEMPTS[:3]):
-        row = reads.get(Label.ATTEMPT, attempt_id(event.run, event.task, event.attempt))
+        row = reads.get(NodeLabel.ATTEMPT, attempt_id(event.run, event.task, event.attempt))
         if row is not None and row.get("startJson"):
             yield _attempt(row)
     if event.kind in STOPS:
         stopped: Where = {"runId": event.run, "status": ("in", STOPPED)}
-        rows = reads.find(Label.ATTEMPT, stopped, order=("id",))
+        rows = reads.find(NodeLabel.ATTEMPT, stopped, order=("id",))
         yield from (_attempt(row) for row in rows if row.get("startJson"))
 
 
 def _attempt(row: Row) -> Line:
     return {
-        "kind": "attempt", "run": row_fields.text(row, "runId"), "task": row_fields.text(row, "taskId"),
-        "attempt": row_fields.whole(row, "seq"), "base": START.read(row_fields.text(row, "startJson")).base_commit,
+        "kind": "attempt", "run": row_fields.text_field(row, "runId"), "task": row_fields.text_field(row, "taskId"),
+        "attempt": row_fields.int_field(row, "seq"), "base": START.read(row_fields.text_field(row, "startJson")).base_commit,
         "seconds": row.get("workerDuration"),
     }  # fmt: skip
 
@@ -172,13 +177,13 @@ def _attempt(row: Row) -> Line:
 def _call(row: Row, request: Mapping[str, object]) -> Line:
     used = None
     if row.get("inputTokens") is not None:
-        used = [row_fields.whole(row, "inputTokens"), row_fields.whole(row, "outputTokens")]
+        used = [row_fields.int_field(row, "inputTokens"), row_fields.int_field(row, "outputTokens")]
     return {
-        "kind": "call", "run": row_fields.text(row, "runId"), "lane": row_fields.text(row, "lane"), "seq": row_fields.whole(row, "seq"),
-        "call": row_fields.text(row, "kind"), "tool": row_fields.text(row, "tool"), "title": row_fields.text(row, "name"),
-        "request": request, "answer": row_fields.mapping(row, "valueJson"),
-        "usage": used, "tree": row_fields.text(row, "tree"), "request_hash": row_fields.text(row, "requestHash"),
-        "lane_hash": row_fields.text(row, "hash"),
+        "kind": "call", "run": row_fields.text_field(row, "runId"), "lane": row_fields.text_field(row, "lane"), "seq": row_fields.int_field(row, "seq"),
+        "call": row_fields.text_field(row, "kind"), "tool": row_fields.text_field(row, "tool"), "title": row_fields.text_field(row, "name"),
+        "request": request, "answer": row_fields.json_field(row, "valueJson"),
+        "usage": used, "tree": row_fields.text_field(row, "tree"), "request_hash": row_fields.text_field(row, "requestHash"),
+        "lane_hash": row_fields.text_field(row, "hash"),
     }  # fmt: skip
 
 

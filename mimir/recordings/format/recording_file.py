@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from mimir.errors import Location, MimirError, PlanError, StoreError
-from mimir.recordings.format.recording import Tape, add, in_order
+from mimir.recordings.format.recording import Recording, add, in_order
 from mimir.recordings.format.recording_export import Line
 from mimir.store.schema import pack
 
@@ -26,7 +26,7 @@ _WHOLE = "Record the run again, or take the file from where it was whole."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class BrokenLine:
     """A line whose hash is not that of its content."""
 
     line: int
@@ -36,13 +36,15 @@ class Broken:
     content: Mapping[str, object]
 
 
-def stamped(line: Mapping[str, object]) -> str:
+def hash_line(line: Mapping[str, object]) -> str:
     """Return a line with its hash, as it is written."""
     bare = {name: value for name, value in line.items() if name != "sha256"}
     return pack({**bare, "sha256": _digest(bare)})
 
 
-def read(path: Path, name: str, *, forgive: bool = False) -> tuple[Tape, list[Broken]]:
+def read_recording(
+    path: Path, name: str, *, forgive: bool = False
+) -> tuple[Recording, list[BrokenLine]]:
     """Read a recording.
 
     Args:
@@ -53,7 +55,7 @@ def read(path: Path, name: str, *, forgive: bool = False) -> tuple[Tape, list[Br
     Raises:
         PlanError: It is no recording, of another version, cut, or was changed; the line is named.
     """
-    broken: list[Broken] = []
+    broken: list[BrokenLine] = []
     try:
         with path.open("rb") as file:
             tape = _tape(file, name, broken)
@@ -78,8 +80,8 @@ def read(path: Path, name: str, *, forgive: bool = False) -> tuple[Tape, list[Br
     return tape, broken
 
 
-def _tape(file: Iterable[bytes], name: str, broken: list[Broken]) -> Tape:
-    tape = Tape()
+def _tape(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recording:
+    tape = Recording()
     for number, line in _lines(file, name, broken):
         try:
             add(tape, line)
@@ -95,7 +97,9 @@ def _tape(file: Iterable[bytes], name: str, broken: list[Broken]) -> Tape:
     return in_order(tape)
 
 
-def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[tuple[int, Line]]:
+def _lines(
+    file: Iterable[bytes], name: str, broken: list[BrokenLine]
+) -> Iterator[tuple[int, Line]]:
     """Yield each line with its number."""
     number = 0
     for number, raw in enumerate(file, start=1):
@@ -110,7 +114,7 @@ def _lines(file: Iterable[bytes], name: str, broken: list[Broken]) -> Iterator[t
         except StoreError:  # a number that JSON does not have is read all the same
             raise _no_json(name, number) from None
         if line.get("sha256") != digest:
-            broken.append(Broken(line=number, what=_called(line), content=line))
+            broken.append(BrokenLine(line=number, what=_called(line), content=line))
         yield number, line
     if number == 0:
         raise _refused(
@@ -182,7 +186,7 @@ def _digest(line: Mapping[str, object]) -> str:
     return hashlib.sha256(pack(line).encode()).hexdigest()
 
 
-class Writer:
+class RecordingWriter:
     """Writes lines behind a recording's others; readable by its owner alone."""
 
     def __init__(self, path: Path, name: str, *, engine: str) -> None:
@@ -193,7 +197,7 @@ class Writer:
         """
         self.healed = False
         """True: half a line was there."""
-        self.known: Tape | None = None
+        self.known: Recording | None = None
         """What was there already."""
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -220,7 +224,7 @@ class Writer:
 
     def write(self, line: Mapping[str, object]) -> None:
         """Write one line; it is with the operating system when this returns, so a kill of the process loses nothing."""
-        self._file.write(stamped(line).encode() + b"\n")
+        self._file.write(hash_line(line).encode() + b"\n")
         self._file.flush()
 
     def close(self) -> None:
@@ -229,7 +233,7 @@ class Writer:
             self._file.close()
 
 
-def read_any(path: Path, name: str) -> Tape:
+def read_any(path: Path, name: str) -> Recording:
     """Read a recording that may hold no run yet."""
     with path.open("rb") as file:
         return _tape(file, name, [])

@@ -14,7 +14,7 @@ from mimir.agents.context.pm import MEMORY
 from mimir.domain.message import Message, ModelRequest
 from mimir.llm import codec
 from mimir.llm.wrappers.journaled_model import settings_json
-from mimir.recordings.format.recording import Call
+from mimir.recordings.format.recording import RecordedCall
 from mimir.store.schema import pack
 
 SHOWN = 60
@@ -39,7 +39,7 @@ _EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RecordedRequest:
     """One question: its messages, and all else that decides the answer."""
 
     messages: tuple[Message, ...]
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Differing:
+class RequestDifference:
     """Where two questions differ first."""
 
     part: str
@@ -64,12 +64,14 @@ class Differing:
         return f"{where}: recorded {self.recorded!r}, now {self.asked!r}"
 
 
-def of_request(request: ModelRequest) -> Asked:
+def of_request(request: ModelRequest) -> RecordedRequest:
     """Return a question as it is asked now."""
-    return Asked(messages=request.messages, settings=settings_json(request))
+    return RecordedRequest(messages=request.messages, settings=settings_json(request))
 
 
-def recorded(calls: Sequence[Call]) -> Iterator[tuple[Call, Asked]]:
+def iterate_requests(
+    calls: Sequence[RecordedCall],
+) -> Iterator[tuple[RecordedCall, RecordedRequest]]:
     """Yield the model calls of a lane with their whole questions, put together from what each added."""
     messages: tuple[Message, ...] = ()
     settings: Mapping[str, object] = {}
@@ -81,10 +83,12 @@ def recorded(calls: Sequence[Call]) -> Iterator[tuple[Call, Asked]]:
         given = call.request.get("settings")
         if isinstance(given, Mapping):
             settings = cast("Mapping[str, object]", given)
-        yield call, Asked(messages=messages, settings=settings)
+        yield call, RecordedRequest(messages=messages, settings=settings)
 
 
-def difference(before: Asked, now: Asked, *, exactly: bool) -> Differing | None:
+def difference(
+    before: RecordedRequest, now: RecordedRequest, *, exactly: bool
+) -> RequestDifference | None:
     """Return where two questions differ first; None: nowhere.
 
     Args:
@@ -101,7 +105,7 @@ def difference(before: Asked, now: Asked, *, exactly: bool) -> Differing | None:
         longer = before.messages if len(before.messages) > at else now.messages
         text = _short(longer[at].text)
         is_old = longer is before.messages
-        return Differing(
+        return RequestDifference(
             part=f"message {at + 1} ({longer[at].role})",
             recorded=text if is_old else "",
             asked="" if is_old else text,
@@ -109,29 +113,35 @@ def difference(before: Asked, now: Asked, *, exactly: bool) -> Differing | None:
     return _of_settings(before.settings, now.settings, exactly=exactly)
 
 
-def drift(before: Asked, now: Asked) -> Differing | None:
+def describe_drift(before: RecordedRequest, now: RecordedRequest) -> RequestDifference | None:
     """Return the first difference that does not count, in questions that are the same; None: there is none."""
     for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
         if one.text != other.text:
-            return between(f"message {at} ({other.tool or other.role})", one.text, other.text)
+            return differing_characters(
+                f"message {at} ({other.tool or other.role})", one.text, other.text
+            )
     return None
 
 
-def _of_messages(at: int, one: Message, other: Message, *, exactly: bool) -> Differing | None:
+def _of_messages(
+    at: int, one: Message, other: Message, *, exactly: bool
+) -> RequestDifference | None:
     part = f"message {at} ({other.role})"
     if one.role != other.role:
-        return Differing(part=part, recorded=one.role, asked=other.role)
-    left, right = (one.text, other.text) if exactly else (counting(one), counting(other))
+        return RequestDifference(part=part, recorded=one.role, asked=other.role)
+    left, right = (
+        (one.text, other.text) if exactly else (comparable_text(one), comparable_text(other))
+    )
     if left != right:
-        return between(part, left, right)
+        return differing_characters(part, left, right)
     for number, (a, b) in enumerate(zip(one.calls, other.calls, strict=False), start=1):
         if a != b:
             old, new = f"{a.name} {a.arguments}", f"{b.name} {b.arguments}"
-            return between(f"{part}, tool call {number}", old, new)
+            return differing_characters(f"{part}, tool call {number}", old, new)
     if len(one.calls) != len(other.calls):
-        return Differing(part=part, recorded=_calls(one), asked=_calls(other))
+        return RequestDifference(part=part, recorded=_calls(one), asked=_calls(other))
     if one.tool != other.tool:
-        return Differing(part=part, recorded=one.tool, asked=other.tool)
+        return RequestDifference(part=part, recorded=one.tool, asked=other.tool)
     return None
 
 
@@ -141,18 +151,18 @@ def _calls(message: Message) -> str:
 
 def _of_settings(
     before: Mapping[str, object], now: Mapping[str, object], *, exactly: bool
-) -> Differing | None:
+) -> RequestDifference | None:
     for name in sorted(before.keys() | now.keys()):
         if name == "model" and not exactly:
             continue
         one, other = pack(before.get(name)), pack(now.get(name))
         if one != other:
-            return between(f"setting {name!r}", one, other)
+            return differing_characters(f"setting {name!r}", one, other)
     return None
 
 
 @lru_cache(maxsize=4096)
-def counting(message: Message) -> str:
+def comparable_text(message: Message) -> str:
     """Return what counts of a message's text."""
     if message.role == "tool":
         ended = _EXIT.match(message.text)
@@ -169,7 +179,7 @@ def _without_output(block: re.Match[str]) -> str:
     return f"{block[1]}{kept}{block[4]}"
 
 
-def between(part: str, old: str, new: str) -> Differing:
+def differing_characters(part: str, old: str, new: str) -> RequestDifference:
     """Say which characters of a part differ."""
     first = 0
     while first < min(len(old), len(new)) and old[first] == new[first]:
@@ -177,7 +187,7 @@ def between(part: str, old: str, new: str) -> Differing:
     tail = 0
     while tail < min(len(old), len(new)) - first and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    return Differing(
+    return RequestDifference(
         part=part,
         recorded=_short(old[first : len(old) - tail]),
         asked=_short(new[first : len(new) - tail]),

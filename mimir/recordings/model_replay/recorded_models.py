@@ -14,14 +14,14 @@ from mimir.errors import Paused
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator import run_models
-from mimir.recordings.format.recording import Call, Tape
+from mimir.recordings.format.recording import RecordedCall, Recording
 from mimir.recordings.format.request_match import (
-    Asked,
-    Differing,
+    RecordedRequest,
+    RequestDifference,
+    describe_drift,
     difference,
-    drift,
+    iterate_requests,
     of_request,
-    recorded,
 )
 
 AGENTINATOR = "agentinator"
@@ -31,7 +31,7 @@ MISSED = "recording"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class RecordingUsage:
     """What a replay made of a recording."""
 
     calls: int
@@ -51,24 +51,24 @@ class Used:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _RecordedCalls:
     """The model calls of one lane; of several runs, the last one's."""
 
     name: str
-    calls: list[tuple[Call, Asked]]
+    calls: list[tuple[RecordedCall, RecordedRequest]]
     served: set[int] = field(default_factory=set[int])
     at: int = 0
 
 
-class ReplayedModels:
+class RecordedModels:
     """Where models come from when a recording answers."""
 
     def __init__(
         self,
-        tape: Tape,
+        tape: Recording,
         name: str,
         *,
-        on_drift: Callable[[str, str, int, Differing], Awaitable[None]],
+        on_drift: Callable[[str, str, int, RequestDifference], Awaitable[None]],
     ) -> None:
         """Serve a recording.
 
@@ -79,8 +79,8 @@ class ReplayedModels:
         """
         self._name = name
         self._on_drift = on_drift
-        self._lanes: dict[str, _Lane] = {}
-        self._alike: dict[str, list[_Lane]] = {}
+        self._lanes: dict[str, _RecordedCalls] = {}
+        self._alike: dict[str, list[_RecordedCalls]] = {}
         """By what their names have in common."""
         self._missed: list[str] = []
         self._drifts = 0
@@ -93,9 +93,9 @@ class ReplayedModels:
             self.preambles_by = asked.model if asked else ""
             for lane in run.lanes:
                 own = run.own(lane)
-                calls = list(recorded(run.model_calls(own)))
+                calls = list(iterate_requests(run.model_calls(own)))
                 if calls:
-                    self._lanes[own] = _Lane(own, calls)
+                    self._lanes[own] = _RecordedCalls(own, calls)
         for own, lane in self._lanes.items():
             self._alike.setdefault(_common(own), []).append(lane)
 
@@ -103,7 +103,7 @@ class ReplayedModels:
         """Return the model of a lane, `run/task/attempt/role`."""
         del role, model
         run, _, own = lane.partition("/")
-        return Replayed(self, run, own, self._alike.get(_common(own), []))
+        return RecordedModel(self, run, own, self._alike.get(_common(own), []))
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
         """Return the preamble, and its hash, that lay in the recorded run's library; None: it was asked for, or the role is not known."""
@@ -111,7 +111,7 @@ class ReplayedModels:
             return None
         return self._preambles.get((kind, role))
 
-    def used(self) -> Used:
+    def used(self) -> RecordingUsage:
         """Say what was used so far. Preambles that were found as files need no call; they do not count as left."""
         left = [
             f"{lane.name}, call {call.seq}"
@@ -120,7 +120,7 @@ class ReplayedModels:
             for at, (call, _) in enumerate(lane.calls)
             if at not in lane.served
         ]
-        return Used(
+        return RecordingUsage(
             calls=sum(len(lane.calls) for lane in self._lanes.values()),
             served=sum(len(lane.served) for lane in self._lanes.values()),
             left=tuple(left),
@@ -138,7 +138,7 @@ class ReplayedModels:
     async def close(self) -> None:
         """Close nothing: nothing is open."""
 
-    async def drifted(self, run: str, lane: str, call: int, what: Differing) -> None:
+    async def drifted(self, run: str, lane: str, call: int, what: RequestDifference) -> None:
         """Note a difference that does not count."""
         self._drifts += 1
         await self._on_drift(run, lane, call, what)
@@ -155,10 +155,12 @@ class ReplayedModels:
         )
 
 
-class Replayed:
+class RecordedModel:
     """One lane's model."""
 
-    def __init__(self, models: ReplayedModels, run: str, lane: str, known: Sequence[_Lane]) -> None:
+    def __init__(
+        self, models: RecordedModels, run: str, lane: str, known: Sequence[_RecordedCalls]
+    ) -> None:
         self._models = models
         self._run = run
         self._lane = lane
@@ -181,13 +183,13 @@ class Replayed:
                 if self._is_reporter or difference(before, now, exactly=False) is None:
                     lane.served.add(at)
                     lane.at = at + 1
-                    changed = drift(before, now)
+                    changed = describe_drift(before, now)
                     if changed:
                         await self._models.drifted(self._run, self._lane, call.seq, changed)
                     return codec.read_answer(call.outcome.value)
         raise self._models.missed(self._lane, *self._why(now, number))
 
-    def _why(self, now: Asked, number: int) -> tuple[int, str]:
+    def _why(self, now: RecordedRequest, number: int) -> tuple[int, str]:
         if not self._known:
             return number, "it has no such lane."
         lane = self._known[0]
@@ -202,7 +204,7 @@ class Replayed:
         return call.seq, f"{changed}first difference in {found}"
 
 
-def _order(lane: _Lane) -> list[int]:
+def _order(lane: _RecordedCalls) -> list[int]:
     """Return where to look: the next call, then those after it, which a resumed run goes on from."""
     return [at for at in range(lane.at, len(lane.calls)) if at not in lane.served]
 

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import TERMINAL, Status
-from mimir.recordings.format.recording import RunTape
+from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.recordings.format.recording import RecordedRun
 
 Attempt = tuple[str, int]
 """(task, number)."""
 PATIENCE_SECONDS = 5.0
 """Until an order is given up in which everybody waits, though an agent is free: it has had time to take a task."""
-_AT_REST = frozenset(status.value for status in (*TERMINAL, Status.PREPARING_RETRY))
+_AT_REST = frozenset(status.value for status in (*TERMINAL, TaskStatus.PREPARING_RETRY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RecordedOrder:
     """The order in which attempts began and landed."""
 
     landings: tuple[Attempt, ...] = ()
@@ -34,7 +34,7 @@ class Order:
     """Most attempts that were under way at once."""
 
 
-def order_of(run: RunTape, tasks: Collection[str]) -> Order:
+def order_of(run: RecordedRun, tasks: Collection[str]) -> RecordedOrder:
     """Return the recorded order of some tasks."""
     landings: list[Attempt] = []
     moved: set[int] = set()
@@ -53,7 +53,7 @@ def order_of(run: RunTape, tasks: Collection[str]) -> Order:
         for one, facts in run.attempts.items()
         if one[0] in tasks and facts.base in heads
     }
-    return Order(
+    return RecordedOrder(
         landings=tuple(landings),
         moved=frozenset(moved),
         floors=floors,
@@ -67,7 +67,7 @@ def _width(events: Iterable[Event]) -> int:
     most = 1
     for event in events:
         to = event.data.get("to")
-        if to == Status.WORKER_EXECUTING.value:
+        if to == TaskStatus.WORKER_EXECUTING.value:
             busy.add(event.task)
         elif to in _AT_REST:
             busy.discard(event.task)
@@ -75,10 +75,10 @@ def _width(events: Iterable[Event]) -> int:
     return most
 
 
-class RecordedPace:
+class RecordedAttemptOrder:
     """Keeps the attempts of one process in a recorded order, as long as that goes."""
 
-    def __init__(self, order: Order, agents: int) -> None:
+    def __init__(self, order: RecordedOrder, agents: int) -> None:
         """Begin.
 
         Args:

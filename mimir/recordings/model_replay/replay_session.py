@@ -6,30 +6,32 @@ from functools import partial
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Plan, Task
-from mimir.domain.run import Apply, Ending, Limits
+from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.errors import PlanError
 from mimir.orchestrator.api import Mimir
-from mimir.orchestrator.services import Parts
-from mimir.recordings.format.recording import Tape
-from mimir.recordings.format.request_match import Differing
-from mimir.recordings.model_replay.recorded_models import ReplayedModels, Used
-from mimir.recordings.model_replay.recorded_order import RecordedPace, order_of
+from mimir.orchestrator.services import ProjectServices
+from mimir.recordings.format.recording import Recording
+from mimir.recordings.format.request_match import RequestDifference
+from mimir.recordings.model_replay.recorded_models import RecordedModels, RecordingUsage
+from mimir.recordings.model_replay.recorded_order import RecordedAttemptOrder, order_of
 from mimir.store.operations import runs
-from mimir.store.protocol import GraphStore, Ops
-from mimir.store.row_fields import text
+from mimir.store.protocol import GraphStore, WriteOps
+from mimir.store.row_fields import text_field
 
 
 class ReplayingMimir(Mimir):
     """The verbs, with recorded answers."""
 
-    def __init__(self, parts: Parts, models: ReplayedModels, tape: Tape, name: str) -> None:
+    def __init__(
+        self, parts: ProjectServices, models: RecordedModels, tape: Recording, name: str
+    ) -> None:
         super().__init__(parts)
         self._models = models
         self._tape = tape
         self._name = name
 
     @property
-    def used(self) -> Used:
+    def used(self) -> RecordingUsage:
         """What was used of the recording so far."""
         return self._models.used()
 
@@ -39,7 +41,7 @@ class ReplayingMimir(Mimir):
         plan_path: str,
         *,
         only: Sequence[str],
-        limits: Limits,
+        limits: RunBudget,
         from_run: str = "",
     ) -> str:
         """Make a run of a plan that the recording was made of.
@@ -48,7 +50,7 @@ class ReplayingMimir(Mimir):
             PlanError: It was made of another one; the first difference is named.
         """
         recorded = [run.plan for run in self._tape.runs.values() if run.plan is not None]
-        found = [changed(before, plan, only) for before in recorded]
+        found = [describe_plan_change(before, plan, only) for before in recorded]
         if all(found):
             what = found[-1] if found else "there is no run of a plan in it"
             raise PlanError(
@@ -61,22 +63,22 @@ class ReplayingMimir(Mimir):
         )
 
     async def drive(
-        self, run: str, *, workers: int, apply: Apply, limits: Limits, resumed: bool
-    ) -> Ending:
+        self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
+    ) -> RunResult:
         """Serve a run, in the recorded order as long as that can be kept, and with as many agents as were at work at once."""
         rows = await self._parts.store.read(partial(runs.tasks, run=run, only=("taskId",)))
-        tasks = {text(row, "taskId") for row in rows}
+        tasks = {text_field(row, "taskId") for row in rows}
         for recorded in self._tape.runs.values():  # as with answers, the last one counts
             if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
                 order = order_of(recorded, tasks)
                 workers = max(workers, order.width)
-                self._parts = replace(self._parts, pace=RecordedPace(order, workers))
+                self._parts = replace(self._parts, pace=RecordedAttemptOrder(order, workers))
         return await super().drive(
             run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
 
 
-def changed(before: Plan, now: Plan, only: Sequence[str] = ()) -> str:
+def describe_plan_change(before: Plan, now: Plan, only: Sequence[str] = ()) -> str:
     """Say what of a plan is not as it was recorded; empty: nothing that matters to its tasks. Pure."""
     known = {task.id: task for task in before.tasks}
     for task in now.tasks:
@@ -98,7 +100,7 @@ def _field(one: Task, other: Task) -> str:
 
 
 async def tell_drift(
-    store: GraphStore | None, run: str, lane: str, call: int, what: Differing
+    store: GraphStore | None, run: str, lane: str, call: int, what: RequestDifference
 ) -> None:
     """Write the event that a tool said something else than in the recording."""
     task, attempt, role = (*lane.rsplit("/", 2), "", "")[:3]
@@ -108,8 +110,8 @@ async def tell_drift(
     }  # fmt: skip
     number = int(attempt) if attempt.isdecimal() else 0
 
-    def work(ops: Ops) -> None:
-        runs.emit(ops, run, EventKind.DRIFT, task=task, attempt=number, data=data)
+    def work(ops: WriteOps) -> None:
+        runs.append_event(ops, run, EventKind.DRIFT, task=task, attempt=number, data=data)
 
     if store is not None:
         await store.write(work)

@@ -6,14 +6,14 @@ from typing import cast
 
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.llm.openai import payload
-from mimir.recordings.format.request_match import Asked, counting
+from mimir.recordings.format.request_match import RecordedRequest, comparable_text
 from mimir.store.schema import pack
 
 Json = Mapping[str, object]
 _SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
-def asked(body: object) -> Asked:
+def parse_request(body: object) -> RecordedRequest:
     """Read the question of a request.
 
     Raises:
@@ -24,22 +24,29 @@ def asked(body: object) -> Asked:
     messages = cast("Json", body).get("messages")
     if not isinstance(messages, list) or not messages:
         raise ValueError("`messages` is no list, or empty")
-    return Asked(messages=tuple(map(_message, cast("list[object]", messages))), settings={})
-
-
-def sent(question: Asked) -> Asked:
-    """Return a recorded question as an endpoint sees it."""
-    return Asked(messages=tuple(map(_message, payload.messages(question.messages))), settings={})
-
-
-def key(question: Asked) -> str:
-    """Return what two questions that are the same have in common."""
-    return pack(
-        [[m.role, counting(m), [[c.name, c.arguments] for c in m.calls]] for m in question.messages]
+    return RecordedRequest(
+        messages=tuple(map(_message, cast("list[object]", messages))), settings={}
     )
 
 
-def whole(answer: Answer, model: str) -> dict[str, object]:
+def format_request(question: RecordedRequest) -> RecordedRequest:
+    """Return a recorded question as an endpoint sees it."""
+    return RecordedRequest(
+        messages=tuple(map(_message, payload.messages(question.messages))), settings={}
+    )
+
+
+def key(question: RecordedRequest) -> str:
+    """Return what two questions that are the same have in common."""
+    return pack(
+        [
+            [m.role, comparable_text(m), [[c.name, c.arguments] for c in m.calls]]
+            for m in question.messages
+        ]
+    )
+
+
+def format_answer(answer: Answer, model: str) -> dict[str, object]:
     """Write an answer that is not streamed."""
     message: dict[str, object] = {"role": "assistant", "content": answer.message.text or None}
     if answer.message.calls:
@@ -48,7 +55,7 @@ def whole(answer: Answer, model: str) -> dict[str, object]:
     return {**_frame("chat.completion", model), "choices": [choice], "usage": _usage(answer)}
 
 
-def streamed(answer: Answer, model: str, *, usage: bool) -> Sequence[dict[str, object]]:
+def format_stream(answer: Answer, model: str, *, usage: bool) -> Sequence[dict[str, object]]:
     """Write an answer as the chunks of a stream."""
     first: dict[str, object] = {"role": "assistant", "content": answer.message.text}
     if answer.message.calls:

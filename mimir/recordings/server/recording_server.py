@@ -14,8 +14,8 @@ from typing import cast
 from urllib.parse import unquote
 
 from mimir.llm import codec
-from mimir.recordings.format.recording import Call, Tape
-from mimir.recordings.format.request_match import Asked, difference, recorded
+from mimir.recordings.format.recording import RecordedCall, Recording
+from mimir.recordings.format.request_match import RecordedRequest, difference, iterate_requests
 from mimir.recordings.server import chat_protocol
 
 LANE_HEADER = "X-Mimir-Lane"
@@ -25,36 +25,40 @@ MISS = "recording_miss"
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedAnswer:
     """One recorded call, as a program outside asks for it."""
 
     lane: str
-    call: Call
-    question: Asked
+    call: RecordedCall
+    question: RecordedRequest
     served: int = 0
 
 
 @dataclass(slots=True)
-class Shelf:
+class AnswerIndex:
     """All recorded calls, found by their questions. Used by several threads."""
 
-    calls: list[Recorded] = field(default_factory=list[Recorded])
-    _by_key: dict[str, list[Recorded]] = field(default_factory=dict[str, list[Recorded]])
+    calls: list[RecordedAnswer] = field(default_factory=list[RecordedAnswer])
+    _by_key: dict[str, list[RecordedAnswer]] = field(
+        default_factory=dict[str, list[RecordedAnswer]]
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, tape: Tape) -> "Shelf":
+    def of(cls, tape: Recording) -> "AnswerIndex":
         """Put a recording's model calls on it."""
         shelf = cls()
         for run in tape.runs.values():
             for lane in run.lanes:
-                for call, question in recorded(run.model_calls(run.own(lane))):
-                    one = Recorded(run.own(lane), call, chat_protocol.sent(question))
+                for call, question in iterate_requests(run.model_calls(run.own(lane))):
+                    one = RecordedAnswer(
+                        run.own(lane), call, chat_protocol.format_request(question)
+                    )
                     shelf.calls.append(one)
                     shelf._by_key.setdefault(chat_protocol.key(one.question), []).append(one)
         return shelf
 
-    def find(self, question: Asked, lane: str) -> Recorded | None:
+    def find(self, question: RecordedRequest, lane: str) -> RecordedAnswer | None:
         """Return the call with this question that was served least; of this lane, if one is named."""
         with self._lock:
             found = [
@@ -68,7 +72,7 @@ class Shelf:
             best.served += 1
             return best
 
-    def why_not(self, question: Asked, lane: str) -> str:
+    def why_not(self, question: RecordedRequest, lane: str) -> str:
         """Say where a question first differs from the one that is most like it."""
         near = [one for one in self.calls if _is_of(one.lane, lane)]
         if not near:
@@ -88,7 +92,7 @@ def _is_of(own: str, lane: str) -> bool:
     return not lane or lane == own or lane.endswith(f"/{own}")
 
 
-def _alike(one: Asked, other: Asked) -> int:
+def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
     same = 0
     for a, b in zip(one.messages, other.messages, strict=False):
         if a != b:
@@ -100,12 +104,12 @@ def _alike(one: Asked, other: Asked) -> int:
     return same * 1_000_000
 
 
-class Server(ThreadingHTTPServer):
+class RecordingServer(ThreadingHTTPServer):
     """The endpoint."""
 
     daemon_threads = True
 
-    def __init__(self, tape: Tape, port: int) -> None:
+    def __init__(self, tape: Recording, port: int) -> None:
         """Bind to 127.0.0.1.
 
         Args:
@@ -115,8 +119,8 @@ class Server(ThreadingHTTPServer):
         Raises:
             OSError: The port is taken.
         """
-        self.shelf = Shelf.of(tape)
-        super().__init__(("127.0.0.1", port), _Handler)
+        self.shelf = AnswerIndex.of(tape)
+        super().__init__(("127.0.0.1", port), _RequestHandler)
 
     @property
     def url(self) -> str:
@@ -129,7 +133,7 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "mimir", ""
 
@@ -146,29 +150,29 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             return
         try:
-            question = chat_protocol.asked(body)
+            question = chat_protocol.parse_request(body)
         except ValueError as error:
             self._refuse(400, f"This is no chat completion: {error}.", "invalid_request_error")
             return
         lane = unquote(self.headers.get(LANE_HEADER, ""))
-        shelf = cast("Server", self.server).shelf
+        shelf = cast("RecordingServer", self.server).shelf
         found = shelf.find(question, lane)
         if found is None:
             self._refuse(404, shelf.why_not(question, lane), MISS)
             return
         self._answer(found, cast("dict[str, object]", body))
 
-    def _answer(self, found: Recorded, body: dict[str, object]) -> None:
+    def _answer(self, found: RecordedAnswer, body: dict[str, object]) -> None:
         answer = codec.read_answer(found.call.outcome.value)
         model = answer.model or str(body.get("model") or "recorded")
         if body.get("stream") is not True:
-            self._whole(200, chat_protocol.whole(answer, model))
+            self._whole(200, chat_protocol.format_answer(answer, model))
             return
         options = body.get("stream_options")
         wanted = isinstance(options, dict) and bool(
             cast("dict[str, object]", options).get("include_usage")
         )
-        chunks = chat_protocol.streamed(answer, model, usage=wanted)
+        chunks = chat_protocol.format_stream(answer, model, usage=wanted)
         text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         self._send(200, "text/event-stream", text.encode())
 

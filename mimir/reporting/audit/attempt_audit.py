@@ -4,12 +4,12 @@ from collections.abc import Generator, Iterator
 from fractions import Fraction
 from typing import TypeVar
 
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Stored, Work
-from mimir.domain.verdict import Judgement
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable, JsonCodec
+from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, verdict_body
 from mimir.qc.evidence.seal import canonical, fingerprint
-from mimir.reporting.audit.chain_audit import Chain, Sealed
+from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
 from mimir.store import row_fields
 from mimir.store.operations import evidence
 from mimir.store.protocol import Row
@@ -17,7 +17,7 @@ from mimir.store.protocol import Row
 T = TypeVar("T")
 
 
-def problems(row: Row, chain: Chain, answer: Row | None) -> Iterator[str]:
+def problems(row: Row, chain: EvidenceChain, answer: Row | None) -> Iterator[str]:
     """Name what an attempt's node, or its answer, says otherwise than the sealed records.
 
     Args:
@@ -32,7 +32,7 @@ def problems(row: Row, chain: Chain, answer: Row | None) -> Iterator[str]:
     yield from _answer(row, chain, work, answer)
 
 
-def verdict_problems(row: Row, chain: Chain | None) -> Iterator[str]:
+def verdict_problems(row: Row, chain: EvidenceChain | None) -> Iterator[str]:
     """Name what a Verdict node says otherwise than the sealed verdicts of its attempt."""
     id = str(row["id"])
     try:
@@ -46,7 +46,7 @@ def verdict_problems(row: Row, chain: Chain | None) -> Iterator[str]:
         yield f"{id}: no sealed record holds this verdict"
 
 
-def score(verdict: Sealed) -> float | None:
+def score(verdict: AuditedRecord) -> float | None:
     """Return the score of a sealed verdict; None: it holds none that can be read."""
     try:
         return float(Fraction(verdict.text("score")))
@@ -54,7 +54,7 @@ def score(verdict: Sealed) -> float | None:
         return None
 
 
-def _deliverable(row: Row, chain: Chain, work: Work | None) -> Iterator[str]:
+def _deliverable(row: Row, chain: EvidenceChain, work: Deliverable | None) -> Iterator[str]:
     sealed = chain.deliverable
     if sealed is None:
         if chain.records:
@@ -72,7 +72,7 @@ def _deliverable(row: Row, chain: Chain, work: Work | None) -> Iterator[str]:
             yield f"{row['id']}: property {name!r} is not what {sealed.id} sealed"
 
 
-def _checks(row: Row, chain: Chain) -> Iterator[str]:
+def _checks(row: Row, chain: EvidenceChain) -> Iterator[str]:
     outcomes = yield from _read(OUTCOMES, row, "checksJson")
     told = [canonical(body) for outcome in outcomes or () for body in check_bodies(outcome)]
     sealed = chain.checks
@@ -86,7 +86,7 @@ def _checks(row: Row, chain: Chain) -> Iterator[str]:
         yield f"{row['id']}: it tells of {len(told) - len(sealed)} check run(s) that no record sealed"
 
 
-def _judgement(row: Row, chain: Chain) -> Iterator[str]:
+def _judgement(row: Row, chain: EvidenceChain) -> Iterator[str]:
     judgement = yield from _read(JUDGEMENT, row, "judgementJson")
     verdicts = chain.verdicts
     if not verdicts:
@@ -103,21 +103,23 @@ def _judgement(row: Row, chain: Chain) -> Iterator[str]:
         yield f"{row['id']}: property 'qcPassed' is not what {first.id} sealed"
 
 
-def _is_of(judgement: Judgement, sealed: Sealed) -> bool:
+def _is_of(judgement: Verdict, sealed: AuditedRecord) -> bool:
     """True if this ruling was sealed in this record; tree and answer are the record's own."""
     body = dict(verdict_body(judgement, sealed.text("tree"), ""))
     body["answerHash"] = sealed.text("answerHash")
     return canonical(body) == sealed.record.body
 
 
-def _answer(row: Row, chain: Chain, work: Work | None, answer: Row | None) -> Iterator[str]:
+def _answer(
+    row: Row, chain: EvidenceChain, work: Deliverable | None, answer: Row | None
+) -> Iterator[str]:
     if work is None:
         return
     id, sealed = f"{row['id']}/answer", chain.deliverable
     if answer is None:
         yield f"{id}: the answer is gone" + (f"; {sealed.id} sealed it" if sealed else "")
         return
-    text = row_fields.text(answer, "text")
+    text = row_fields.text_field(answer, "text")
     hash = fingerprint(text)
     if sealed and hash != sealed.text("answerHash"):
         yield f"{id}: it was changed; it is not the answer that {sealed.id} sealed"
@@ -131,7 +133,7 @@ def _answer(row: Row, chain: Chain, work: Work | None, answer: Row | None) -> It
             yield f"{row['id']}: property {name!r} is not the answer that stands in {id}"
 
 
-def _read(stored: Stored[T], row: Row, name: str) -> Generator[str, None, T | None]:
+def _read(stored: JsonCodec[T], row: Row, name: str) -> Generator[str, None, T | None]:
     """Return a value of the node; None, and its problem, if it cannot be read."""
     text = row.get(name)
     if text is None:

@@ -5,14 +5,20 @@ from dataclasses import dataclass, field
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.plan import Plan
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from mimir.errors import StoreError, UsageError
-from mimir.reporting.audit.chain_audit import Chain, chain_of
+from mimir.reporting.audit.chain_audit import EvidenceChain, chain_of
 from mimir.store.operations import runs
-from mimir.store.protocol import Reads, Row
-from mimir.store.schema import Edge, Label
+from mimir.store.protocol import ReadOps, Row
+from mimir.store.schema import EdgeType, NodeLabel
 
-_WALK = (Edge.HAS_TASK, Edge.HAS_ATTEMPT, Edge.HAS_VERDICT, Edge.BACKED_BY, Edge.PRODUCED)
+_WALK = (
+    EdgeType.HAS_TASK,
+    EdgeType.HAS_ATTEMPT,
+    EdgeType.HAS_VERDICT,
+    EdgeType.BACKED_BY,
+    EdgeType.PRODUCED,
+)
 _TOLD = (
     EventKind.RUN_CREATED,
     EventKind.RUN_FINISHED,
@@ -30,7 +36,7 @@ _TOLD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class AuditData:
     """One run, as stored."""
 
     run: Row
@@ -39,12 +45,12 @@ class Books:
     """By id in the plan."""
     attempts: Mapping[str, Row]
     """By id of the node."""
-    chains: Mapping[str, Chain]
+    chains: Mapping[str, EvidenceChain]
     """By name; those of attempts without any record too, and the gate's."""
     answers: Mapping[str, Row]
     """Artifacts by id."""
     verdicts: Sequence[Row]
-    folded: Mapping[str, Status]
+    folded: Mapping[str, TaskStatus]
     """Where each task stands by the events alone."""
     commits: Mapping[str, str]
     """Completed task → the commit that its event names."""
@@ -63,23 +69,23 @@ class Books:
         return str(self.run["id"])
 
     @property
-    def gate(self) -> Chain:
+    def gate(self) -> EvidenceChain:
         """The chain of the final gate."""
         return self.chains[f"{self.id}/gate"]
 
 
 @dataclass(slots=True)
-class _Reader:
+class _AuditReader:
     """Reads nodes of one run and remembers what is damaged."""
 
-    reads: Reads
+    reads: ReadOps
     run: str
     unread: list[str] = field(default_factory=list[str])
     damaged: set[str] = field(default_factory=set[str])
     known: Mapping[str, str] | None = None
     """Id → label of every node that edges lead to; looked up when something is damaged."""
 
-    def rows(self, label: Label, kind: str = "") -> list[Row]:
+    def rows(self, label: NodeLabel, kind: str = "") -> list[Row]:
         """Return the run's nodes of a label, ordered by `seq`; those that cannot be read are named and left out."""
         where = {"runId": self.run, "kind": kind} if kind else {"runId": self.run}
         try:
@@ -90,7 +96,7 @@ class _Reader:
             rows = [row for row in rows if not kind or row.get("kind") == kind]
             return sorted(rows, key=lambda row: (_place(row), str(row["id"])))
 
-    def one(self, label: Label, id: str) -> Row | None:
+    def one(self, label: NodeLabel, id: str) -> Row | None:
         """Return one node; None: it is not there, or it cannot be read and was named."""
         try:
             return self.reads.get(label, id)
@@ -112,26 +118,26 @@ def text(row: Row, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def read(reads: Reads, run: str) -> Books:
+def load_audit_data(reads: ReadOps, run: str) -> AuditData:
     """Read the books of a run.
 
     Raises:
         UsageError: There is no such run.
         StoreError: The run's own node cannot be read.
     """
-    row = reads.get(Label.RUN, run)
+    row = reads.get(NodeLabel.RUN, run)
     if row is None:
         row = runs.get(reads, run)  # names the nearest
-    reader = _Reader(reads, run)
-    attempts = {str(r["id"]): r for r in reader.rows(Label.ATTEMPT)}
-    evidence = reader.rows(Label.EVIDENCE)
-    tasks = {text(r, "taskId"): r for r in reader.rows(Label.TASK)}
-    answers = {str(r["id"]): r for r in reader.rows(Label.ARTIFACT, "answer")}
-    verdicts = reader.rows(Label.VERDICT)
+    reader = _AuditReader(reads, run)
+    attempts = {str(r["id"]): r for r in reader.rows(NodeLabel.ATTEMPT)}
+    evidence = reader.rows(NodeLabel.EVIDENCE)
+    tasks = {text(r, "taskId"): r for r in reader.rows(NodeLabel.TASK)}
+    answers = {str(r["id"]): r for r in reader.rows(NodeLabel.ARTIFACT, "answer")}
+    verdicts = reader.rows(NodeLabel.VERDICT)
     names = {*attempts, *reader.damaged, f"{run}/gate"}
     events = _events(reader)
     plan = _plan(reader)
-    return Books(
+    return AuditData(
         run=row,
         plan=plan,
         tasks=tasks,
@@ -160,8 +166,8 @@ def read(reads: Reads, run: str) -> Books:
 
 
 def _chains(
-    reads: Reads, run: Row, attempts: Mapping[str, Row], evidence: Sequence[Row]
-) -> dict[str, Chain]:
+    reads: ReadOps, run: Row, attempts: Mapping[str, Row], evidence: Sequence[Row]
+) -> dict[str, EvidenceChain]:
     id = str(run["id"])
     of_chain: dict[str, list[Row]] = {}
     for row in evidence:
@@ -169,7 +175,7 @@ def _chains(
     nodes = [*attempts, id, *(str(row["id"]) for row in evidence)]
     linked: dict[str, set[str]] = {}
     for source, kind, target in reads.edges_among(nodes):
-        if kind == Edge.BACKED_BY:
+        if kind == EdgeType.BACKED_BY:
             linked.setdefault(source, set()).add(target)
     chains = {
         name: chain_of(name, of_chain.get(name, ()), row, "chain", linked.get(name, set()))
@@ -180,7 +186,7 @@ def _chains(
     return chains
 
 
-def _events(reader: _Reader) -> list[Event]:
+def _events(reader: _AuditReader) -> list[Event]:
     try:
         return runs.events(reader.reads, reader.run, kinds=_TOLD)
     except (StoreError, ValueError) as error:
@@ -188,7 +194,7 @@ def _events(reader: _Reader) -> list[Event]:
         return []
 
 
-def _plan(reader: _Reader) -> Plan | None:
+def _plan(reader: _AuditReader) -> Plan | None:
     try:
         row = runs.get(reader.reads, reader.run)
         return runs.plan_of(row) if row.get("planJson") else None

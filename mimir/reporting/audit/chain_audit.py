@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 from mimir.errors import StoreError
 from mimir.qc.evidence import seal
 from mimir.reporting.summary.proofs import Body, members
@@ -15,12 +15,12 @@ from mimir.store.schema import pack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class AuditedRecord:
     """One record with its body read."""
 
     id: str
     """Of its node, by its place in the chain."""
-    record: Record
+    record: EvidenceRecord
     body: Body
 
     def text(self, name: str) -> str:
@@ -54,13 +54,13 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class EvidenceChain:
     """A chain as stored, with what its owner says of it."""
 
     name: str
     rows: tuple[Row, ...]
     """By `seq`."""
-    records: tuple[Sealed, ...]
+    records: tuple[AuditedRecord, ...]
     length: int | None
     """As its owner says; None: it says nothing."""
     last_hash: str | None
@@ -73,35 +73,37 @@ class Chain:
         return self.records[-1].record.hash if self.records else seal.start(self.name)
 
     @property
-    def deliverable(self) -> Sealed | None:
+    def deliverable(self) -> AuditedRecord | None:
         """What was delivered; None: nothing was sealed of it."""
         return next((one for one in self.records if one.record.kind == "deliverable"), None)
 
     @property
-    def checks(self) -> list[Sealed]:
+    def checks(self) -> list[AuditedRecord]:
         """Runs of the attempt's own checks on its own deliverable."""
         return [r for r in self.records if r.record.kind == "check" and "task" not in r.body]
 
     @property
-    def merged(self) -> list[Sealed]:
+    def merged(self) -> list[AuditedRecord]:
         """Runs of checks on a merged tree; the body names whose check it is."""
         return [r for r in self.records if r.record.kind == "check" and "task" in r.body]
 
     @property
-    def verdicts(self) -> list[Sealed]:
+    def verdicts(self) -> list[AuditedRecord]:
         """Rulings, oldest first."""
         return [one for one in self.records if one.record.kind == "verdict"]
 
 
-def chain_of(name: str, rows: Sequence[Row], owner: Row, prefix: str, linked: set[str]) -> Chain:
+def chain_of(
+    name: str, rows: Sequence[Row], owner: Row, prefix: str, linked: set[str]
+) -> EvidenceChain:
     """Return a chain from its nodes and the node that counts it (`<prefix>Length`, `<prefix>Hash`)."""
     length, last = owner.get(f"{prefix}Length"), owner.get(f"{prefix}Hash")
     records = [record_of(row) for row in rows]
-    return Chain(
+    return EvidenceChain(
         name=name,
         rows=tuple(rows),
         records=tuple(
-            Sealed(id=f"{name}#{record.seq:05d}", record=record, body=members(record))
+            AuditedRecord(id=f"{name}#{record.seq:05d}", record=record, body=members(record))
             for record in records
         ),
         length=length if isinstance(length, int) else None,
@@ -110,7 +112,7 @@ def chain_of(name: str, rows: Sequence[Row], owner: Row, prefix: str, linked: se
     )
 
 
-def problems(chain: Chain, run: str) -> Iterator[str]:
+def problems(chain: EvidenceChain, run: str) -> Iterator[str]:
     """Name every record of a chain that is edited, missing, added, out of place, or shown otherwise than it was sealed."""
     if chain.records and (chain.length is None or chain.last_hash is None):
         yield f"{chain.name}: its node does not say how long its chain is; it was changed"
@@ -130,7 +132,7 @@ def problems(chain: Chain, run: str) -> Iterator[str]:
             yield f"{one.id}: the edge that leads to it is gone"
 
 
-def _shown_otherwise(row: Row, one: Sealed, run: str) -> Iterator[str]:
+def _shown_otherwise(row: Row, one: AuditedRecord, run: str) -> Iterator[str]:
     """Name a property of the node that is not what the sealed body says."""
     chain = one.id.rpartition("#")[0]
     try:

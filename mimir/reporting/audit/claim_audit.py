@@ -7,11 +7,11 @@ sealed gate without a red check on the final tree.
 from collections.abc import Iterable, Iterator, Mapping
 
 from mimir.domain.plan import Task
-from mimir.domain.task_states import RUN_ENDED, RunStatus, Status
+from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.qc.evidence import seal
 from mimir.reporting.audit.attempt_audit import score
-from mimir.reporting.audit.audit_data import Books, text
-from mimir.reporting.audit.chain_audit import Chain, Sealed
+from mimir.reporting.audit.audit_data import AuditData, text
+from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
 from mimir.store import row_fields
 from mimir.store.operations import evidence
 from mimir.store.protocol import Row
@@ -21,7 +21,7 @@ _CLOSED = (RunStatus.COMPLETED, RunStatus.COMPLETED_WITH_GAPS, RunStatus.FAILED)
 """Ends that a run comes to through its final gate."""
 
 
-def run_seal(books: Books) -> str:
+def run_seal(books: AuditData) -> str:
     """Return the run's seal, recomputed; empty: no gate was passed yet."""
     if not books.gate.records and books.gate.length is None:
         return ""
@@ -33,26 +33,26 @@ def run_seal(books: Books) -> str:
     return seal.run_seal(books.gate.end, chains)
 
 
-def task_problems(books: Books, row: Row) -> Iterator[str]:
+def task_problems(books: AuditData, row: Row) -> Iterator[str]:
     """Name what a task's row claims without a sealed record that backs it."""
     id, task = str(row["id"]), text(row, "taskId")
     status = text(row, "status")
     told = books.folded.get(task)
     if told is not None and told.value != status:
         yield f"{id}: its status is {status!r}, but its events say {told.value!r}"
-    newest = books.attempts.get(f"{id}/{row_fields.whole(row, 'attemptNumber')}")
+    newest = books.attempts.get(f"{id}/{row_fields.int_field(row, 'attemptNumber')}")
     if newest is not None and newest.get("status") != status:
         yield f"{id}: its status is {status!r}, but its attempt {newest['id']} says {newest.get('status')!r}"
     match status:
-        case Status.COMPLETED.value:
+        case TaskStatus.COMPLETED.value:
             yield from _completed(books, row)
-        case Status.QC_PASSED.value | Status.QC_FAILED.value:
-            yield from _ruled(books, row, passed=status == Status.QC_PASSED.value)
+        case TaskStatus.QC_PASSED.value | TaskStatus.QC_FAILED.value:
+            yield from _ruled(books, row, passed=status == TaskStatus.QC_PASSED.value)
         case _:
             yield from _scored(books, row)
 
 
-def run_problems(books: Books) -> Iterator[str]:
+def run_problems(books: AuditData) -> Iterator[str]:
     """Name what the run's row claims without a sealed record that backs it."""
     run, status = books.id, _run_status(books)
     for task in books.folded:
@@ -69,8 +69,8 @@ def run_problems(books: Books) -> Iterator[str]:
         yield from _completed_run(books, status)
 
 
-def _completed(books: Books, row: Row) -> Iterator[str]:
-    id, number = str(row["id"]), row_fields.whole(row, "acceptedAttempt")
+def _completed(books: AuditData, row: Row) -> Iterator[str]:
+    id, number = str(row["id"]), row_fields.int_field(row, "acceptedAttempt")
     chain = books.chains.get(f"{id}/{number}")
     delivered = chain.deliverable if chain else None
     if chain is None or delivered is None or not chain.verdicts:
@@ -88,13 +88,15 @@ def _completed(books: Books, row: Row) -> Iterator[str]:
     yield from _counted(row, chain)
 
 
-def _bound(id: str, delivered: Sealed, verdict: Sealed) -> Iterator[str]:
+def _bound(id: str, delivered: AuditedRecord, verdict: AuditedRecord) -> Iterator[str]:
     for name, what in (("tree", "tree"), ("answerHash", "answer")):
         if delivered.text(name) != verdict.text(name):
             yield f"{verdict.id}: this verdict is on another {what} than {id} delivered"
 
 
-def _integrated(books: Books, row: Row, chain: Chain, delivered: Sealed) -> Iterator[str]:
+def _integrated(
+    books: AuditData, row: Row, chain: EvidenceChain, delivered: AuditedRecord
+) -> Iterator[str]:
     """Name what does not hold of the way from the deliverable to the line; a task that was taken over has an older one."""
     id, tree = str(row["id"]), text(row, "integratedTree")
     commit = text(row, "integratedCommit")
@@ -116,9 +118,9 @@ def _integrated(books: Books, row: Row, chain: Chain, delivered: Sealed) -> Iter
         yield f"{chain.verdicts[-1].id}: this verdict is on another tree than the one that was merged"
 
 
-def _red_on(books: Books, runs: Iterable[Sealed], tree: str, why: str) -> Iterator[str]:
+def _red_on(books: AuditData, runs: Iterable[AuditedRecord], tree: str, why: str) -> Iterator[str]:
     """Name runs that stayed red of checks that count."""
-    newest: dict[tuple[str, str], Sealed] = {}
+    newest: dict[tuple[str, str], AuditedRecord] = {}
     for one in runs:
         if one.about == tree:
             newest[one.text("task"), one.text("check")] = one
@@ -127,12 +129,12 @@ def _red_on(books: Books, runs: Iterable[Sealed], tree: str, why: str) -> Iterat
             yield f"{one.id}: {why}"
 
 
-def _counting(books: Books, task: str) -> set[str]:
+def _counting(books: AuditData, task: str) -> set[str]:
     """Return the required checks of a completed task that its sealed records count as passed."""
     row = books.tasks.get(task)
-    if row is None or row.get("status") != Status.COMPLETED.value:
+    if row is None or row.get("status") != TaskStatus.COMPLETED.value:
         return set()
-    chain = books.chains.get(f"{row['id']}/{row_fields.whole(row, 'acceptedAttempt')}")
+    chain = books.chains.get(f"{row['id']}/{row_fields.int_field(row, 'acceptedAttempt')}")
     return {
         one.text("check")
         for one in (chain.checks if chain else ())
@@ -140,19 +142,19 @@ def _counting(books: Books, task: str) -> set[str]:
     }
 
 
-def _shown(row: Row, delivered: Sealed, verdict: Sealed) -> Iterator[str]:
+def _shown(row: Row, delivered: AuditedRecord, verdict: AuditedRecord) -> Iterator[str]:
     """Name what a completed task shows otherwise than its records."""
     id = str(row["id"])
     if row.get("qcScore") != score(verdict) or row.get("qcPassed") is not True:
         yield f"{id}: its score, or that it passed, is not what {verdict.id} sealed"
-    if sorted(row_fields.texts(row, "filesChanged")) != sorted(
+    if sorted(row_fields.text_list_field(row, "filesChanged")) != sorted(
         map(well_formed, delivered.texts("changed"))
     ):
         yield f"{id}: property 'filesChanged' is not what {delivered.id} sealed"
     yield from _tallied(row, verdict)
 
 
-def _tallied(row: Row, verdict: Sealed) -> Iterator[str]:
+def _tallied(row: Row, verdict: AuditedRecord) -> Iterator[str]:
     """Name counts of criteria that the sealed verdict does not bear out; rows of an earlier version have none."""
     sealed = verdict.objects("criteria")
     counts = evidence.properties((str(c.get("state")), str(c.get("basis"))) for c in sealed)
@@ -161,33 +163,33 @@ def _tallied(row: Row, verdict: Sealed) -> Iterator[str]:
             yield f"{row['id']}: property {name!r} is not what {verdict.id} sealed"
 
 
-def _counted(row: Row, chain: Chain) -> Iterator[str]:
+def _counted(row: Row, chain: EvidenceChain) -> Iterator[str]:
     """Name a check that counts as passed, or a verdict that passed, against what the checks themselves showed."""
     id = str(row["id"])
     states = {one.text("check"): one for one in chain.checks if one.text("state")}
     passed = {check for check, one in states.items() if one.text("state") == "passed"}
-    if set(row_fields.texts(row, "passedChecks")) != passed:
+    if set(row_fields.text_list_field(row, "passedChecks")) != passed:
         yield f"{id}: property 'passedChecks' is not what the records of its checks say"
     for one in states.values():
         if one.body.get("required") is True and one.text("state") == "failed":
             yield f"{one.id}: {id} is completed, but this required check failed"
 
 
-def _ruled(books: Books, row: Row, *, passed: bool) -> Iterator[str]:
+def _ruled(books: AuditData, row: Row, *, passed: bool) -> Iterator[str]:
     id = str(row["id"])
-    chain = books.chains.get(f"{id}/{row_fields.whole(row, 'attemptNumber')}")
+    chain = books.chains.get(f"{id}/{row_fields.int_field(row, 'attemptNumber')}")
     if chain is None or not chain.verdicts:
         yield f"{id}: its status is {row.get('status')!r}, but no verdict of its attempt is sealed"
     elif chain.verdicts[0].body.get("passed") is not passed:
         yield f"{id}: its status is {row.get('status')!r}, but {chain.verdicts[0].id} says otherwise"
 
 
-def _scored(books: Books, row: Row) -> Iterator[str]:
+def _scored(books: AuditData, row: Row) -> Iterator[str]:
     """Compare the score of a task that is not completed with its last verdict."""
     claimed, id = row.get("qcScore"), str(row["id"])
     if claimed is None:
         return
-    for number in range(row_fields.whole(row, "attemptNumber"), 0, -1):
+    for number in range(row_fields.int_field(row, "attemptNumber"), 0, -1):
         chain = books.chains.get(f"{id}/{number}")
         if chain and chain.verdicts:
             if claimed != score(chain.verdicts[0]):
@@ -197,7 +199,7 @@ def _scored(books: Books, row: Row) -> Iterator[str]:
     yield f"{id}: it has a score, but no verdict of it is sealed"
 
 
-def _sealed_run(books: Books, status: RunStatus) -> Iterator[str]:
+def _sealed_run(books: AuditData, status: RunStatus) -> Iterator[str]:
     run, claimed = books.id, text(books.run, "seal")
     found = run_seal(books)
     if not claimed:
@@ -211,18 +213,18 @@ def _sealed_run(books: Books, status: RunStatus) -> Iterator[str]:
         yield f"{run}: its status is {status.value!r}, but its outcome was {noted!r}"
 
 
-def _completed_run(books: Books, status: RunStatus) -> Iterator[str]:
+def _completed_run(books: AuditData, status: RunStatus) -> Iterator[str]:
     run = books.id
     for task, row in books.tasks.items():
-        if row.get("status") != Status.COMPLETED.value:
+        if row.get("status") != TaskStatus.COMPLETED.value:
             yield f"{run}: it is {status.value!r}, but task {task} is {row.get('status')!r}"
         elif status is RunStatus.COMPLETED:
             yield from _gaps(books, row)
     yield from _gate(books, status)
 
 
-def _gaps(books: Books, row: Row) -> Iterator[str]:
-    chain = books.chains.get(f"{row['id']}/{row_fields.whole(row, 'acceptedAttempt')}")
+def _gaps(books: AuditData, row: Row) -> Iterator[str]:
+    chain = books.chains.get(f"{row['id']}/{row_fields.int_field(row, 'acceptedAttempt')}")
     if chain is None or not chain.verdicts:
         return
     last = chain.verdicts[-1]
@@ -231,7 +233,7 @@ def _gaps(books: Books, row: Row) -> Iterator[str]:
         yield f"{last.id}: the run is 'completed', but criterion {still[0].get('id')!r} is {still[0].get('state')!r}"
 
 
-def _gate(books: Books, status: RunStatus) -> Iterator[str]:
+def _gate(books: AuditData, status: RunStatus) -> Iterator[str]:
     run = books.id
     passage, closing = _last_passage(books.gate)
     if closing is None:
@@ -254,17 +256,17 @@ def _gate(books: Books, status: RunStatus) -> Iterator[str]:
 
 
 def _unguarded(
-    books: Books, task: Task, seen: set[tuple[str, str]], closing: Sealed
+    books: AuditData, task: Task, seen: set[tuple[str, str]], closing: AuditedRecord
 ) -> Iterator[str]:
     for check in sorted(_counting(books, task.id)):
         if (task.id, check) not in seen:
             yield f"{closing.id}: this gate did not run check {check!r} of {task.id}"
 
 
-def _last_passage(gate: Chain) -> tuple[list[Sealed], Sealed | None]:
+def _last_passage(gate: EvidenceChain) -> tuple[list[AuditedRecord], AuditedRecord | None]:
     """Return the runs of the last passage and the record that closes it."""
-    passages: list[tuple[list[Sealed], Sealed]] = []
-    runs: list[Sealed] = []
+    passages: list[tuple[list[AuditedRecord], AuditedRecord]] = []
+    runs: list[AuditedRecord] = []
     for one in gate.records:
         if one.record.kind == "gate":
             passages.append((runs, one))
@@ -279,6 +281,6 @@ def _number(row: Row) -> int:
     return number if isinstance(number, int) else -1
 
 
-def _run_status(books: Books) -> RunStatus | None:
+def _run_status(books: AuditData) -> RunStatus | None:
     known: Mapping[str, RunStatus] = {status.value: status for status in RunStatus}
     return known.get(text(books.run, "status"))

@@ -7,7 +7,7 @@ from typing import Protocol
 from mimir.attempts.results import WORK
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import StoreError, WorkspaceError
-from mimir.reporting.audit.audit_data import Books, text
+from mimir.reporting.audit.audit_data import AuditData, text
 from mimir.store.protocol import Row
 
 MOST_PLACED = 20
@@ -35,7 +35,7 @@ class History(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _NamedObject:
     """An object that a record, or a node, names."""
 
     owner: str
@@ -49,7 +49,7 @@ class _Named:
         return self.id == self.tree
 
 
-async def problems(books: Books, history: History) -> list[str]:
+async def problems(books: AuditData, history: History) -> list[str]:
     """Name what does not hold of the objects that the run's records and rows name."""
     named = _named(books)
     trees = await history.trees([one.id for one in named])
@@ -60,7 +60,7 @@ async def problems(books: Books, history: History) -> list[str]:
     return [problem for problem in found if problem]
 
 
-def _wrong(one: _Named, tree: str) -> str:
+def _wrong(one: _NamedObject, tree: str) -> str:
     if not tree:
         return f"{one.owner}: the {'tree' if one.is_tree else 'commit'} {one.id[:12]} that it names is missing or was changed"
     if tree != one.tree:
@@ -68,13 +68,13 @@ def _wrong(one: _Named, tree: str) -> str:
     return ""
 
 
-def _named(books: Books) -> list[_Named]:
+def _named(books: AuditData) -> list[_NamedObject]:
     """Return the objects, each once, with the record that names it first."""
-    found: dict[tuple[str, str], _Named] = {}
+    found: dict[tuple[str, str], _NamedObject] = {}
 
     def add(owner: str, id: str, tree: str) -> None:
         if id:
-            found.setdefault((id, tree), _Named(owner, id, tree))
+            found.setdefault((id, tree), _NamedObject(owner, id, tree))
 
     for name, chain in books.chains.items():
         for one in chain.records:
@@ -98,7 +98,7 @@ def _commit(row: Row) -> str:
         return ""
 
 
-async def _damaged(run: str, named: Sequence[_Named], history: History) -> list[str]:
+async def _damaged(run: str, named: Sequence[_NamedObject], history: History) -> list[str]:
     """Name objects that are not what they were, each of the first record that leads to it."""
     left = dict.fromkeys(await _verify(named, history))
     found: list[str] = []
@@ -115,7 +115,7 @@ async def _damaged(run: str, named: Sequence[_Named], history: History) -> list[
     return [*found, *(f"{run}: {what}" for what in left)]
 
 
-async def _first_bad(named: Sequence[_Named], history: History) -> int | None:
+async def _first_bad(named: Sequence[_NamedObject], history: History) -> int | None:
     """Return the place of the first one that leads to a damaged object, in few looks."""
     if not await _verify(named, history):
         return None
@@ -129,13 +129,13 @@ async def _first_bad(named: Sequence[_Named], history: History) -> int | None:
     return low
 
 
-async def _verify(named: Sequence[_Named], history: History) -> list[str]:
+async def _verify(named: Sequence[_NamedObject], history: History) -> list[str]:
     return await history.verify_objects(
         [one.id for one in named if not one.is_tree], [one.id for one in named if one.is_tree]
     )
 
 
-async def _trailer(books: Books, history: History) -> list[str]:
+async def _trailer(books: AuditData, history: History) -> list[str]:
     """Compare the seal in the final commit's message with the run's."""
     run, commit = books.run, text(books.run, "finalCommit")
     ended: Mapping[str, RunStatus] = {status.value: status for status in RUN_ENDED}

@@ -11,13 +11,13 @@ from functools import partial
 
 from mimir.errors import DamagedNode, StoreError
 from mimir.reporting.audit import attempt_audit, chain_audit, claim_audit, git_objects
-from mimir.reporting.audit.audit_data import Books, read, text
+from mimir.reporting.audit.audit_data import AuditData, load_audit_data, text
 from mimir.reporting.audit.git_objects import History
 from mimir.store.protocol import GraphStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class AuditResult:
     """What recomputing showed."""
 
     run: str
@@ -31,7 +31,7 @@ class Verified:
     """Each begins with the id of its record or node."""
 
 
-async def verify(store: GraphStore, history: History, run: str, seal: str = "") -> Verified:
+async def verify(store: GraphStore, history: History, run: str, seal: str = "") -> AuditResult:
     """Verify a run.
 
     Args:
@@ -44,13 +44,13 @@ async def verify(store: GraphStore, history: History, run: str, seal: str = "") 
         UsageError: There is no such run.
     """
     try:
-        books = await store.read(partial(read, run=run))
+        books = await store.read(partial(load_audit_data, run=run))
     except DamagedNode as error:
         lost = f"{error.id}: it cannot be read; it was changed"
-        return Verified(run=run, ok=False, records=0, seal="", problems=(lost,))
+        return AuditResult(run=run, ok=False, records=0, seal="", problems=(lost,))
     found = [*_in_store(books, seal), *await git_objects.problems(books, history)]
     problems = tuple(dict.fromkeys(found))
-    return Verified(
+    return AuditResult(
         run=run,
         ok=not problems,
         records=sum(len(chain.records) for chain in books.chains.values()),
@@ -59,7 +59,7 @@ async def verify(store: GraphStore, history: History, run: str, seal: str = "") 
     )
 
 
-def _in_store(books: Books, seal: str) -> Iterator[str]:
+def _in_store(books: AuditData, seal: str) -> Iterator[str]:
     yield from books.unread
     yield from (f"{id}: it belongs to no chain of this run" for id in books.strays)
     for chain in books.chains.values():
@@ -85,7 +85,7 @@ def _each(id: str, problems: Iterator[str]) -> Iterator[str]:
         yield f"{id}: it was changed: {error}"
 
 
-def _given(books: Books, seal: str) -> Iterator[str]:
+def _given(books: AuditData, seal: str) -> Iterator[str]:
     found = claim_audit.run_seal(books)
     if not seal or seal == found:
         return

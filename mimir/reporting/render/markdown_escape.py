@@ -19,7 +19,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 _TICKS = re.compile(r"`+")
 
 
-def clean(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text without control characters (but line feeds), without anything invisible, tabs as blanks, one end of line."""
     text = _COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
     if text.replace("\n", "").isprintable():  # of all that is not, only some blanks may stand
@@ -29,7 +29,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str, most: int = MOST_LINE) -> str:
     """Return a text on one line, cut with a mark where it is longer than `most` characters."""
-    line = " ".join(clean(text).split())
+    line = " ".join(escape_text(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -49,9 +49,9 @@ def cell(text: str, most: int = 80) -> str:
     return code(text.replace("|", "¦"), most)
 
 
-def fenced(text: str, most: int = MOST_TEXT) -> str:
+def fence_text(text: str, most: int = MOST_TEXT) -> str:
     """Return a text in a fence that it cannot close; long lines are wrapped, what is too long is cut with a mark."""
-    body = clean(text).strip("\n")
+    body = escape_text(text).strip("\n")
     if len(body) > most:
         body = f"{body[:most]}\n[… {len(body) - most} more characters]"
     wrapped = "\n".join(map(_wrapped, body.split("\n")))

@@ -7,18 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mimir.domain.task_states import Status
-from mimir.reporting.render.markdown_escape import clean
+from mimir.domain.task_states import TaskStatus
+from mimir.reporting.render.markdown_escape import escape_text
 
 MOST_CHARS = 60
 """Of a title."""
 
 _COLOURS = {
-    Status.COMPLETED: ("completed", "#c8e6c9", "#2e7d32"),
-    Status.FAILED: ("failed", "#ffcdd2", "#c62828"),
-    Status.BLOCKED: ("blocked", "#ffe0b2", "#ef6c00"),
-    Status.CANCELLED: ("cancelled", "#cfd8dc", "#546e7a"),
-    Status.PENDING: ("pending", "#eceff1", "#90a4ae"),
+    TaskStatus.COMPLETED: ("completed", "#c8e6c9", "#2e7d32"),
+    TaskStatus.FAILED: ("failed", "#ffcdd2", "#c62828"),
+    TaskStatus.BLOCKED: ("blocked", "#ffe0b2", "#ef6c00"),
+    TaskStatus.CANCELLED: ("cancelled", "#cfd8dc", "#546e7a"),
+    TaskStatus.PENDING: ("pending", "#eceff1", "#90a4ae"),
 }
 """Status → class, fill, line; any other is at work."""
 _AT_WORK = ("working", "#bbdefb", "#1565c0")
@@ -27,18 +27,18 @@ _PLAIN = re.compile(r"[^\w .,;:!?+*/()=-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class DiagramNode:
     """A task as the diagram shows it."""
 
     id: str
     """In the plan."""
     title: str
-    status: Status
+    status: TaskStatus
     dependencies: tuple[str, ...] = ()
     """Ids in the plan."""
 
 
-def diagram(name: str, tasks: Sequence[Node]) -> list[str]:
+def diagram(name: str, tasks: Sequence[DiagramNode]) -> list[str]:
     """Return the lines of the diagram: an arrow from each task to those that wait for it.
 
     Args:
@@ -57,12 +57,12 @@ def diagram(name: str, tasks: Sequence[Node]) -> list[str]:
     return lines + [f"    classDef {c} fill:{fill},stroke:{line}" for c, fill, line in used]
 
 
-def _colour(status: Status) -> tuple[str, str, str]:
+def _colour(status: TaskStatus) -> tuple[str, str, str]:
     return _COLOURS.get(status, _AT_WORK)
 
 
 def _label(text: str) -> str:
     """Return a text on one line; a character that could be read as anything but text is written as its number."""
-    line = " ".join(clean(text).split())
+    line = " ".join(escape_text(text).split())
     short = line if len(line) <= MOST_CHARS else f"{line[: MOST_CHARS - 1]}…"
     return _PLAIN.sub(lambda found: f"#{ord(found[0])};", short)

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 
-from mimir.agents.context.receipt import Sums
+from mimir.agents.context.receipt import ReceiptTotals
 from mimir.reporting.render.markdown_escape import cell
 from mimir.reporting.render.numbers import percent, seconds
 from mimir.reporting.summary.metrics import Metric, Number, Unit
-from mimir.reporting.summary.summary import Summary
+from mimir.reporting.summary.summary import RunSummary
 
 _MET = {True: "yes", False: "no", None: "—"}
 
 
-def metrics(summary: Summary) -> str:
+def metrics(summary: RunSummary) -> str:
     """Return the table of metrics; one without inputs says why it has no value."""
     head = "| Metric | Value | Goal | Reached | Formula | Inputs |\n|---|---:|---|---|---|---|"
     note = "`docs/metrics.md` of mimir has the query behind each figure, for both stores."
     return "\n".join(["## Metrics", "", head, *map(_metric, summary.metrics), "", note])
 
 
-def receipts(summary: Summary) -> Iterator[str]:
+def receipts_section(summary: RunSummary) -> Iterator[str]:
     """Yield what each agent was given and what was withheld from it, in tokens."""
     if not any(attempt.receipts for task in summary.tasks for attempt in task.history):
         return
@@ -31,7 +31,7 @@ def receipts(summary: Summary) -> Iterator[str]:
     yield "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
 
 
-def _receipt(attempt: str, one: Sums) -> str:
+def _receipt(attempt: str, one: ReceiptTotals) -> str:
     withheld = ", ".join(f"{why} {tokens:,}" for why, tokens in one.withheld.items()) or "—"
     return (
         f"| {cell(attempt)} | {cell(one.role)} | {one.given:,} | {one.available:,} | {withheld} |"
@@ -46,7 +46,7 @@ def _metric(one: Metric) -> str:
     return f"| {one.name} | {value} | {one.goal} | {_MET[one.met]} | {one.formula} | {inputs} |"
 
 
-def _context(summary: Summary) -> list[str]:
+def _context(summary: RunSummary) -> list[str]:
     used = summary.context
     if used.reduction is None:
         return []

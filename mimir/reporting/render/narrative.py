@@ -8,16 +8,16 @@ from typing import Literal, cast
 
 from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
-from mimir.attempts.services import RoleChoice
+from mimir.attempts.services import ModelChoice
 from mimir.domain.agent import ROLES
 from mimir.domain.message import Message, ModelRequest
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from mimir.domain.usage import estimate
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
 from mimir.reporting.render import sections
-from mimir.reporting.render.markdown_escape import clean, one_line
-from mimir.reporting.summary.summary import Summary
+from mimir.reporting.render.markdown_escape import escape_text, one_line
+from mimir.reporting.summary.summary import RunSummary
 from mimir.reporting.summary.task_lines import TaskLine
 
 Role = Literal["qc_reporter", "pm_reporter"]
@@ -39,7 +39,7 @@ MOST_CHARS = 12_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prose:
+class Narrative:
     """What the reporters wrote; untrusted."""
 
     run: str = ""
@@ -52,7 +52,7 @@ class Prose:
         return json.dumps({"run": self.run, "tasks": dict(self.tasks)}, sort_keys=True)
 
     @classmethod
-    def load(cls, text: str) -> "Prose":
+    def load(cls, text: str) -> "Narrative":
         """Read what `dump` wrote; whatever cannot be read is no prose."""
         try:
             value = json.loads(text)
@@ -69,16 +69,16 @@ class Prose:
         )
 
 
-NO_PROSE = Prose()
+NO_PROSE = Narrative()
 
 
 async def write_prose(
-    summary: Summary,
+    summary: RunSummary,
     ask: Ask,
     project: Path | None,
     *,
-    choices: Mapping[str, RoleChoice] | None = None,
-) -> Prose:
+    choices: Mapping[str, ModelChoice] | None = None,
+) -> Narrative:
     """Ask for the words of a report: one a failed task, one for the run.
 
     Args:
@@ -87,39 +87,39 @@ async def write_prose(
         project: Where preambles of its own may lie.
         choices: How a role asks its model, from the settings pinned for the run. None: the defaults.
     """
-    reporters = _Reporters(ask, project, choices or {})
+    reporters = _ReporterAgents(ask, project, choices or {})
     told: dict[str, str] = {}
     for number, report in enumerate(summary.failures[:MOST_REPORTS], start=1):
         task = next(line for line in summary.tasks if line.id == report.task)
         facts = _of_task(task, sections.failure(report))
         question = (
             f"Task: {one_line(report.task, 200)}\nAttempt 1 of 1\n\n"
-            f"Write the prose of the failure report. The facts:\n\n{quotation.fenced(facts)}\n"
+            f"Write the prose of the failure report. The facts:\n\n{quotation.fence_block(facts)}\n"
         )
         words = await reporters.words("qc_reporter", number, question)
         if words:
             told[report.task] = words
     question = (
         "Task: plan\nAttempt 1 of 1\n\n"
-        f"Write the prose of the execution report. The facts:\n\n{quotation.fenced(_of_run(summary))}\n"
+        f"Write the prose of the execution report. The facts:\n\n{quotation.fence_block(_of_run(summary))}\n"
     )
     run = await reporters.words("pm_reporter", 1, question)
-    return Prose(run=run, tasks=told)
+    return Narrative(run=run, tasks=told)
 
 
-class _Reporters:
+class _ReporterAgents:
     """Who writes: one question, one answer, or none."""
 
-    def __init__(self, ask: Ask, project: Path | None, choices: Mapping[str, RoleChoice]) -> None:
+    def __init__(self, ask: Ask, project: Path | None, choices: Mapping[str, ModelChoice]) -> None:
         self._ask = ask
         self._project = project
         self._choices = choices
 
     async def words(self, role: Role, number: int, question: str) -> str:
         """Return a reporter's words; empty: whatever went wrong."""
-        choice = self._choices.get(role, RoleChoice())
+        choice = self._choices.get(role, ModelChoice())
         try:
-            system = templates.system(_TEMPLATES[role], self._project)
+            system = templates.system_message(_TEMPLATES[role], self._project)
             model = await self._ask(role, number)
             answer = await model.ask(
                 ModelRequest(
@@ -136,7 +136,7 @@ class _Reporters:
             return ""
         # Half an answer could end before its "but": it is none.
         finished = answer.finish == "stop" and not answer.message.calls
-        return clean(answer.message.text).strip()[:MOST_CHARS] if finished else ""
+        return escape_text(answer.message.text).strip()[:MOST_CHARS] if finished else ""
 
 
 def _of_task(task: TaskLine, report: str) -> str:
@@ -148,7 +148,7 @@ def _of_task(task: TaskLine, report: str) -> str:
     return _bounded([f"Title: {one_line(task.title)}", report, "Criteria:", *criteria])
 
 
-def _of_run(summary: Summary) -> str:
+def _of_run(summary: RunSummary) -> str:
     """Return what the PM reporter is told.
 
     No time and nothing of how often the run was resumed is in it: after a crash the same question is answered from the record.
@@ -174,7 +174,7 @@ def _tasks(tasks: Sequence[TaskLine]) -> Iterator[str]:
     """Yield a line a task; of more than there is room for, those that are completed give way to the others."""
     left_out: set[str] = set()
     if len(tasks) > MOST_TASKS:
-        done = Status.COMPLETED.value
+        done = TaskStatus.COMPLETED.value
         last = sorted(tasks, key=lambda task: task.status == done)[MOST_TASKS:]  # stable
         left_out = {task.id for task in last}
     yield from (_task(task) for task in tasks if task.id not in left_out)

@@ -24,7 +24,7 @@ def span(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def when(stamp: str) -> str:
+def format_time(stamp: str) -> str:
     """Write a stored time to the second."""
     return f"{stamp[:10]} {stamp[11:19]} UTC" if len(stamp) >= 19 else "—"
 

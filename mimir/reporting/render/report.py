@@ -9,9 +9,9 @@ from enum import Enum
 from typing import cast
 
 from mimir.reporting.render import metric_sections, sections
-from mimir.reporting.render.markdown_escape import clean, code, fenced
-from mimir.reporting.render.narrative import Prose
-from mimir.reporting.summary.summary import Summary
+from mimir.reporting.render.markdown_escape import code, escape_text, fence_text
+from mimir.reporting.render.narrative import Narrative
+from mimir.reporting.summary.summary import RunSummary
 
 SCHEMA = 1
 """Of the JSON twin; grows with every change that could break a script."""
@@ -22,22 +22,22 @@ _BY_A_MODEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Words:
+class _NarrativeSlot:
     """A place for words of a model."""
 
     heading: str
-    of: Callable[[Prose], str]
+    of: Callable[[Narrative], str]
 
 
-class Draft:
+class ReportDraft:
     """A report with places for the words of models: it can be written while they are waited for. Of thousands of tasks it is megabytes, held once."""
 
-    def __init__(self, summary: Summary, link: sections.Link | None = None) -> None:
+    def __init__(self, summary: RunSummary, link: sections.Link | None = None) -> None:
         """Write all but those words; `link` makes links to the store's nodes, if they have any."""
         self._text = bytearray()
-        self._places: list[tuple[int, _Words]] = []
+        self._places: list[tuple[int, _NarrativeSlot]] = []
         for section in _sections(summary, link):
-            if isinstance(section, _Words):
+            if isinstance(section, _NarrativeSlot):
                 self._places.append((len(self._text), section))
                 continue
             apart = "\n\n" if self._text else ""
@@ -46,59 +46,64 @@ class Draft:
                 apart = "\n"
         self._text += b"\n"
 
-    def filled(self, prose: Prose) -> bytearray:
+    def filled(self, prose: Narrative) -> bytearray:
         """Put the words in, once; the whole report."""
         for place, words in reversed(self._places):
             said = words.of(prose)
             if said.strip():
-                text = f"\n\n{words.heading}\n\n{_BY_A_MODEL}\n\n{fenced(said)}"
+                text = f"\n\n{words.heading}\n\n{_BY_A_MODEL}\n\n{fence_text(said)}"
                 self._text[place:place] = text.encode()
         self._places.clear()
         return self._text
 
 
-def markdown(summary: Summary, prose: Prose, link: sections.Link | None = None) -> str:
+def markdown(summary: RunSummary, prose: Narrative, link: sections.Link | None = None) -> str:
     """Return `execution-report.md`; `link` makes links to the store's nodes, if they have any."""
-    return Draft(summary, link).filled(prose).decode()
+    return ReportDraft(summary, link).filled(prose).decode()
 
 
-def _sections(summary: Summary, link: sections.Link | None) -> Iterator[Iterable[str] | _Words]:
+def _sections(
+    summary: RunSummary, link: sections.Link | None
+) -> Iterator[Iterable[str] | _NarrativeSlot]:
     """Yield each section as its lines; one that has none is left out. The first one always has some."""
     yield _one(sections.outcome(summary))
-    yield _Words(heading="## In the words of the PM (model)", of=lambda prose: prose.run)
-    yield sections.tasks(summary)
+    yield _NarrativeSlot(heading="## In the words of the PM (model)", of=lambda prose: prose.run)
+    yield sections.tasks_section(summary)
     yield sections.proof(summary)
-    yield sections.files(summary)
+    yield sections.files_section(summary)
     yield _one(sections.failures(summary))
     for report in summary.failures:
         yield _one(sections.failure(report))
         yield _words_on(report.task)
-    yield sections.reasoning(summary)
-    yield _one(sections.decided(summary))
-    yield _one(sections.warned(summary))
+    yield sections.reasoning_section(summary)
+    yield _one(sections.decisions_section(summary))
+    yield _one(sections.warnings_section(summary))
     yield _one(metric_sections.metrics(summary))
-    yield metric_sections.receipts(summary)
+    yield metric_sections.receipts_section(summary)
     yield sections.nodes(summary, link)
     yield _one(sections.next_steps(summary))
 
 
-def _words_on(task: str) -> _Words:
+def _words_on(task: str) -> _NarrativeSlot:
     heading = f"#### {code(task)} in the words of the reporter (model)"
-    return _Words(heading=heading, of=lambda prose: prose.tasks.get(task, ""))
+    return _NarrativeSlot(heading=heading, of=lambda prose: prose.tasks.get(task, ""))
 
 
 def _one(text: str) -> Iterable[str]:
     return (text,) if text else ()
 
 
-def as_json(summary: Summary, prose: Prose) -> dict[str, object]:
+def as_json(summary: RunSummary, prose: Narrative) -> dict[str, object]:
     """Return the report as JSON values; `docs/report.md` says what each member means."""
-    words = {"run": clean(prose.run), "tasks": {t: clean(text) for t, text in prose.tasks.items()}}
+    words = {
+        "run": escape_text(prose.run),
+        "tasks": {t: escape_text(text) for t, text in prose.tasks.items()},
+    }
     return {"schema": SCHEMA, **_members(summary), "prose": words}
 
 
 def _members(value: object) -> dict[str, object]:
-    return {f.name: _plain(getattr(value, f.name)) for f in fields(cast("Summary", value))}
+    return {f.name: _plain(getattr(value, f.name)) for f in fields(cast("RunSummary", value))}
 
 
 def _plain(value: object) -> object:
@@ -107,10 +112,10 @@ def _plain(value: object) -> object:
         case Enum():
             return cast("object", value.value)
         case str():
-            return clean(value)
+            return escape_text(value)
         case Mapping():
             given = cast("Mapping[str, object]", value)
-            return {clean(name): _plain(item) for name, item in given.items()}
+            return {escape_text(name): _plain(item) for name, item in given.items()}
         case tuple() | list():
             return [_plain(item) for item in cast("Sequence[object]", value)]
         case _ if is_dataclass(value):

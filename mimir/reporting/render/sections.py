@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
-from mimir.reporting.render.markdown_escape import cell, code, fenced, one_line
-from mimir.reporting.render.numbers import amount, points, share, span, when
-from mimir.reporting.summary.decisions import Decision
-from mimir.reporting.summary.proofs import CheckLine, RunLine, VerdictLine
-from mimir.reporting.summary.summary import Summary, Totals
+from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_line
+from mimir.reporting.render.numbers import amount, format_time, points, share, span
+from mimir.reporting.summary.decisions import ReportedDecision
+from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, VerdictLine
+from mimir.reporting.summary.summary import RunSummary, RunTotals
 from mimir.reporting.summary.task_lines import CriterionLine, TaskLine
 
 MOST_FILES = 50
@@ -18,7 +18,7 @@ SHORT = 12
 """Characters of a hash in a line; the whole stands in the JSON twin."""
 
 
-def outcome(summary: Summary) -> str:
+def outcome(summary: RunSummary) -> str:
     """Return the head: the outcome first, then what was run."""
     totals, criteria = summary.totals, summary.totals.criteria
     lines = [
@@ -35,7 +35,7 @@ def outcome(summary: Summary) -> str:
     if summary.reason:
         lines.append(f"- Reason: {code(summary.reason)}: {code(summary.message)}")
     lines += [
-        f"- Time: {when(summary.started)} to {when(summary.ended)}, {span(summary.elapsed_seconds)}",
+        f"- Time: {format_time(summary.started)} to {format_time(summary.ended)}, {span(summary.elapsed_seconds)}",
         f"- Work: {amount(totals.tasks, 'task')}, {amount(totals.attempts, 'attempt')}, "
         f"{amount(totals.model_calls, 'model call')}, {amount(totals.tokens, 'token')}{_cost(totals)}",
         f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
@@ -50,14 +50,14 @@ def outcome(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _cost(totals: Totals) -> str:
+def _cost(totals: RunTotals) -> str:
     if totals.cost is None:
         return ""
     more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
     return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
 
 
-def tasks(summary: Summary) -> Iterator[str]:
+def tasks_section(summary: RunSummary) -> Iterator[str]:
     """Yield the table of tasks."""
     if not summary.tasks:
         return
@@ -74,7 +74,7 @@ def tasks(summary: Summary) -> Iterator[str]:
     yield from ("", note)
 
 
-def proof(summary: Summary) -> Iterator[str]:
+def proof(summary: RunSummary) -> Iterator[str]:
     """Yield what proves the result: criteria, checks with their runs, the gate, how to verify."""
     proven = summary.proof
     if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
@@ -92,7 +92,7 @@ def proof(summary: Summary) -> Iterator[str]:
     for task in summary.tasks:
         shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
         if shown:
-            yield from ("", f"### {code(task.id)}", "", fenced("\n".join(shown)))
+            yield from ("", f"### {code(task.id)}", "", fence_text("\n".join(shown)))
     yield from _merged(summary)
     yield from _gate(summary)
 
@@ -105,7 +105,7 @@ def _proofs(of_task: Iterable[CheckLine | VerdictLine]) -> Iterator[str]:
             yield _verdict(one)
 
 
-def files(summary: Summary) -> Iterator[str]:
+def files_section(summary: RunSummary) -> Iterator[str]:
     """Yield which files were changed, by git."""
     changed = [task for task in summary.tasks if task.files]
     if not changed:
@@ -116,7 +116,7 @@ def files(summary: Summary) -> Iterator[str]:
         yield f"- {code(task.id)}{note}: {_named(task.files)}"
 
 
-def failures(summary: Summary) -> str:
+def failures(summary: RunSummary) -> str:
     """Return why tasks failed, and what that means for the plan."""
     impact = summary.impact
     if impact is None:
@@ -134,7 +134,7 @@ def failures(summary: Summary) -> str:
         "",
         "Next actions and lessons:",
         "",
-        fenced("\n".join([*_list(impact.next_actions), *_list(impact.lessons_learned)])),
+        fence_text("\n".join([*_list(impact.next_actions), *_list(impact.lessons_learned)])),
     ]
     return "\n".join(lines)
 
@@ -147,10 +147,10 @@ def failure(report: QCFailureReport) -> str:
         shown += [f"    - {one_line(issue, 500)}" for issue in entry.issues]
     shown += ["root causes", *_list(report.root_causes, "  "), "recommendations"]
     shown += _list(report.recommendations, "  ")
-    return f"### Failure report of {code(report.task)}\n\n{fenced(chr(10).join(shown))}"
+    return f"### Failure report of {code(report.task)}\n\n{fence_text(chr(10).join(shown))}"
 
 
-def reasoning(summary: Summary) -> Iterator[str]:
+def reasoning_section(summary: RunSummary) -> Iterator[str]:
     """Yield QC's words on each task."""
     said = [task for task in summary.tasks if task.feedback.strip()]
     if not said:
@@ -158,30 +158,30 @@ def reasoning(summary: Summary) -> Iterator[str]:
     yield from ("## Reasoning", "")
     yield "QC's feedback, in the words of its model; what counts stands under Proof."
     for task in said:
-        yield from ("", f"{code(task.id)}:", "", fenced(task.feedback, 4000))
+        yield from ("", f"{code(task.id)}:", "", fence_text(task.feedback, 4000))
 
 
-def decided(summary: Summary) -> str:
+def decisions_section(summary: RunSummary) -> str:
     """Return what was decided and caught on the way."""
     if not summary.decisions:
         return ""
     shown = [line for decision in summary.decisions for line in _decision(decision)]
-    return "\n".join(["## Decisions", "", fenced("\n".join(shown), 200_000)])
+    return "\n".join(["## Decisions", "", fence_text("\n".join(shown), 200_000)])
 
 
-def warned(summary: Summary) -> str:
+def warnings_section(summary: RunSummary) -> str:
     """Return what a person should know."""
     if not summary.warnings:
         return ""
     shown = [f"- {one_line(text, 500)}" for text in summary.warnings]
-    return "\n".join(["## Warnings", "", fenced("\n".join(shown), 200_000)])
+    return "\n".join(["## Warnings", "", fence_text("\n".join(shown), 200_000)])
 
 
 Link = Callable[[Literal["run", "task"], str], str]
 """Makes the address of a page that shows a node, by its id."""
 
 
-def nodes(summary: Summary, link: Link | None) -> Iterator[str]:
+def nodes(summary: RunSummary, link: Link | None) -> Iterator[str]:
     """Yield the ids under which all of it stands in the store, with links where it has a page that shows them."""
 
     def page(shown: Literal["run", "task"], id: str) -> str:
@@ -199,7 +199,7 @@ def nodes(summary: Summary, link: Link | None) -> Iterator[str]:
         yield "; ".join(parts)
 
 
-def next_steps(summary: Summary) -> str:
+def next_steps(summary: RunSummary) -> str:
     """Return how to go on."""
     lines = ["## How to go on", ""]
     lines += [f"- {step.why}: {code(step.command, 600)}" for step in summary.next_steps]
@@ -243,7 +243,7 @@ def _verdict(one: VerdictLine) -> str:
     )
 
 
-def _run(run: RunLine) -> str:
+def _run(run: CheckRunLine) -> str:
     again = ", again" if run.again else ""
     return (
         f"{run.phase}{again}: {run.ended} in {span(run.seconds)}, tree {run.tree[:SHORT]}, "
@@ -251,17 +251,17 @@ def _run(run: RunLine) -> str:
     )
 
 
-def _merged(summary: Summary) -> list[str]:
+def _merged(summary: RunSummary) -> list[str]:
     if not summary.proof.merged:
         return []
     shown = [
         f"{one_line(line.task)} merged, check {one_line(line.check)} of {one_line(line.of)}: {_run(line.run)}"
         for line in summary.proof.merged
     ]
-    return ["", "### On merged trees", "", fenced("\n".join(shown), 200_000)]
+    return ["", "### On merged trees", "", fence_text("\n".join(shown), 200_000)]
 
 
-def _gate(summary: Summary) -> list[str]:
+def _gate(summary: RunSummary) -> list[str]:
     gate = summary.proof.gate
     if gate is None:
         return []
@@ -273,7 +273,7 @@ def _gate(summary: Summary) -> list[str]:
         f"{amount(gate.runs, 'run')} of the checks of completed tasks on the final tree {code(gate.tree[:SHORT])}: "
         f"**{state}**, record {code(gate.record)}, seal {code(gate.seal[:SHORT])}.",
     ]
-    return [*lines, "", fenced("\n".join(_list(gate.red)))] if gate.red else lines
+    return [*lines, "", fence_text("\n".join(_list(gate.red)))] if gate.red else lines
 
 
 def _kept(task: TaskLine) -> str:
@@ -285,7 +285,7 @@ def _blocked(task: TaskLine) -> str:
     return f"- {code(task.id)} is blocked by {code(task.blocked_by)}"
 
 
-def _decision(decision: Decision) -> Iterable[str]:
+def _decision(decision: ReportedDecision) -> Iterable[str]:
     where = decision.task
     if decision.attempt:
         where += f", attempt {decision.attempt}"

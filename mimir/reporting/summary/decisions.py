@@ -10,9 +10,9 @@ from itertools import islice
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
-from mimir.reporting.summary.proofs import CheckLine, Proof
-from mimir.reporting.summary.run_data import AttemptData, Part, TaskData, without_places
-from mimir.reporting.summary.task_lines import tripped
+from mimir.reporting.summary.proofs import CheckLine, ProofReport
+from mimir.reporting.summary.run_data import AttemptData, RunDataPart, TaskData, without_places
+from mimir.reporting.summary.task_lines import describe_trip
 
 MOST_TITLES = 5
 """Refused calls of one agent that are named."""
@@ -29,7 +29,7 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class ReportedDecision:
     """One thing that was decided or caught."""
 
     kind: str
@@ -43,7 +43,7 @@ class Decision:
     detail: tuple[str, ...] = ()
 
 
-class Deciding:
+class DecisionCollector:
     """Takes a run a part at a time, and keeps what was decided and what a person should know."""
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -53,10 +53,10 @@ class Deciding:
         """Events that were looked at for whose they are."""
         self._of: dict[tuple[str, int], list[Event]] = {}
         """(task, attempt) → its events, until it is taken."""
-        self._found: list[Decision] = []
+        self._found: list[ReportedDecision] = []
         self._notes: list[str] = []
 
-    def take(self, part: Part, merged: Collection[str]) -> None:
+    def take(self, part: RunDataPart, merged: Collection[str]) -> None:
         """Take in some tasks, and which of them were merged with the work of others."""
         self._sort()
         for task in part.tasks:
@@ -70,7 +70,9 @@ class Deciding:
                 self._notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
             if task.id in merged:
                 text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
-                made = Decision(kind="merged", task=task.id, attempt=task.accepted, text=text)
+                made = ReportedDecision(
+                    kind="merged", task=task.id, attempt=task.accepted, text=text
+                )
                 self._found.append(made)
 
     def _sort(self) -> None:
@@ -79,11 +81,11 @@ class Deciding:
                 self._of.setdefault((event.task, event.attempt), []).append(event)
         self._sorted = len(self._events)
 
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self) -> tuple[ReportedDecision, ...]:
         """Return what was decided, task by task in the plan's order, then what concerns the run."""
         return (*self._found, *_of_run(self._events))
 
-    def warnings(self, proof: Proof) -> tuple[str, ...]:
+    def warnings(self, proof: ProofReport) -> tuple[str, ...]:
         """Return what a person should know, each once."""
         found: list[str] = []
         if proof.sandbox == "none":
@@ -106,15 +108,15 @@ def claim_of(answer: str) -> str:
     return ""
 
 
-def _attempt(task: TaskData, attempt: AttemptData) -> Iterator[Decision]:
-    def made(kind: str, text: str, detail: Iterable[str] = ()) -> Decision:
-        return Decision(
+def _attempt(task: TaskData, attempt: AttemptData) -> Iterator[ReportedDecision]:
+    def made(kind: str, text: str, detail: Iterable[str] = ()) -> ReportedDecision:
+        return ReportedDecision(
             kind=kind, task=task.id, attempt=attempt.number, text=text, detail=tuple(detail)
         )
 
     if attempt.trip:
         text = "A limit was reached; the worker was asked for its closing answer, which was judged like any other."
-        yield made("breaker", text, [tripped(attempt)])
+        yield made("breaker", text, [describe_trip(attempt)])
     yield from (made("claim", text, detail) for text, detail in _claims(attempt))
     judgement = attempt.judgement
     if judgement and judgement.verdict.verdict == "PASS" and not judgement.passed:
@@ -148,7 +150,7 @@ def _only(kind: EventKind, events: Iterable[Event]) -> Iterator[Event]:
     return (event for event in events if event.kind is kind)
 
 
-def _retry(event: Event) -> Decision:
+def _retry(event: Event) -> ReportedDecision:
     reason = _word(event, "reason")
     integration = reason == "integration"
     text = (
@@ -156,7 +158,7 @@ def _retry(event: Event) -> Decision:
         if integration
         else f"It was not accepted ({reason}) and tried again with what was wrong."
     )
-    return Decision(
+    return ReportedDecision(
         kind="integration" if integration else "retry",
         task=event.task,
         attempt=event.attempt,
@@ -165,7 +167,7 @@ def _retry(event: Event) -> Decision:
     )
 
 
-def _denied(place: tuple[str, int], events: Iterable[Event]) -> Iterator[Decision]:
+def _denied(place: tuple[str, int], events: Iterable[Event]) -> Iterator[ReportedDecision]:
     titles: dict[str, list[str]] = {}
     for event in _only(EventKind.TOOL_DENIED, events):
         title = _word(event, "title") or _word(event, "tool")
@@ -173,9 +175,9 @@ def _denied(place: tuple[str, int], events: Iterable[Event]) -> Iterator[Decisio
     return (_refusals(place, role, titles[role]) for role in sorted(titles))
 
 
-def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> Decision:
+def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> ReportedDecision:
     calls = "1 tool call" if len(titles) == 1 else f"{len(titles)} tool calls"
-    return Decision(
+    return ReportedDecision(
         kind="denied",
         task=place[0],
         attempt=place[1],
@@ -184,7 +186,7 @@ def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> Decision:
     )
 
 
-def _of_run(events: Iterable[Event]) -> Iterator[Decision]:
+def _of_run(events: Iterable[Event]) -> Iterator[ReportedDecision]:
     resumed, changes = 0, list[str]()
     for event in events:
         match event.kind:
@@ -208,7 +210,7 @@ def _of_run(events: Iterable[Event]) -> Iterator[Decision]:
         yield _run_wide("resumed", f"The run was resumed {times}.", changes)
 
 
-def _applied(event: Event) -> Decision:
+def _applied(event: Event) -> ReportedDecision:
     conflicts = _words(event, "conflicts")
     if conflicts:
         text = "Nothing was applied: these files were changed by somebody else meanwhile."
@@ -217,8 +219,8 @@ def _applied(event: Event) -> Decision:
     return _run_wide("applied", "The result was applied to the project's directory.", paths)
 
 
-def _run_wide(kind: str, text: str, detail: Iterable[str] = ()) -> Decision:
-    return Decision(
+def _run_wide(kind: str, text: str, detail: Iterable[str] = ()) -> ReportedDecision:
+    return ReportedDecision(
         kind=kind, task="", attempt=0, text=text, detail=tuple(part for part in detail if part)
     )
 

@@ -5,14 +5,14 @@ from decimal import Decimal
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import TERMINAL
-from mimir.reporting.summary.run_data import Spent
+from mimir.reporting.summary.run_data import ModelSpending
 
 REPORTERS = ("qc_reporter", "pm_reporter")
 """Roles whose calls are left out: their prose may be there or not, and the rest of the report stays the same."""
 _ENDS = frozenset(status.value for status in TERMINAL)
 
 
-class Telling:
+class EventTotals:
     """Takes events in their order."""
 
     def __init__(self) -> None:
@@ -29,9 +29,11 @@ class Telling:
         """Task that has not ended → when its first attempt began."""
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> ModelSpending:
         """What the calls of models came to."""
-        return Spent(calls=self._calls, tokens=self._tokens, cost=self._cost, priced=self._priced)
+        return ModelSpending(
+            calls=self._calls, tokens=self._tokens, cost=self._cost, priced=self._priced
+        )
 
     def take(self, event: Event) -> None:
         """Take in an event."""

@@ -11,13 +11,13 @@ from mimir.domain.clock import moment
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.task_states import TERMINAL, Cause
-from mimir.reporting.summary.metrics import Measured
+from mimir.reporting.summary.metrics import MetricInputs
 from mimir.reporting.summary.proofs import members
 from mimir.store import row_fields
 from mimir.store.operations import worker_processes
 from mimir.store.operations.evidence import record_of
-from mimir.store.protocol import Reads, Row, Where
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row, Where
+from mimir.store.schema import NodeLabel
 from mimir.store.transcripts import call_rows
 
 SEARCHES = (
@@ -28,7 +28,7 @@ UNCLEAR = (Cause.CRITERIA_IMPOSSIBLE.value, Cause.UNVERIFIABLE.value)
 ENDS = tuple(sorted(status.value for status in TERMINAL))
 
 
-class Measuring:
+class MetricCounter:
     """Counts what a run's metrics are made from, some rows at a time: none is kept.
 
     What was taken over from another run is left out, it was measured there.
@@ -54,29 +54,29 @@ class Measuring:
         if row.get("takenFrom"):
             return
         self._sums["tasks"] += 1
-        self._sums["unclear"] += row_fields.text(row, "cause") in UNCLEAR
-        self._held += row_fields.number(row, "heldSeconds")
+        self._sums["unclear"] += row_fields.text_field(row, "cause") in UNCLEAR
+        self._held += row_fields.float_field(row, "heldSeconds")
 
     def _attempt(self, row: Row) -> None:
         if row.get("takenFrom"):
             return
         self._sums["attempts"] += 1
-        self._sums["rejected"] += row_fields.flag(row, "judged")
+        self._sums["rejected"] += row_fields.bool_field(row, "judged")
         for name in ("contextTokens", "qcContextTokens"):
-            self._sums["given"] += row_fields.whole(row, name)
-            self._sums["available"] += row_fields.whole(row, f"{name}Available")
+            self._sums["given"] += row_fields.int_field(row, name)
+            self._sums["available"] += row_fields.int_field(row, f"{name}Available")
         for hash, tokens in _pieces(row):
             self._sums["pieces"] += tokens
             self._longest[hash] = max(tokens, self._longest.get(hash, 0))
         seconds = _lifetime(row)
         if seconds is not None:
             self._seconds.append(seconds)
-        began = row_fields.text(row, "workerStartTime")
+        began = row_fields.text_field(row, "workerStartTime")
         if began:
             self._first = min(began, self._first or began)
             self._last = max(began, self._last)
 
-    def done(self, reads: Reads, run: Row) -> Measured:
+    def done(self, reads: ReadOps, run: Row) -> MetricInputs:
         """Count the rest in the store.
 
         Args:
@@ -84,15 +84,15 @@ class Measuring:
             run: The run's own row.
         """
         id = str(run["id"])
-        granted = reads.counts(Label.EVENT, "kind", {"runId": id})
+        granted = reads.counts(NodeLabel.EVENT, "kind", {"runId": id})
         planner = _planner(reads, run)
-        retrieved, used = _retrieved(reads, [id, row_fields.text(run, "planRun")])
+        retrieved, used = _retrieved(reads, [id, row_fields.text_field(run, "planRun")])
         return replace(
             self.counted(),
             pm_seconds=_span(planner),
             claims_granted=granted.get(EventKind.ATTEMPT_STARTED.value, 0)
             + granted.get(EventKind.LEASE_TAKEN.value, 0),
-            claims_empty=row_fields.whole(run, "claimsEmpty"),
+            claims_empty=row_fields.int_field(run, "claimsEmpty"),
             red_tasks=_red_tasks(reads, id),
             retrieved=retrieved,
             used=used,
@@ -101,10 +101,10 @@ class Measuring:
             served_seconds=_served(worker_processes.present(reads, id), _end(reads, id)),
         )
 
-    def counted(self) -> Measured:
+    def counted(self) -> MetricInputs:
         """Return what follows from the rows alone."""
         sums = self._sums
-        return Measured(
+        return MetricInputs(
             piece_tokens=sums["pieces"],
             unique_tokens=sum(self._longest.values()),
             given_tokens=sums["given"],
@@ -119,28 +119,34 @@ class Measuring:
 
 
 def _pieces(row: Row) -> list[tuple[str, int]]:
-    texts = (*row_fields.texts(row, "contextPieces"), *row_fields.texts(row, "qcContextPieces"))
+    texts = (
+        *row_fields.text_list_field(row, "contextPieces"),
+        *row_fields.text_list_field(row, "qcContextPieces"),
+    )
     parted = (text.partition(" ") for text in texts)
     return [(hash, int(tokens)) for hash, _, tokens in parted]
 
 
 def _lifetime(row: Row) -> float | None:
     """Return for how long an attempt's worker was there, from its brief to its answer; pauses count."""
-    start, end = row_fields.text(row, "workerStartTime"), row_fields.text(row, "workerCompletedAt")
+    start, end = (
+        row_fields.text_field(row, "workerStartTime"),
+        row_fields.text_field(row, "workerCompletedAt"),
+    )
     return (moment(end) - moment(start)).total_seconds() if start and end else None
 
 
-def _planner(reads: Reads, run: Row) -> list[Row]:
+def _planner(reads: ReadOps, run: Row) -> list[Row]:
     """Return the PM's calls for a run's plan; none if a person wrote it."""
-    planning = row_fields.text(run, "planRun")
+    planning = row_fields.text_field(run, "planRun")
     if run.get("kind") == "plan":
         planning = str(run["id"])
     return call_rows.rows(reads, lane_id(planning, PLAN_TASK, 1, "pm")) if planning else []
 
 
 def _span(lane: Sequence[Row]) -> float | None:
-    starts = [at for row in lane if (at := row_fields.text(row, "startedAt"))]
-    ends = [at for row in lane if (at := row_fields.text(row, "finishedAt"))]
+    starts = [at for row in lane if (at := row_fields.text_field(row, "startedAt"))]
+    ends = [at for row in lane if (at := row_fields.text_field(row, "finishedAt"))]
     if not starts or not ends:
         return None
     return round((moment(max(ends)) - moment(min(starts))).total_seconds(), 3)
@@ -149,14 +155,16 @@ def _span(lane: Sequence[Row]) -> float | None:
 def _tokens_at(lane: Sequence[Row], at: str) -> int | None:
     """Return the size of the context of a lane's last model call that was answered by then."""
     before = [
-        r for r in lane if r.get("kind") == "model" and "" < row_fields.text(r, "finishedAt") <= at
+        r
+        for r in lane
+        if r.get("kind") == "model" and "" < row_fields.text_field(r, "finishedAt") <= at
     ]
     return row_fields.maybe_whole(before[-1], "inputTokens") if before else None
 
 
-def _red_tasks(reads: Reads, run: str) -> int | None:
+def _red_tasks(reads: ReadOps, run: str) -> int | None:
     """Count the tasks with a red check as the newest passage of the final gate was sealed; None: there is none."""
-    last = reads.find(Label.EVIDENCE, {"runId": run, "kind": "gate"}, order=("-seq",), limit=1)
+    last = reads.find(NodeLabel.EVIDENCE, {"runId": run, "kind": "gate"}, order=("-seq",), limit=1)
     if not last:
         return None
     red = members(record_of(last[0])).get("red")
@@ -166,14 +174,14 @@ def _red_tasks(reads: Reads, run: str) -> int | None:
     )
 
 
-def _end(reads: Reads, run: str) -> str:
+def _end(reads: ReadOps, run: str) -> str:
     """Return when the run's last task ended; empty: none has."""
     kinds = (
         EventKind.TASK_COMPLETED, EventKind.TASK_FAILED, EventKind.TASK_BLOCKED, EventKind.TASK_CANCELLED,
     )  # fmt: skip
     where: Where = {"runId": run, "kind": ("in", [kind.value for kind in kinds])}
-    last = reads.find(Label.EVENT, where, order=("-seq",), limit=1)
-    return row_fields.text(last[0], "at") if last else ""
+    last = reads.find(NodeLabel.EVENT, where, order=("-seq",), limit=1)
+    return row_fields.text_field(last[0], "at") if last else ""
 
 
 def _served(present: Sequence[Row], end: str) -> float:
@@ -184,24 +192,24 @@ def _served(present: Sequence[Row], end: str) -> float:
     """
     total = 0.0
     for row in present:
-        left = min(end, row_fields.text(row, "leftAt") or row_fields.text(row, "until"))
-        since = row_fields.text(row, "since")
+        left = min(end, row_fields.text_field(row, "leftAt") or row_fields.text_field(row, "until"))
+        since = row_fields.text_field(row, "since")
         if since and left > since:
             seconds = (moment(left) - moment(since)).total_seconds()
-            total += row_fields.whole(row, "agents") * seconds
+            total += row_fields.int_field(row, "agents") * seconds
     return total
 
 
-def _retrieved(reads: Reads, runs: Sequence[str]) -> tuple[int, int]:
+def _retrieved(reads: ReadOps, runs: Sequence[str]) -> tuple[int, int]:
     """Count the nodes that memory tools gave to agents, and those that the same agent named in a later answer."""
     among: Where = {
         "runId": ("in", [run for run in runs if run]),
         "kind": "tool",
         "tool": ("in", list(SEARCHES)),
     }
-    found = reads.find(Label.CALL, among, order=("lane", "seq"))
+    found = reads.find(NodeLabel.CALL, among, order=("lane", "seq"))
     retrieved = used = 0
-    for lane, rows in groupby(found, key=lambda row: row_fields.text(row, "lane")):
+    for lane, rows in groupby(found, key=lambda row: row_fields.text_field(row, "lane")):
         first: dict[str, int] = {}
         for row in rows:
             for id in _nodes(row):
@@ -209,7 +217,10 @@ def _retrieved(reads: Reads, runs: Sequence[str]) -> tuple[int, int]:
         said = [r for r in call_rows.rows(reads, lane) if r.get("kind") == "model"] if first else []
         retrieved += len(first)
         used += sum(
-            any(call_rows.seq_of(r) > seq and id in row_fields.text(r, "valueJson") for r in said)
+            any(
+                call_rows.seq_of(r) > seq and id in row_fields.text_field(r, "valueJson")
+                for r in said
+            )
             for id, seq in first.items()
         )
     return retrieved, used
@@ -218,7 +229,7 @@ def _retrieved(reads: Reads, runs: Sequence[str]) -> tuple[int, int]:
 def _nodes(row: Row) -> list[str]:
     """Return the ids of the nodes in a memory tool's answer; none if it is an error's text."""
     try:
-        told = cast("object", json.loads(str(row_fields.mapping(row, "valueJson").get("text"))))
+        told = cast("object", json.loads(str(row_fields.json_field(row, "valueJson").get("text"))))
     except ValueError:
         return []
     nodes = cast("Mapping[str, object]", told).get("nodes") if isinstance(told, dict) else None

@@ -16,7 +16,7 @@ PM_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MetricInputs:
     """What was counted in a run."""
 
     piece_tokens: int = 0
@@ -56,7 +56,7 @@ class Measured:
     """For how long agents were there for it, summed."""
 
 
-NOTHING = Measured()
+NOTHING = MetricInputs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class ContextUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
+class _RatioMetric:
     """A metric that is one minus, or just, a quotient."""
 
     id: str
@@ -121,7 +121,7 @@ class _Share:
         )
 
 
-def metrics(measured: Measured) -> tuple[Metric, ...]:
+def metrics(measured: MetricInputs) -> tuple[Metric, ...]:
     """Return the nine metrics of a run, in their fixed order."""
     return (
         _deduplication(measured),
@@ -136,16 +136,16 @@ def metrics(measured: Measured) -> tuple[Metric, ...]:
     )
 
 
-def context_use(measured: Measured) -> ContextUse:
+def context_use(measured: MetricInputs) -> ContextUse:
     """Return what all agents together were given of what there was."""
     given, available = measured.given_tokens, measured.available_tokens
     reduction = round(1 - given / available, 6) if available else None
     return ContextUse(given=given, available=available, reduction=reduction)
 
 
-def _deduplication(m: Measured) -> Metric:
+def _deduplication(m: MetricInputs) -> Metric:
     unique, total = m.unique_tokens, m.piece_tokens
-    return _Share(
+    return _RatioMetric(
         id="context_deduplication_rate",
         name="Context deduplication rate",
         formula="1 − unique tokens ÷ total tokens",
@@ -158,7 +158,7 @@ def _deduplication(m: Measured) -> Metric:
     ).metric()
 
 
-def _lifespan(m: Measured) -> Metric:
+def _lifespan(m: MetricInputs) -> Metric:
     seconds = m.worker_seconds
     mean = round(sum(seconds) / len(seconds), 3) if seconds else None
     met = None
@@ -182,9 +182,9 @@ def _lifespan(m: Measured) -> Metric:
     )
 
 
-def _allocation(m: Measured) -> Metric:
+def _allocation(m: MetricInputs) -> Metric:
     tries = m.claims_granted + m.claims_empty
-    return _Share(
+    return _RatioMetric(
         id="task_allocation_efficiency",
         name="Task allocation efficiency",
         formula="successful claims ÷ claim tries",
@@ -196,11 +196,11 @@ def _allocation(m: Measured) -> Metric:
     ).metric()
 
 
-def _propagation(m: Measured) -> Metric:
+def _propagation(m: MetricInputs) -> Metric:
     red = m.red_tasks or 0
     errors = red + m.rejected if m.red_tasks is not None else 0
     passed = m.red_tasks is not None
-    return _Share(
+    return _RatioMetric(
         id="cross_agent_error_propagation",
         name="Cross-agent error propagation",
         formula="red at the final gate ÷ (red at the final gate + rejected attempts)",
@@ -212,8 +212,8 @@ def _propagation(m: Measured) -> Metric:
     ).metric()
 
 
-def _precision(m: Measured) -> Metric:
-    return _Share(
+def _precision(m: MetricInputs) -> Metric:
+    return _RatioMetric(
         id="subgraph_retrieval_precision",
         name="Subgraph retrieval precision",
         formula="nodes named afterwards ÷ nodes retrieved",
@@ -225,8 +225,8 @@ def _precision(m: Measured) -> Metric:
     ).metric()
 
 
-def _hand_off(m: Measured) -> Metric:
-    return _Share(
+def _hand_off(m: MetricInputs) -> Metric:
+    return _RatioMetric(
         id="hand_off_completeness",
         name="PM → worker hand-off completeness",
         formula="1 − (questions + unclear tasks) ÷ tasks",
@@ -239,8 +239,8 @@ def _hand_off(m: Measured) -> Metric:
     ).metric()
 
 
-def _retries(m: Measured) -> Metric:
-    return _Share(
+def _retries(m: MetricInputs) -> Metric:
+    return _RatioMetric(
         id="worker_retry_rate",
         name="Worker retry rate",
         formula="rejected attempts ÷ attempts",
@@ -252,9 +252,9 @@ def _retries(m: Measured) -> Metric:
     ).metric()
 
 
-def _growth(m: Measured) -> Metric:
+def _growth(m: MetricInputs) -> Metric:
     first, last = m.pm_tokens_first, m.pm_tokens_last
-    return _Share(
+    return _RatioMetric(
         id="pm_context_growth",
         name="PM context growth",
         formula="(tokens at the last task − tokens at the first task) ÷ tokens at the first task",
@@ -266,9 +266,9 @@ def _growth(m: Measured) -> Metric:
     ).metric()
 
 
-def _idle(m: Measured) -> Metric:
+def _idle(m: MetricInputs) -> Metric:
     held, served = round(m.held_seconds, 3), round(m.served_seconds, 3)
-    return _Share(
+    return _RatioMetric(
         id="worker_idle_time",
         name="Worker idle time",
         formula="1 − seconds at work ÷ seconds there",

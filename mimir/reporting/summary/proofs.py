@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mimir.domain.evidence import Record, how_it_ended
-from mimir.reporting.summary.run_data import Part, RunData
-from mimir.reporting.summary.task_lines import ruling
+from mimir.domain.evidence import EvidenceRecord, how_it_ended
+from mimir.reporting.summary.run_data import RunData, RunDataPart
+from mimir.reporting.summary.task_lines import deciding_attempt
 
 Body = Mapping[str, object]
 """Members of a sealed body."""
 
 
-def members(record: Record) -> Body:
+def members(record: EvidenceRecord) -> Body:
     """Return the members of a sealed body; none if it is no JSON object."""
     try:
         value = json.loads(record.body)
@@ -23,7 +23,7 @@ def members(record: Record) -> Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunLine:
+class CheckRunLine:
     """One run of a check."""
 
     record: str
@@ -55,7 +55,7 @@ class CheckLine:
     flaky: bool
     self_authored: bool
     findings: tuple[str, ...]
-    runs: tuple[RunLine, ...]
+    runs: tuple[CheckRunLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +80,11 @@ class MergedLine:
     of: str
     """Whose check it is."""
     check: str
-    run: RunLine
+    run: CheckRunLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class GateReport:
     """The final gate, as it was passed last."""
 
     tree: str
@@ -96,7 +96,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ProofReport:
     """All that was executed."""
 
     seal: str
@@ -107,10 +107,10 @@ class Proof:
     verdicts: tuple[VerdictLine, ...]
     """A merged tree may have one of its own."""
     merged: tuple[MergedLine, ...]
-    gate: Gate | None
+    gate: GateReport | None
 
 
-class Proving:
+class ProofCollector:
     """Takes a run a part at a time, and keeps what was executed: of each task the attempt that stands for it."""
 
     def __init__(self) -> None:
@@ -120,12 +120,12 @@ class Proving:
         self._verdicts: list[VerdictLine] = []
         self._merged: list[MergedLine] = []
 
-    def take(self, part: Part) -> frozenset[str]:
+    def take(self, part: RunDataPart) -> frozenset[str]:
         """Take in some tasks; those of them whose work was merged with that of others."""
         before = len(self._merged)
         for task in part.tasks:
             self._records += sum(len(part.evidence.get(a.id, ())) for a in task.attempts)
-            judged = ruling(task)
+            judged = deciding_attempt(task)
             attempt = judged or (task.attempts[-1] if task.attempts else None)
             if attempt is None:
                 continue
@@ -135,10 +135,10 @@ class Proving:
             self._merged += _merged(task.id, attempt.id, records)
         return frozenset(line.task for line in self._merged[before:])
 
-    def done(self, data: RunData) -> Proof:
+    def done(self, data: RunData) -> ProofReport:
         """Return all of it; `data` is the run, the final gate's records among its evidence."""
         gate = data.evidence.get(data.gate, ())
-        return Proof(
+        return ProofReport(
             seal=data.seal,
             sandbox=data.sandbox,
             records=self._records + len(gate),
@@ -149,9 +149,11 @@ class Proving:
         )
 
 
-def _checks(task: str, attempt: int, chain: str, records: Sequence[Record]) -> Iterable[CheckLine]:
+def _checks(
+    task: str, attempt: int, chain: str, records: Sequence[EvidenceRecord]
+) -> Iterable[CheckLine]:
     """Yield a line a check: its runs stand one after another, the last of them carries the state."""
-    runs: list[RunLine] = []
+    runs: list[CheckRunLine] = []
     for record in records:
         if record.kind != "check" or "task" in (sealed := members(record)):
             continue
@@ -175,7 +177,7 @@ def _checks(task: str, attempt: int, chain: str, records: Sequence[Record]) -> I
 
 
 def _verdicts(
-    task: str, attempt: int, chain: str, records: Sequence[Record]
+    task: str, attempt: int, chain: str, records: Sequence[EvidenceRecord]
 ) -> Iterable[VerdictLine]:
     for record in records:
         if record.kind == "verdict":
@@ -190,7 +192,7 @@ def _verdicts(
             )
 
 
-def _merged(task: str, chain: str, records: Sequence[Record]) -> Iterable[MergedLine]:
+def _merged(task: str, chain: str, records: Sequence[EvidenceRecord]) -> Iterable[MergedLine]:
     for record in records:
         if record.kind == "check" and "task" in (sealed := members(record)):
             yield MergedLine(
@@ -201,10 +203,10 @@ def _merged(task: str, chain: str, records: Sequence[Record]) -> Iterable[Merged
             )
 
 
-def _gate(data: RunData, records: Sequence[Record]) -> Gate | None:
+def _gate(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport | None:
     """Return the last passage: a gate that was passed before a crash stands before it in the chain."""
     runs = 0
-    found: tuple[Record, int] | None = None
+    found: tuple[EvidenceRecord, int] | None = None
     for record in records:
         if record.kind == "gate":
             found, runs = (record, runs), 0
@@ -213,7 +215,7 @@ def _gate(data: RunData, records: Sequence[Record]) -> Gate | None:
     if found is None:
         return None
     record, seen = found
-    return Gate(
+    return GateReport(
         tree=_text(members(record), "tree"),
         record=f"{data.gate}#{record.seq:05d}",
         seal=record.hash,
@@ -230,11 +232,11 @@ def _red(sealed: Body) -> tuple[str, ...]:
     return tuple(f"Check {_text(i, 'check')!r} of {_text(i, 'task')} is red." for i in items)
 
 
-def _run(chain: str, record: Record, sealed: Body) -> RunLine:
+def _run(chain: str, record: EvidenceRecord, sealed: Body) -> CheckRunLine:
     code = sealed.get("exitCode")
     seconds = sealed.get("seconds")
     ended = _ended(sealed)
-    return RunLine(
+    return CheckRunLine(
         record=f"{chain}#{record.seq:05d}",
         seal=record.hash,
         phase=_text(sealed, "phase"),

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from mimir.agents.circuit_breaker import Trip
-from mimir.agents.context.receipt import Sums
+from mimir.agents.context.receipt import ReceiptTotals
 from mimir.domain.event import Event
-from mimir.domain.evidence import CheckOutcome, Record
+from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
-from mimir.domain.task_states import RunStatus, Status
-from mimir.domain.verdict import Judgement
-from mimir.reporting.summary.metrics import NOTHING, Measured
+from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.verdict import Verdict
+from mimir.reporting.summary.metrics import NOTHING, MetricInputs
 
 # A directory's name may hold blanks; a blank before a slash begins another path.
 _PLACES = re.compile(r"(?<![\w./-])/(?:(?:(?!\s/)[^\n'\"`])*?/)?(?=\.mimir\b)")
@@ -24,7 +24,7 @@ def without_places(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkData:
+class DeliverableData:
     """A deliverable as its attempt left it."""
 
     answer: str
@@ -58,11 +58,11 @@ class AttemptData:
     """Of the worker, as the breaker counts; those of a rejected attempt as its lane counts."""
     seconds: float | None
     """That the worker took; None: it gave no deliverable."""
-    work: WorkData | None = None
+    work: DeliverableData | None = None
     outcomes: tuple[CheckOutcome, ...] = ()
-    judgement: Judgement | None = None
+    judgement: Verdict | None = None
     trip: Trip | None = None
-    receipts: tuple[Sums, ...] = ()
+    receipts: tuple[ReceiptTotals, ...] = ()
     """The worker's, then QC's."""
 
 
@@ -74,7 +74,7 @@ class TaskData:
     """In the plan."""
     node: str
     title: str
-    status: Status
+    status: TaskStatus
     cause: str
     blocked_by: str
     made: int
@@ -108,7 +108,7 @@ class ArtifactData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class ModelSpending:
     """What the calls of models came to; those of the reporters are left out."""
 
     calls: int = 0
@@ -120,16 +120,16 @@ class Spent:
     """Calls that have a cost."""
 
 
-NOTHING_SPENT = Spent()
+NOTHING_SPENT = ModelSpending()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RunDataPart:
     """Some of a run's tasks, with what belongs to their attempts."""
 
     tasks: tuple[TaskData, ...]
     """In the plan's order."""
-    evidence: Mapping[str, tuple[Record, ...]]
+    evidence: Mapping[str, tuple[EvidenceRecord, ...]]
     """Chain → its records in order."""
     artifacts: Mapping[str, ArtifactData]
     """By id."""
@@ -162,20 +162,20 @@ class RunData:
     """None: no task failed or is blocked, so nobody asks what follows from it."""
     tasks: tuple[TaskData, ...] = ()
     """In the plan's order."""
-    evidence: Mapping[str, tuple[Record, ...]] = field(
-        default_factory=dict[str, tuple[Record, ...]]
+    evidence: Mapping[str, tuple[EvidenceRecord, ...]] = field(
+        default_factory=dict[str, tuple[EvidenceRecord, ...]]
     )
     """Chain → its records in order; the gate's chain among them."""
     events: tuple[Event, ...] = ()
     """Those that a report tells of one by one; none that is written with or after the report."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Task → from its first attempt's start to its end; tasks that ended."""
-    spent: Spent = NOTHING_SPENT
+    spent: ModelSpending = NOTHING_SPENT
     last: str = ""
     """When the last thing happened that is told of; empty: nothing did."""
     artifacts: Mapping[str, ArtifactData] = field(default_factory=dict[str, ArtifactData])
     """By id."""
-    measured: Measured = NOTHING
+    measured: MetricInputs = NOTHING
     """What its metrics are made from."""
 
     @property
@@ -184,6 +184,6 @@ class RunData:
         return f"{self.id}/gate"
 
     @property
-    def whole(self) -> Part:
+    def whole(self) -> RunDataPart:
         """Return all that belongs to its tasks."""
-        return Part(tasks=self.tasks, evidence=self.evidence, artifacts=self.artifacts)
+        return RunDataPart(tasks=self.tasks, evidence=self.evidence, artifacts=self.artifacts)

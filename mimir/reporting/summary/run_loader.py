@@ -7,28 +7,28 @@ from itertools import islice, takewhile
 from typing import TypeVar, cast
 
 from mimir.agents.context import receipt
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Stored, Work
+from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Deliverable, JsonCodec
 from mimir.domain.event import Event, EventKind
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import TERMINAL, RunStatus, Status
-from mimir.domain.verdict import Judgement
+from mimir.domain.task_states import TERMINAL, RunStatus, TaskStatus
+from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
-from mimir.reporting.summary.event_totals import Telling
-from mimir.reporting.summary.metric_inputs import Measuring
+from mimir.reporting.summary.event_totals import EventTotals
+from mimir.reporting.summary.metric_inputs import MetricCounter
 from mimir.reporting.summary.run_data import (
     ArtifactData,
     AttemptData,
-    Part,
+    DeliverableData,
     RunData,
+    RunDataPart,
     TaskData,
-    WorkData,
 )
 from mimir.store import row_fields
 from mimir.store.operations import runs
 from mimir.store.operations.evidence import record_of
-from mimir.store.protocol import Reads, Row, Where
-from mimir.store.schema import Label, unpack
+from mimir.store.protocol import ReadOps, Row, Where
+from mimir.store.schema import NodeLabel, unpack
 
 T = TypeVar("T")
 
@@ -54,23 +54,23 @@ NOTED = (
 """Events that a report tells of."""
 _AHEAD = 250
 """Events that are looked at ahead, at most: everybody waits meanwhile."""
-_STOPPED = (Status.FAILED, Status.BLOCKED)
+_STOPPED = (TaskStatus.FAILED, TaskStatus.BLOCKED)
 """What a task ends as that the plan is asked about: what follows for the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class LoadedRows:
     """What one look at a run added."""
 
     events: Sequence[Event]
     tasks: Sequence[Row]
     attempts: Sequence[Row]
     """Of those tasks."""
-    part: Part
+    part: RunDataPart
     """The same, as a report needs it."""
 
 
-class Gathering:
+class RunLoader:
     """Reads a run a part at a time: thousands of attempts are never in memory together.
 
     A task that has ended changes no more, so it may be looked at while others are worked on.
@@ -83,12 +83,12 @@ class Gathering:
             run: Id.
         """
         self._run = run
-        self._telling = Telling()
+        self._telling = EventTotals()
         self._heard = 0
         """Number of the last event that was taken in."""
         self._place = -1
         """In the plan, of the last task that was taken in."""
-        self._measuring = Measuring()
+        self._measuring = MetricCounter()
         self._is_plan_asked = False
 
     @property
@@ -101,7 +101,7 @@ class Gathering:
         """As in `RunData`; they grow with what is taken in."""
         return self._telling.seconds
 
-    def ahead(self, reads: Reads) -> Seen:
+    def ahead(self, reads: ReadOps) -> LoadedRows:
         """Look at what happened since, and at the next tasks up to the first that has not ended; changes nothing."""
         events = runs.events(reads, self._run, after=self._heard, kinds=NOTED, limit=_AHEAD)
         rows: Sequence[Row] = ()
@@ -110,24 +110,24 @@ class Gathering:
             rows = list(takewhile(_has_ended, islice(left, runs.AT_ONCE)))
         return self._seen(reads, events, rows)
 
-    def take(self, seen: Seen) -> Part:
+    def take(self, seen: LoadedRows) -> RunDataPart:
         """Take in what was seen, each look before the next one; its tasks."""
         for event in seen.events:
             self._hear(event)
         self._measuring.take(seen.tasks, seen.attempts)
         self._is_plan_asked |= any(task.status in _STOPPED for task in seen.part.tasks)
         if seen.tasks:
-            self._place = row_fields.whole(seen.tasks[-1], "seq")
+            self._place = row_fields.int_field(seen.tasks[-1], "seq")
         return seen.part
 
-    def rest(self, reads: Reads) -> Iterator[Part]:
+    def rest(self, reads: ReadOps) -> Iterator[RunDataPart]:
         """Yield all tasks that were not taken in yet, in the plan's order."""
         for event in runs.each_event(reads, self._run, NOTED, after=self._heard):
             self._hear(event)
         for rows in runs.in_batches(runs.each_task(reads, self._run, after=self._place)):
             yield self.take(self._seen(reads, (), rows))
 
-    def done(self, reads: Reads) -> RunData:
+    def done(self, reads: ReadOps) -> RunData:
         """Return the run without its tasks, when all of them were read.
 
         Raises:
@@ -147,39 +147,39 @@ class Gathering:
         self._telling.take(event)
         self._heard = event.seq
 
-    def _seen(self, reads: Reads, events: Sequence[Event], rows: Sequence[Row]) -> Seen:
+    def _seen(self, reads: ReadOps, events: Sequence[Event], rows: Sequence[Row]) -> LoadedRows:
         tasks = [_task(one) for one in rows]
         made = [(task.id, task.made) for task in tasks]
         tried = list(runs.attempts_of(reads, self._run, made))
         attempts = self._attempts(reads, tried)
         chains = [one.id for of_task in attempts.values() for one in of_task]
-        part = Part(
+        part = RunDataPart(
             tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
             evidence=_evidence(reads, chains),
             artifacts={one.id: one for one in _artifacts(reads, chains)},
         )
-        return Seen(events=events, tasks=rows, attempts=tried, part=part)
+        return LoadedRows(events=events, tasks=rows, attempts=tried, part=part)
 
-    def _attempts(self, reads: Reads, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
+    def _attempts(self, reads: ReadOps, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
         unanswered = [_lane(self._run, row) for row in rows if not row.get("workJson")]
         # One that a pause has cut short will be made again: it has not been made yet.
         where: Where = {"lane": ("in", unanswered), "kind": "tool", "done": True}
-        calls = reads.counts(Label.CALL, "lane", where) if unanswered else {}
+        calls = reads.counts(NodeLabel.CALL, "lane", where) if unanswered else {}
         found: dict[str, list[AttemptData]] = {}
         for row in rows:
             attempt = _attempt(row, calls.get(_lane(self._run, row), 0))
-            found.setdefault(row_fields.text(row, "taskId"), []).append(attempt)
+            found.setdefault(row_fields.text_field(row, "taskId"), []).append(attempt)
         return found
 
 
-def gather(reads: Reads, run: str) -> RunData:
+def gather(reads: ReadOps, run: str) -> RunData:
     """Return a run as it stands, all at once.
 
     Raises:
         UsageError: There is no such run.
         StoreError: What is stored cannot be read; `mimir verify` names the record.
     """
-    gathering = Gathering(run)
+    gathering = RunLoader(run)
     parts = list(gathering.rest(reads))
     done = gathering.done(reads)
     evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
@@ -191,25 +191,25 @@ def gather(reads: Reads, run: str) -> RunData:
     )
 
 
-def _head(row: Row, telling: Telling) -> RunData:
+def _head(row: Row, telling: EventTotals) -> RunData:
     return RunData(
-        id=row_fields.text(row, "id"),
-        kind=row_fields.text(row, "kind"),
-        title=row_fields.text(row, "title") or row_fields.text(row, "name"),
-        request=row_fields.text(row, "request"),
-        goal=row_fields.text(row, "goal"),
-        plan_path=row_fields.text(row, "planPath"),
-        status=RunStatus(row_fields.text(row, "status")),
-        created_at=row_fields.text(row, "createdAt"),
-        engine_version=row_fields.text(row, "engineVersion"),
-        sandbox=row_fields.text(row, "sandbox"),
-        base_commit=row_fields.text(row, "baseCommit"),
-        head=row_fields.text(row, "head"),
-        final_commit=row_fields.text(row, "finalCommit"),
-        seal=row_fields.text(row, "seal"),
+        id=row_fields.text_field(row, "id"),
+        kind=row_fields.text_field(row, "kind"),
+        title=row_fields.text_field(row, "title") or row_fields.text_field(row, "name"),
+        request=row_fields.text_field(row, "request"),
+        goal=row_fields.text_field(row, "goal"),
+        plan_path=row_fields.text_field(row, "planPath"),
+        status=RunStatus(row_fields.text_field(row, "status")),
+        created_at=row_fields.text_field(row, "createdAt"),
+        engine_version=row_fields.text_field(row, "engineVersion"),
+        sandbox=row_fields.text_field(row, "sandbox"),
+        base_commit=row_fields.text_field(row, "baseCommit"),
+        head=row_fields.text_field(row, "head"),
+        final_commit=row_fields.text_field(row, "finalCommit"),
+        seal=row_fields.text_field(row, "seal"),
         gate_red=tuple(_texts(row, "gateRedJson")),
-        pause_reason=row_fields.text(row, "pauseReason"),
-        pause_message=row_fields.text(row, "pauseMessage"),
+        pause_reason=row_fields.text_field(row, "pauseReason"),
+        pause_message=row_fields.text_field(row, "pauseMessage"),
         plan=None,
         events=tuple(telling.kept),
         seconds=telling.seconds,
@@ -219,33 +219,35 @@ def _head(row: Row, telling: Telling) -> RunData:
 
 
 def _has_ended(row: Row) -> bool:
-    return Status(row_fields.text(row, "status")) in TERMINAL
+    return TaskStatus(row_fields.text_field(row, "status")) in TERMINAL
 
 
 def _task(row: Row) -> TaskData:
     return TaskData(
-        id=row_fields.text(row, "taskId"),
-        node=row_fields.text(row, "id"),
-        title=row_fields.text(row, "title"),
-        status=Status(row_fields.text(row, "status")),
-        cause=row_fields.text(row, "cause"),
-        blocked_by=row_fields.text(row, "blockedBy"),
-        made=row_fields.whole(row, "attemptNumber"),
-        accepted=row_fields.whole(row, "acceptedAttempt"),
+        id=row_fields.text_field(row, "taskId"),
+        node=row_fields.text_field(row, "id"),
+        title=row_fields.text_field(row, "title"),
+        status=TaskStatus(row_fields.text_field(row, "status")),
+        cause=row_fields.text_field(row, "cause"),
+        blocked_by=row_fields.text_field(row, "blockedBy"),
+        made=row_fields.int_field(row, "attemptNumber"),
+        accepted=row_fields.int_field(row, "acceptedAttempt"),
         score=_maybe_number(row, "qcScore"),
-        feedback=row_fields.text(row, "qcFeedback"),
-        max_retries=row_fields.whole(row, "maxRetries"),
-        integration_retries=row_fields.whole(row, "integrationRetries"),
+        feedback=row_fields.text_field(row, "qcFeedback"),
+        max_retries=row_fields.int_field(row, "maxRetries"),
+        integration_retries=row_fields.int_field(row, "integrationRetries"),
         estimated_tool_calls=row_fields.maybe_whole(row, "estimatedToolCalls"),
-        files_changed=tuple(row_fields.texts(row, "filesChanged")),
-        commit=row_fields.text(row, "integratedCommit"),
-        taken_from=row_fields.text(row, "takenFrom"),
+        files_changed=tuple(row_fields.text_list_field(row, "filesChanged")),
+        commit=row_fields.text_field(row, "integratedCommit"),
+        taken_from=row_fields.text_field(row, "takenFrom"),
     )
 
 
 def _lane(run: str, row: Row) -> str:
     """Name the lane of an attempt's worker."""
-    return lane_id(run, row_fields.text(row, "taskId"), row_fields.whole(row, "seq"), "worker")
+    return lane_id(
+        run, row_fields.text_field(row, "taskId"), row_fields.int_field(row, "seq"), "worker"
+    )
 
 
 def _attempt(row: Row, calls: int) -> AttemptData:
@@ -253,10 +255,10 @@ def _attempt(row: Row, calls: int) -> AttemptData:
     work = _read(WORK, row, "workJson")
     judgement = _read(JUDGEMENT, row, "judgementJson")
     return AttemptData(
-        id=row_fields.text(row, "id"),
-        number=row_fields.whole(row, "seq"),
-        cause=row_fields.text(row, "endCause"),
-        issues=tuple(row_fields.texts(row, "issues")),
+        id=row_fields.text_field(row, "id"),
+        number=row_fields.int_field(row, "seq"),
+        cause=row_fields.text_field(row, "endCause"),
+        issues=tuple(row_fields.text_list_field(row, "issues")),
         score=_score(row, judgement),
         tool_calls=work.tool_calls if work else calls,
         seconds=_maybe_number(row, "workerDuration"),
@@ -267,13 +269,13 @@ def _attempt(row: Row, calls: int) -> AttemptData:
         receipts=tuple(
             receipt.sums(values)
             for name in ("receiptJson", "qcReceiptJson")
-            if (values := row_fields.mapping(row, name))
+            if (values := row_fields.json_field(row, name))
         ),
     )
 
 
-def _work(work: Work) -> WorkData:
-    return WorkData(
+def _work(work: Deliverable) -> DeliverableData:
+    return DeliverableData(
         answer=work.answer,
         base_tree=work.base_tree,
         tree=work.tree,
@@ -287,8 +289,8 @@ def _work(work: Work) -> WorkData:
     )
 
 
-def _read(stored: Stored[T], row: Row, name: str) -> T | None:
-    text = row_fields.text(row, name)
+def _read(stored: JsonCodec[T], row: Row, name: str) -> T | None:
+    text = row_fields.text_field(row, name)
     if not text:
         return None
     try:
@@ -300,39 +302,39 @@ def _read(stored: Stored[T], row: Row, name: str) -> T | None:
         ) from None
 
 
-def _score(row: Row, judgement: Judgement | None) -> float | None:
+def _score(row: Row, judgement: Verdict | None) -> float | None:
     return float(judgement.score) if judgement else _maybe_number(row, "score")
 
 
 def _maybe_number(row: Row, name: str) -> float | None:
-    return None if row.get(name) is None else row_fields.number(row, name)
+    return None if row.get(name) is None else row_fields.float_field(row, name)
 
 
 def _texts(row: Row, name: str) -> list[str]:
     """Read a JSON list of texts; empty if it is not there."""
-    text = row_fields.text(row, name)
+    text = row_fields.text_field(row, name)
     return [str(item) for item in cast("list[object]", unpack(text))] if text else []
 
 
-def _evidence(reads: Reads, chains: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:
-    found: dict[str, list[Record]] = {}
+def _evidence(reads: ReadOps, chains: Iterable[str]) -> Mapping[str, tuple[EvidenceRecord, ...]]:
+    found: dict[str, list[EvidenceRecord]] = {}
     for batch in runs.in_batches(chains):
         where: Where = {"chain": ("in", batch)}
-        for row in reads.find(Label.EVIDENCE, where, order=("chain", "seq")):
-            found.setdefault(row_fields.text(row, "chain"), []).append(record_of(row))
+        for row in reads.find(NodeLabel.EVIDENCE, where, order=("chain", "seq")):
+            found.setdefault(row_fields.text_field(row, "chain"), []).append(record_of(row))
     return {chain: tuple(found[chain]) for chain in sorted(found)}
 
 
-def _artifacts(reads: Reads, attempts: Iterable[str]) -> Iterator[ArtifactData]:
+def _artifacts(reads: ReadOps, attempts: Iterable[str]) -> Iterator[ArtifactData]:
     """Yield the answers of attempts."""
     for batch in runs.in_batches(f"{attempt}/answer" for attempt in attempts):
-        yield from map(_artifact, reads.find(Label.ARTIFACT, {"id": ("in", batch)}))
+        yield from map(_artifact, reads.find(NodeLabel.ARTIFACT, {"id": ("in", batch)}))
 
 
 def _artifact(row: Row) -> ArtifactData:
-    text = row_fields.text(row, "text")
+    text = row_fields.text_field(row, "text")
     return ArtifactData(
-        id=row_fields.text(row, "id"),
+        id=row_fields.text_field(row, "id"),
         sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         length=len(text),
     )

@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 
 from mimir.domain import ids, money
 from mimir.domain.clock import moment
-from mimir.domain.criteria_counts import NO_CRITERIA, Counts
+from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts
 from mimir.domain.event import Event
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
-from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, Status
+from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
-from mimir.reporting.summary.decisions import Deciding, Decision
+from mimir.reporting.summary.decisions import DecisionCollector, ReportedDecision
 from mimir.reporting.summary.metrics import ContextUse, Metric, context_use, metrics
-from mimir.reporting.summary.proofs import Proof, Proving
-from mimir.reporting.summary.run_data import Part, RunData, TaskData, without_places
-from mimir.reporting.summary.task_lines import TaskLine, lines, tripped
+from mimir.reporting.summary.proofs import ProofCollector, ProofReport
+from mimir.reporting.summary.run_data import RunData, RunDataPart, TaskData, without_places
+from mimir.reporting.summary.task_lines import TaskLine, describe_trip, lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class RunTotals:
     """The run in numbers."""
 
     tasks: int
@@ -39,11 +39,11 @@ class Totals:
     """Of those calls, exact, in the currency of the prices; None: no model has a price."""
     unpriced_calls: int
     """Of those calls, asked of models without a price while others had one: not in `cost`."""
-    criteria: Counts
+    criteria: CriteriaCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class NextStep:
     """How to go on."""
 
     why: str
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class RunSummary:
     """All that a report says, but for the prose of models."""
 
     run: str
@@ -81,54 +81,54 @@ class Summary:
     """Empty: nothing was merged, or the run has not ended."""
     branch: str
     """That holds the result; empty: there is none."""
-    totals: Totals
+    totals: RunTotals
     tasks: tuple[TaskLine, ...]
-    proof: Proof
+    proof: ProofReport
     failures: tuple[QCFailureReport, ...]
     impact: PMFailureSummary | None
     """None: nothing failed."""
-    decisions: tuple[Decision, ...]
+    decisions: tuple[ReportedDecision, ...]
     warnings: tuple[str, ...]
     metrics: tuple[Metric, ...]
     """The nine, always in the same order."""
     context: ContextUse
-    next_steps: tuple[Step, ...]
+    next_steps: tuple[NextStep, ...]
 
 
-def summarise(data: RunData, outcome: RunStatus | None = None) -> Summary:
+def summarise(data: RunData, outcome: RunStatus | None = None) -> RunSummary:
     """Compute the summary of a run.
 
     Args:
         data: The run.
         outcome: Of a run whose last write is still to come. None: as stored.
     """
-    summing = Summing(data.events, data.seconds)
+    summing = SummaryBuilder(data.events, data.seconds)
     summing.take(data.whole)
     return summing.done(data, outcome)
 
 
-class Summing:
+class SummaryBuilder:
     """Takes a run a part at a time, and keeps what its summary says."""
 
     def __init__(self, events: Sequence[Event], seconds: Mapping[str, float]) -> None:
         """Begin with what happened, as in `RunData`; both may grow, and must hold what concerns a task before it is taken in."""
         self._seconds = seconds
-        self._proving = Proving()
-        self._deciding = Deciding(events)
+        self._proving = ProofCollector()
+        self._deciding = DecisionCollector(events)
         self._told: list[TaskLine] = []
         self._failed: dict[str, QCFailureReport] = {}
-        self._statuses: dict[str, Status] = {}
+        self._statuses: dict[str, TaskStatus] = {}
 
-    def take(self, part: Part) -> None:
+    def take(self, part: RunDataPart) -> None:
         """Take in some tasks, in the plan's order."""
         self._told += lines(part, self._seconds)
         self._deciding.take(part, self._proving.take(part))
         for task in part.tasks:
             self._statuses[task.id] = task.status
-            if task.status is Status.FAILED:
+            if task.status is TaskStatus.FAILED:
                 self._failed[task.id] = _failure(task)
 
-    def done(self, data: RunData, outcome: RunStatus | None = None) -> Summary:
+    def done(self, data: RunData, outcome: RunStatus | None = None) -> RunSummary:
         """Return the summary, when all parts were taken; `outcome` as in `summarise`."""
         came_to = outcome or data.status
         if came_to not in RUN_ENDED:  # what an end that was cut short has noted is made again
@@ -136,7 +136,7 @@ class Summing:
         told, proven = tuple(self._told), self._proving.done(data)
         totals = _totals(data, told)
         ended = data.last or data.created_at
-        return Summary(
+        return RunSummary(
             run=data.id,
             kind=data.kind,
             title=data.title,
@@ -169,16 +169,16 @@ class Summing:
         )
 
 
-def _totals(data: RunData, told: tuple[TaskLine, ...]) -> Totals:
+def _totals(data: RunData, told: tuple[TaskLine, ...]) -> RunTotals:
     by_status = Counter(task.status for task in told)
     spent = data.spent
-    return Totals(
+    return RunTotals(
         tasks=len(told),
-        by_status={s.value: by_status[s.value] for s in Status if by_status[s.value]},
+        by_status={s.value: by_status[s.value] for s in TaskStatus if by_status[s.value]},
         attempts=sum(task.attempts for task in told),
         model_calls=spent.calls,
         tokens=spent.tokens,
-        cost=money.shown(money.units(spent.cost)) if spent.priced else None,
+        cost=money.format_money(money.units(spent.cost)) if spent.priced else None,
         unpriced_calls=spent.calls - spent.priced if spent.priced else 0,
         criteria=sum((task.counts for task in told), NO_CRITERIA),
     )
@@ -193,10 +193,10 @@ def _failure(task: TaskData) -> QCFailureReport:
     ]
     known = task.cause in Cause.__members__.values()
     cause = Cause(task.cause) if known else Cause.QC_REJECTED
-    return failure_report(task.id, cause, timeline, tripped=map(tripped, task.attempts))
+    return failure_report(task.id, cause, timeline, tripped=map(describe_trip, task.attempts))
 
 
-def _because(outcome: RunStatus, data: RunData, totals: Totals) -> str:
+def _because(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
     match outcome:
         case RunStatus.COMPLETED:
             return "Every task is completed and no criterion is open."
@@ -208,19 +208,19 @@ def _because(outcome: RunStatus, data: RunData, totals: Totals) -> str:
         case RunStatus.FAILED:
             return _failed(data, totals)
         case RunStatus.CANCELLED:
-            return f"It was cancelled; {_of(totals, Status.COMPLETED)} of {totals.tasks} tasks are completed."
+            return f"It was cancelled; {_of(totals, TaskStatus.COMPLETED)} of {totals.tasks} tasks are completed."
         case RunStatus.PAUSED:
             return "It stopped and can be resumed; nothing is lost."
         case RunStatus.RUNNING:
             return "It has not ended; this is where it stands."
 
 
-def _failed(data: RunData, totals: Totals) -> str:
+def _failed(data: RunData, totals: RunTotals) -> str:
     parts: list[str] = []
-    failed, blocked = _of(totals, Status.FAILED), _of(totals, Status.BLOCKED)
+    failed, blocked = _of(totals, TaskStatus.FAILED), _of(totals, TaskStatus.BLOCKED)
     if failed or blocked:
         parts.append(
-            f"Of {totals.tasks} tasks {_of(totals, Status.COMPLETED)} completed, "
+            f"Of {totals.tasks} tasks {_of(totals, TaskStatus.COMPLETED)} completed, "
             f"{failed} failed and {blocked} blocked."
         )
     if data.gate_red:
@@ -228,24 +228,24 @@ def _failed(data: RunData, totals: Totals) -> str:
     return " ".join(parts) or "It failed."
 
 
-def _of(totals: Totals, status: Status) -> int:
+def _of(totals: RunTotals, status: TaskStatus) -> int:
     return totals.by_status.get(status.value, 0)
 
 
-def _next_steps(outcome: RunStatus, data: RunData) -> tuple[Step, ...]:
+def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
     run = shlex.quote(data.id)
-    steps: list[Step] = []
+    steps: list[NextStep] = []
     if outcome not in RUN_ENDED:
-        steps.append(Step(why="Go on", command=f"mimir resume {run}"))
+        steps.append(NextStep(why="Go on", command=f"mimir resume {run}"))
     if outcome is RunStatus.FAILED and data.plan_path:
         why = "Run the plan again, once it is mended"
-        steps.append(Step(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
+        steps.append(NextStep(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
     if data.final_commit:
         why = "Bring the result into your directory by hand"
-        steps.append(Step(why=why, command=f"mimir apply {run}"))
+        steps.append(NextStep(why=why, command=f"mimir apply {run}"))
     seal = f" --seal {data.seal}" if data.seal else ""
-    steps.append(Step(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
-    steps.append(Step(why="See where it stands", command=f"mimir status {run}"))
+    steps.append(NextStep(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
+    steps.append(NextStep(why="See where it stands", command=f"mimir status {run}"))
     return tuple(steps)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mimir.agents.context.receipt import Sums
-from mimir.domain.criteria_counts import NO_CRITERIA, Counts, count
+from mimir.agents.context.receipt import ReceiptTotals
+from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count
 from mimir.domain.plan import call_limit
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.summary.run_data import ArtifactData, AttemptData, Part, TaskData
+from mimir.reporting.summary.run_data import ArtifactData, AttemptData, RunDataPart, TaskData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class AttemptLine:
     """Which limit was reached; empty: none."""
     commit: str
     """Of its deliverable; empty: it changed nothing, or gave none."""
-    receipts: tuple[Sums, ...]
+    receipts: tuple[ReceiptTotals, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class TaskLine:
     """Of one attempt."""
     seconds: float | None
     """From the first attempt's start to the task's end; None: it has not started or not ended."""
-    counts: Counts
+    counts: CriteriaCounts
     criteria: tuple[CriterionLine, ...]
     """As last judged; empty: they never were."""
     files: tuple[str, ...]
@@ -90,7 +90,7 @@ class TaskLine:
     history: tuple[AttemptLine, ...]
 
 
-def ruling(task: TaskData) -> AttemptData | None:
+def deciding_attempt(task: TaskData) -> AttemptData | None:
     """Return the attempt whose verdict stands for the task: the accepted one, else the last that was judged."""
     for attempt in reversed(task.attempts):
         if attempt.judgement and task.accepted in (0, attempt.number):
@@ -98,12 +98,12 @@ def ruling(task: TaskData) -> AttemptData | None:
     return None
 
 
-def lines(part: Part, seconds: Mapping[str, float]) -> Iterator[TaskLine]:
+def lines(part: RunDataPart, seconds: Mapping[str, float]) -> Iterator[TaskLine]:
     """Yield a line a task, in the plan's order; `seconds` as in `RunData`."""
     return (_line(task, seconds.get(task.id), part.artifacts) for task in part.tasks)
 
 
-def tripped(attempt: AttemptData) -> str:
+def describe_trip(attempt: AttemptData) -> str:
     """Return in words which limit an attempt reached; empty: none."""
     trip = attempt.trip
     if trip is None:
@@ -112,12 +112,12 @@ def tripped(attempt: AttemptData) -> str:
 
 
 def _line(task: TaskData, seconds: float | None, artifacts: Mapping[str, ArtifactData]) -> TaskLine:
-    judged = ruling(task)
+    judged = deciding_attempt(task)
     judgement = judged.judgement if judged else None
     last = _standing(task)
     criteria = tuple(map(_criterion, judgement.criteria)) if judgement else ()
     answer = artifacts.get(f"{last.id}/answer") if last else None
-    completed = task.status is Status.COMPLETED
+    completed = task.status is TaskStatus.COMPLETED
     return TaskLine(
         id=task.id,
         node=task.node,
@@ -180,7 +180,7 @@ def _attempt(attempt: AttemptData) -> AttemptLine:
         score=attempt.score,
         model_score=float(judgement.model_score) if judgement else None,
         tool_calls=attempt.tool_calls,
-        tripped=tripped(attempt),
+        tripped=describe_trip(attempt),
         commit=attempt.work.commit if attempt.work else "",
         receipts=attempt.receipts,
     )

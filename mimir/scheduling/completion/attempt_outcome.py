@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from mimir.attempts.results import Course, Effort, phase_values
+from mimir.attempts.results import AttemptState, WorkerUsage, phase_values
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport, TimelineEntry
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
-from mimir.domain.verdict import Judgement
+from mimir.domain.verdict import Verdict
 from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.judgement import score
 from mimir.qc.judgement.diagnosis import failure_report
 from mimir.scheduling import retry
-from mimir.scheduling.completion.integration import Clash
+from mimir.scheduling.completion.integration import MergeConflict
 from mimir.store import row_fields
 from mimir.store.protocol import Row, Value
 from mimir.store.schema import pack, unpack
@@ -26,7 +26,7 @@ MAX_OUTPUT = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class AttemptOutcome:
     """How an attempt ended without being completed."""
 
     cause: Cause
@@ -45,17 +45,17 @@ class Ended:
     smaller_context: bool = False
     judged: bool = True
     """True: it uses up an attempt."""
-    effort: Effort | None = None
+    effort: WorkerUsage | None = None
     """What the worker used. None: that was written when it answered."""
     onto: str = ""
     """Head of the line that it could not be merged with; empty: not tried."""
 
 
-def ended(course: Course, base_tree: str) -> Ended:
+def outcome_of_rejection(course: AttemptState, base_tree: str) -> AttemptOutcome:
     """Say how an attempt ended that was rejected, or judged and not passed."""
     if course.rejection:
         r = course.rejection
-        return Ended(
+        return AttemptOutcome(
             cause=r.cause,
             issues=r.issues,
             answer=r.answer,
@@ -65,7 +65,7 @@ def ended(course: Course, base_tree: str) -> Ended:
             effort=r.effort,
         )
     work, judgement = course.work, course.judgement
-    return Ended(
+    return AttemptOutcome(
         cause=course.failure or _cause(judgement, course.outcomes),
         issues=(*judgement.issues, *judgement.reasons) if judgement else ("QC gave no verdict.",),
         required_fixes=judgement.required_fixes if judgement else (),
@@ -81,9 +81,11 @@ def ended(course: Course, base_tree: str) -> Ended:
     )
 
 
-def clashed(course: Course, clash: Clash, base_tree: str) -> Ended:
+def outcome_of_conflict(
+    course: AttemptState, clash: MergeConflict, base_tree: str
+) -> AttemptOutcome:
     """Say how an accepted attempt ended that could not be merged: no attempt is used up."""
-    end = ended(replace(course, judgement=None), base_tree)
+    end = outcome_of_rejection(replace(course, judgement=None), base_tree)
     return replace(
         end,
         cause=clash.cause,
@@ -100,12 +102,12 @@ def clashed(course: Course, clash: Clash, base_tree: str) -> Ended:
 def judged_before(attempts: Sequence[Row], number: int) -> Row | None:
     """Return the last judged failure before attempt `number`."""
     before = [
-        r for r in attempts if r.get("judged") and row_fields.whole(r, "attemptNumber") < number
+        r for r in attempts if r.get("judged") and row_fields.int_field(r, "attemptNumber") < number
     ]
     return before[-1] if before else None
 
 
-def _cause(judgement: Judgement | None, outcomes: Sequence[CheckOutcome]) -> Cause:
+def _cause(judgement: Verdict | None, outcomes: Sequence[CheckOutcome]) -> Cause:
     if judgement is None:
         return Cause.QC_UNAVAILABLE
     return score.cause(judgement, outcomes) or Cause.QC_REJECTED
@@ -117,9 +119,11 @@ def _failed(outcomes: Sequence[CheckOutcome]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def standing(task: Task, row: Row, previous: Row | None, end: Ended) -> retry.Standing:
+def retry_input(
+    task: Task, row: Row, previous: Row | None, end: AttemptOutcome
+) -> retry.RetryInput:
     """Return what counts for the decision; `row` is the task's, `previous` the judged attempt before."""
-    failures = row_fields.whole(row, "qcFailuresCount") + (
+    failures = row_fields.int_field(row, "qcFailuresCount") + (
         1 if end.judged and end.cause is not Cause.INTEGRATION else 0
     )
     # Without an answer there is nothing that could be the same: the model may find its words the next time.
@@ -132,16 +136,18 @@ def standing(task: Task, row: Row, previous: Row | None, end: Ended) -> retry.St
             fingerprint(end.answer),
         )
     )
-    return retry.Standing(
+    return retry.RetryInput(
         cause=end.cause,
         judged_failures=failures,
         max_retries=task.max_retries,
-        integration_retries=row_fields.whole(row, "integrationRetries"),
+        integration_retries=row_fields.int_field(row, "integrationRetries"),
         same_as_before=same and end.judged,
     )
 
 
-def retry_values(attempt: int, end: Ended, standing: retry.Standing, now: str) -> dict[str, Value]:
+def retry_values(
+    attempt: int, end: AttemptOutcome, standing: retry.RetryInput, now: str
+) -> dict[str, Value]:
     """Return the values of phase 7: what the next attempt is told."""
     integration = end.cause is Cause.INTEGRATION
     context = {
@@ -168,7 +174,7 @@ def retry_values(attempt: int, end: Ended, standing: retry.Standing, now: str) -
     }
 
 
-def work_values(end: Ended, now: str) -> dict[str, Value]:
+def work_values(end: AttemptOutcome, now: str) -> dict[str, Value]:
     """Return the values of phase 3 of an attempt that was rejected as it answered, so that they are not written yet."""
     if end.effort is None:
         return {}
@@ -176,7 +182,7 @@ def work_values(end: Ended, now: str) -> dict[str, Value]:
 
 
 def history_values(
-    row: Row, attempt: int, judgement: Judgement | None, *, now: str, is_done: bool
+    row: Row, attempt: int, judgement: Verdict | None, *, now: str, is_done: bool
 ) -> dict[str, Value]:
     """Return what a task's row tells of all verdicts: the history with this one, and at the end what it comes to.
 
@@ -187,7 +193,7 @@ def history_values(
         now: When it was given.
         is_done: True: the task is completed with it.
     """
-    packed = row_fields.text(row, "qcVerificationHistoryJson")
+    packed = row_fields.text_field(row, "qcVerificationHistoryJson")
     history = list(cast("list[dict[str, object]]", unpack(packed))) if packed else []
     values: dict[str, Value] = {}
     if judgement:
@@ -198,11 +204,11 @@ def history_values(
         values["qcAttemptMetricsJson"] = pack(
             _metrics([(cast("int", n), s) for n, s in last.items()])
         )
-        values["qcFailuresCount"] = row_fields.whole(row, "qcFailuresCount")
+        values["qcFailuresCount"] = row_fields.int_field(row, "qcFailuresCount")
     return values
 
 
-def _told(attempt: int, judgement: Judgement, now: str) -> dict[str, object]:
+def _told(attempt: int, judgement: Verdict, now: str) -> dict[str, object]:
     return {
         "attempt": attempt,
         "passed": judgement.passed,
@@ -225,7 +231,7 @@ def _metrics(scored: Sequence[tuple[int, float | None]]) -> dict[str, object]:
     }
 
 
-def attempt_values(end: Ended) -> dict[str, Value]:
+def attempt_values(end: AttemptOutcome) -> dict[str, Value]:
     """Return what is kept on an attempt that was not accepted."""
     return {
         "endCause": end.cause.value,
@@ -241,19 +247,19 @@ def attempt_values(end: Ended) -> dict[str, Value]:
 
 
 def report(
-    task: Task, attempts: Sequence[Row], last: tuple[int, Ended], cause: Cause
+    task: Task, attempts: Sequence[Row], last: tuple[int, AttemptOutcome], cause: Cause
 ) -> QCFailureReport:
     """Compute the failure report from the attempts before and the one that ended the task."""
     number, end = last
     timeline = [
         TimelineEntry(
-            attempt=row_fields.whole(row, "attemptNumber"),
+            attempt=row_fields.int_field(row, "attemptNumber"),
             score=_score(row),
             cause=str(row.get("endCause") or ""),
-            issues=tuple(row_fields.texts(row, "issues")),
+            issues=tuple(row_fields.text_list_field(row, "issues")),
         )
         for row in attempts
-        if row.get("endCause") and row_fields.whole(row, "attemptNumber") != number
+        if row.get("endCause") and row_fields.int_field(row, "attemptNumber") != number
     ]
     timeline.append(
         TimelineEntry(attempt=number, score=end.score, cause=end.cause.value, issues=end.issues)
@@ -262,7 +268,10 @@ def report(
 
 
 def failure_values(
-    report_json: str, end: Ended, standing: retry.Standing, timeline: Sequence[TimelineEntry]
+    report_json: str,
+    end: AttemptOutcome,
+    standing: retry.RetryInput,
+    timeline: Sequence[TimelineEntry],
 ) -> dict[str, Value]:
     """Return the values of phase 9: why the task failed."""
     return {

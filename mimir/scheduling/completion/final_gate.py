@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class MergeStep:
     """One step of the run's line, oldest first."""
 
     task: str
@@ -25,7 +25,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Red:
+class FailedGateCheck:
     """A check that was passed and is red on the final tree."""
 
     task: str
@@ -35,20 +35,22 @@ class Red:
     run: CheckRun
 
 
-RunCheck = Callable[[Accepted, Check, str, Sequence[Accepted]], Awaitable[Sequence[CheckRun]]]
+RunCheck = Callable[
+    [AcceptedTask, Check, str, Sequence[AcceptedTask]], Awaitable[Sequence[CheckRun]]
+]
 """(whose, check, tree, all that is accepted) → its runs for that tree; the last one decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class GateResult:
     """What the gate saw."""
 
     runs: tuple[tuple[str, CheckRun], ...]
     """(task, run), in the plan's order."""
-    red: tuple[Red, ...]
+    red: tuple[FailedGateCheck, ...]
 
 
-def counts(accepted: Accepted, check: Check) -> bool:
+def counts(accepted: AcceptedTask, check: Check) -> bool:
     """True if a red run of this check would stop the run."""
     return check.required and check.id in accepted.passed
 
@@ -64,23 +66,23 @@ def put_back(run: CheckRun) -> str:
 
 
 async def pass_through(
-    accepted: Sequence[Accepted], line: Sequence[Merge], tree: str, run_check: RunCheck
-) -> Passage:
+    accepted: Sequence[AcceptedTask], line: Sequence[MergeStep], tree: str, run_check: RunCheck
+) -> GateResult:
     """Run every check of every completed task on `tree`; for a red one, find the merge that made it so."""
     wanted = [(one, check) for one in accepted for check in one.task.checks]
-    seen = await together([run_check(one, check, tree, accepted) for one, check in wanted])
-    red: list[Red] = []
+    seen = await await_all([run_check(one, check, tree, accepted) for one, check in wanted])
+    red: list[FailedGateCheck] = []
     for (one, check), runs in zip(wanted, seen, strict=True):
         if not runs[-1].green and counts(one, check):
             merge = await _first_red(one, check, accepted, line, run_check)
-            red.append(Red(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
+            red.append(FailedGateCheck(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
     named = [
         (one.task.id, run) for (one, _), runs in zip(wanted, seen, strict=True) for run in runs
     ]
-    return Passage(runs=tuple(named), red=tuple(red))
+    return GateResult(runs=tuple(named), red=tuple(red))
 
 
-async def together(jobs: Sequence[Awaitable[T]]) -> list[T]:
+async def await_all(jobs: Sequence[Awaitable[T]]) -> list[T]:
     """Await all; the first exception is raised as it is, when all the others have ended."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
@@ -92,10 +94,10 @@ async def together(jobs: Sequence[Awaitable[T]]) -> list[T]:
 
 
 async def _first_red(
-    one: Accepted,
+    one: AcceptedTask,
     check: Check,
-    accepted: Sequence[Accepted],
-    line: Sequence[Merge],
+    accepted: Sequence[AcceptedTask],
+    line: Sequence[MergeStep],
     run_check: RunCheck,
 ) -> str:
     own = next((i for i, merge in enumerate(line) if merge.task == one.task.id), 0)

@@ -8,33 +8,33 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mimir.attempts.results import Work
+from mimir.attempts.results import Deliverable
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
-from mimir.domain.verdict import Judgement
-from mimir.qc.checks.regression import Accepted
-from mimir.qc.integrity.check_files import apparatus, steers
-from mimir.scheduling.completion.final_gate import RunCheck, counts, put_back, together
+from mimir.domain.verdict import Verdict
+from mimir.qc.checks.regression import AcceptedTask
+from mimir.qc.integrity.check_files import apparatus, configures_runner
+from mimir.scheduling.completion.final_gate import RunCheck, await_all, counts, put_back
 from mimir.store.schema import well_formed
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 
 OPTIMISTIC_TRIES = 2
 MOVED: Literal["moved"] = "moved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RunBranch:
     """Where the run's line stands."""
 
     head: str
     tree: str
-    completed: tuple[Accepted, ...]
+    completed: tuple[AcceptedTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergeCandidate:
     """A commit that may become the line's head."""
 
     commit: str
@@ -43,12 +43,12 @@ class Merged:
     """The head that it was made for."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
     """(task, run) of the checks that proved the merge; empty where the attempt's base is still the head."""
-    judgement: Judgement | None = None
+    judgement: Verdict | None = None
     """QC's second judgement, where a file was changed on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class MergeConflict:
     """Why an accepted attempt cannot be merged as it is."""
 
     cause: Cause
@@ -59,26 +59,28 @@ class Clash:
     runs: tuple[tuple[str, CheckRun], ...] = ()
 
 
-Judge = Callable[[str, Sequence[str]], Awaitable[Judgement | Cause]]
+Judge = Callable[[str, Sequence[str]], Awaitable[Verdict | Cause]]
 """(merged tree, files changed on both sides) → QC's judgement on the merged tree, or the cause why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Integrator:
+class IntegrationServices:
     """What integration needs of others."""
 
-    history: History
+    history: GitHistory
     run_check: RunCheck
     judge: Judge
-    line: Callable[[], Awaitable[Line]]
-    publish: Callable[[Merged], Awaitable[bool]]
+    line: Callable[[], Awaitable[RunBranch]]
+    publish: Callable[[MergeCandidate], Awaitable[bool]]
     """Moves the head and completes the task in one transaction; False if the head has moved meanwhile."""
     lease: Callable[[], Awaitable[bool]]
     """Takes the integration lease, waiting for it."""
     release: Callable[[], Awaitable[None]]
 
 
-async def integrate(task: Task, work: Work, accepted: Accepted, use: Integrator) -> Clash | None:
+async def integrate(
+    task: Task, work: Deliverable, accepted: AcceptedTask, use: IntegrationServices
+) -> MergeConflict | None:
     """Bring an accepted deliverable onto the line.
 
     Returns:
@@ -99,47 +101,54 @@ async def integrate(task: Task, work: Work, accepted: Accepted, use: Integrator)
 
 
 async def _once(
-    task: Task, work: Work, accepted: Accepted, use: Integrator
-) -> Clash | Literal["moved"] | None:
+    task: Task, work: Deliverable, accepted: AcceptedTask, use: IntegrationServices
+) -> MergeConflict | Literal["moved"] | None:
     """Try once; "moved": the head is another one by now, try again."""
     line = await use.line()
     merged = await _merge(task, work, accepted, line, use)
-    if isinstance(merged, Clash):
+    if isinstance(merged, MergeConflict):
         return replace(merged, onto=line.head)
     return None if await use.publish(merged) else MOVED
 
 
 async def _merge(
-    task: Task, work: Work, accepted: Accepted, line: Line, use: Integrator
-) -> Merged | Clash:
+    task: Task, work: Deliverable, accepted: AcceptedTask, line: RunBranch, use: IntegrationServices
+) -> MergeCandidate | MergeConflict:
     if line.head == work.base_commit:
-        return Merged(commit=work.commit, tree=work.tree, onto=line.head)
+        return MergeCandidate(commit=work.commit, tree=work.tree, onto=line.head)
     merge = await use.history.merge(line.head, work.commit)
     if merge.conflicts:
-        return Clash(
+        return MergeConflict(
             cause=Cause.INTEGRATION,
             issues=tuple(f"Another task changed the same lines of {p!r}." for p in merge.conflicts),
         )
     runs, red = await _prove(task, work, accepted, line, merge.tree, use)
     if red:
-        return Clash(cause=Cause.INTEGRATION, issues=red, runs=runs)
+        return MergeConflict(cause=Cause.INTEGRATION, issues=red, runs=runs)
     judgement = await _judge_both(work, line, merge.tree, use)
-    if isinstance(judgement, Clash):
+    if isinstance(judgement, MergeConflict):
         return judgement
     commit = await use.history.commit(
         merge.tree, [line.head, work.commit], f"Merge {task.id}: {task.title}"
     )
-    return Merged(commit=commit, tree=merge.tree, onto=line.head, runs=runs, judgement=judgement)
+    return MergeCandidate(
+        commit=commit, tree=merge.tree, onto=line.head, runs=runs, judgement=judgement
+    )
 
 
 async def _prove(
-    task: Task, work: Work, accepted: Accepted, line: Line, tree: str, use: Integrator
+    task: Task,
+    work: Deliverable,
+    accepted: AcceptedTask,
+    line: RunBranch,
+    tree: str,
+    use: IntegrationServices,
 ) -> tuple[tuple[tuple[str, CheckRun], ...], tuple[str, ...]]:
     """Run the checks that a merge could have broken; return all runs, and what is red in words."""
     touched = [a for a in line.completed if _touches(work.changed, a)]
     wanted = [(one, check) for one in (accepted, *touched) for check in one.task.checks]
     all_of_them = (accepted, *line.completed)
-    seen = await together([use.run_check(a, c, tree, all_of_them) for a, c in wanted])
+    seen = await await_all([use.run_check(a, c, tree, all_of_them) for a, c in wanted])
     runs = [(one.task.id, run) for (one, _), ran in zip(wanted, seen, strict=True) for run in ran]
     red = [
         f"Merged with the work of others, check {check.id!r} of {one.task.id} fails"
@@ -150,7 +159,7 @@ async def _prove(
     return tuple(runs), tuple(red)
 
 
-def _touches(changed: Sequence[str], other: Accepted) -> bool:
+def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
     """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
     made_of = [apparatus(check) for check in other.task.checks]
     stakes = (*other.task.files, *(glob for one in made_of for glob in one.all_tests))
@@ -158,14 +167,14 @@ def _touches(changed: Sequence[str], other: Accepted) -> bool:
         # As the store keeps names; one may look like a glob that does not match itself.
         well_formed(path) in other.changed
         or matches(path, stakes)
-        or any(steers(one, path) for one in made_of)
+        or any(configures_runner(one, path) for one in made_of)
         for path in changed
     )
 
 
 async def _judge_both(
-    work: Work, line: Line, tree: str, use: Integrator
-) -> Judgement | Clash | None:
+    work: Deliverable, line: RunBranch, tree: str, use: IntegrationServices
+) -> Verdict | MergeConflict | None:
     """Have QC judge again where a file was changed on both sides since the attempt's base."""
     theirs = {c.path for c in await use.history.changed(work.base_tree, line.tree)}
     both = tuple(path for path in work.changed if path in theirs)
@@ -173,9 +182,9 @@ async def _judge_both(
         return None
     judgement = await use.judge(tree, both)
     if isinstance(judgement, Cause):
-        return Clash(cause=judgement, issues=("QC could not judge the merged tree.",))
+        return MergeConflict(cause=judgement, issues=("QC could not judge the merged tree.",))
     if judgement.passed:
         return judgement
     if judgement.unverifiable:
-        return Clash(cause=Cause.UNVERIFIABLE, issues=judgement.reasons)
-    return Clash(cause=Cause.INTEGRATION, issues=(*judgement.reasons, *judgement.issues))
+        return MergeConflict(cause=Cause.UNVERIFIABLE, issues=judgement.reasons)
+    return MergeConflict(cause=Cause.INTEGRATION, issues=(*judgement.reasons, *judgement.issues))

@@ -11,29 +11,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from mimir.attempts.results import JUDGEMENT, WORK, Work
-from mimir.domain.actor import SPEAKER, Speaker
+from mimir.attempts.results import JUDGEMENT, WORK, Deliverable
+from mimir.domain.actor import SPEAKER, Actor
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import CheckRun, Record
+from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, task_id
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import Mover, Status
-from mimir.domain.verdict import Judgement
-from mimir.qc.checks.check_runner import Checks
-from mimir.qc.checks.regression import Accepted
+from mimir.domain.task_states import TaskStatus, TransitionActor
+from mimir.domain.verdict import Verdict
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, run_body
 from mimir.scheduling.completion.final_gate import counts
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.run_services import RunServices
 from mimir.store import row_fields
 from mimir.store.operations import claims, evidence, runs
 from mimir.store.operations import evidence as tally
-from mimir.store.protocol import Ops, Reads, Row, Value
-from mimir.store.schema import Edge, Label
+from mimir.store.protocol import ReadOps, Row, Value, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel
 from mimir.store.transcripts import shared_texts
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 
 COPIED = ("checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash")
 KEPT = (
@@ -43,33 +43,35 @@ KEPT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ReusableTask:
     """A completed task of the earlier run, with its accepted attempt."""
 
     task: Row
     attempt: Row
-    records: tuple[Record, ...]
+    records: tuple[EvidenceRecord, ...]
     number: int
 
     @property
-    def work(self) -> Work:
+    def work(self) -> Deliverable:
         """The accepted deliverable."""
-        return WORK.read(row_fields.text(self.attempt, "workJson"))
+        return WORK.read(row_fields.text_field(self.attempt, "workJson"))
 
     @property
-    def judgement(self) -> Judgement:
+    def judgement(self) -> Verdict:
         """The accepted ruling."""
-        return JUDGEMENT.read(row_fields.text(self.attempt, "judgementJson"))
+        return JUDGEMENT.read(row_fields.text_field(self.attempt, "judgementJson"))
 
 
-async def take_over(crew: Crew, history: History, checks: Checks, source_run: str) -> list[str]:
+async def take_over(
+    crew: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
+) -> list[str]:
     """Complete what can be taken over; the ids of those tasks, dependencies first.
 
     Raises:
         UsageError: There is no such run.
         Paused: A check could not be run.
     """
-    SPEAKER.set(Speaker(run=crew.facts.id))
+    SPEAKER.set(Actor(run=crew.facts.id))
     before = await crew.store.read(partial(runs.get, run=source_run))
     theirs = runs.plan_of(before)
     done = await crew.store.read(partial(_completed, run=crew.facts.id))
@@ -81,7 +83,7 @@ async def take_over(crew: Crew, history: History, checks: Checks, source_run: st
         if not set(task.dependencies) <= set(taken):
             continue
         source = await crew.store.read(partial(_source, run=source_run, task=task.id))
-        if source and await _Taking(crew, history, checks, source_run).take(task, source):
+        if source and await _TaskReuse(crew, history, checks, source_run).take(task, source):
             taken.append(task.id)
     return taken
 
@@ -93,39 +95,45 @@ def equal_tasks(ours: Plan, theirs: Plan) -> list[Task]:
     return [ours.task(id) for id in order if known.get(id) == ours.task(id)]
 
 
-def _completed(reads: Reads, run: str) -> set[str]:
-    done = Status.COMPLETED.value
-    return {row_fields.text(r, "taskId") for r in runs.tasks(reads, run) if r.get("status") == done}
+def _completed(reads: ReadOps, run: str) -> set[str]:
+    done = TaskStatus.COMPLETED.value
+    return {
+        row_fields.text_field(r, "taskId")
+        for r in runs.tasks(reads, run)
+        if r.get("status") == done
+    }
 
 
-def _source(reads: Reads, run: str, task: str) -> Source | None:
-    row = reads.get(Label.TASK, task_id(run, task))
-    if row is None or row.get("status") != Status.COMPLETED.value:
+def _source(reads: ReadOps, run: str, task: str) -> ReusableTask | None:
+    row = reads.get(NodeLabel.TASK, task_id(run, task))
+    if row is None or row.get("status") != TaskStatus.COMPLETED.value:
         return None
-    number = row_fields.whole(row, "acceptedAttempt")
+    number = row_fields.int_field(row, "acceptedAttempt")
     name = attempt_id(run, task, number)
-    attempt = reads.get(Label.ATTEMPT, name)
+    attempt = reads.get(NodeLabel.ATTEMPT, name)
     if attempt is None:
         return None
-    return Source(
+    return ReusableTask(
         task=row, attempt=attempt, records=tuple(evidence.records(reads, name)), number=number
     )
 
 
-class _Taking:
+class _TaskReuse:
     """Takes one task over."""
 
-    def __init__(self, crew: Crew, history: History, checks: Checks, source_run: str) -> None:
+    def __init__(
+        self, crew: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
+    ) -> None:
         self._crew = crew
         self._history = history
         self._checks = checks
         self._source_run = source_run
 
-    async def take(self, task: Task, source: Source) -> bool:
+    async def take(self, task: Task, source: ReusableTask) -> bool:
         """Take it over; False: it has to be done again."""
         run, work = self._crew.facts.id, source.work
         row = await self._crew.store.read(partial(runs.node, run=run))
-        head, tree = row_fields.text(row, "head"), row_fields.text(row, "headTree")
+        head, tree = row_fields.text_field(row, "head"), row_fields.text_field(row, "headTree")
         commit, merged_tree = "", tree
         if work.commit:
             merge = await self._history.merge(tree, work.tree, work.base_tree)
@@ -144,13 +152,15 @@ class _Taking:
             )
         )
 
-    async def _run_checks(self, task: Task, source: Source, tree: str) -> list[CheckRun] | None:
+    async def _run_checks(
+        self, task: Task, source: ReusableTask, tree: str
+    ) -> list[CheckRun] | None:
         """Run the task's checks on the merged tree; None: one that counted is red."""
-        mine = Accepted(
+        mine = AcceptedTask(
             task=task,
             attempt=source.number,
             answer=source.work.answer,
-            passed=frozenset(row_fields.texts(source.task, "passedChecks")),
+            passed=frozenset(row_fields.text_list_field(source.task, "passedChecks")),
         )
         seen: list[CheckRun] = []
         for check in task.checks:
@@ -162,9 +172,9 @@ class _Taking:
 
     def _write(
         self,
-        ops: Ops,
+        ops: WriteOps,
         task: Task,
-        source: Source,
+        source: ReusableTask,
         seen: Sequence[CheckRun],
         move: tuple[str, str, str],
     ) -> bool:
@@ -175,15 +185,15 @@ class _Taking:
             return False
         name = attempt_id(run, task.id, number)
         self._copy_attempt(ops, task, source, name)
-        ops.patch(Label.TASK, task_id(run, task.id), {"attemptNumber": number})
+        ops.patch(NodeLabel.TASK, task_id(run, task.id), {"attemptNumber": number})
         row = claims.check_fence(ops, run, task.id, 0)
         claims.move(
             ops,
             run,
             task.id,
-            row_fields.whole(row, "fence"),
-            Status.COMPLETED,
-            Mover.SCHEDULING,
+            row_fields.int_field(row, "fence"),
+            TaskStatus.COMPLETED,
+            TransitionActor.SCHEDULING,
             props=self._values(source, commit, tree),
             kind=EventKind.TASK_COMPLETED,
             data={"takenFrom": self._source_run, "commit": commit},
@@ -199,7 +209,7 @@ class _Taking:
         )
         return True
 
-    def _copy_attempt(self, ops: Ops, task: Task, source: Source, name: str) -> None:
+    def _copy_attempt(self, ops: WriteOps, task: Task, source: ReusableTask, name: str) -> None:
         run = self._crew.facts.id
         row: dict[str, Value] = {
             "id": name,
@@ -208,16 +218,16 @@ class _Taking:
             "taskId": task.id,
             "seq": source.number,
             "attemptNumber": source.number,
-            "status": Status.COMPLETED.value,
+            "status": TaskStatus.COMPLETED.value,
             "takenFrom": self._source_run,
         }
         row |= {key: source.attempt[key] for key in COPIED if key in source.attempt}
-        ops.upsert(Label.ATTEMPT, [row])
-        if system := row_fields.mapping(source.attempt, "startJson").get("system"):
+        ops.upsert(NodeLabel.ATTEMPT, [row])
+        if system := row_fields.json_field(source.attempt, "startJson").get("system"):
             shared_texts.carry(ops, self._source_run, run, [str(system)])
-        ops.link(Edge.HAS_ATTEMPT, [(task_id(run, task.id), name)])
+        ops.link(EdgeType.HAS_ATTEMPT, [(task_id(run, task.id), name)])
 
-    def _values(self, source: Source, commit: str, tree: str) -> dict[str, Value]:
+    def _values(self, source: ReusableTask, commit: str, tree: str) -> dict[str, Value]:
         now = stamp(self._crew.clock.now())
         values: dict[str, Value] = {key: source.task[key] for key in KEPT if key in source.task}
         return values | {
@@ -232,5 +242,5 @@ class _Taking:
         }
 
 
-def _body(record: Record) -> tuple[seal.RecordKind, Body]:
+def _body(record: EvidenceRecord) -> tuple[seal.RecordKind, Body]:
     return record.kind, cast("Mapping[str, object]", json.loads(record.body))

@@ -5,42 +5,50 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from mimir.attempts.nodes.judge import judge_merged
-from mimir.attempts.results import JUDGEMENT, Course, Work
-from mimir.attempts.services import Desk
+from mimir.attempts.results import JUDGEMENT, AttemptState, Deliverable
+from mimir.attempts.services import AttemptServices
 from mimir.domain.actor import on_behalf
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import CheckRun, Record
+from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.plan import Check
-from mimir.domain.task_states import Cause, Status
+from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.turn_hook import give_way
-from mimir.domain.verdict import Judgement
-from mimir.qc.checks.regression import Accepted, told
+from mimir.domain.verdict import Verdict
+from mimir.qc.checks.regression import AcceptedTask, reported_counts
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, run_body, verdict_body
-from mimir.scheduling.completion.integration import Clash, Integrator, Line, Merged, integrate
-from mimir.scheduling.completion.transition import Move, Publish
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.completion.integration import (
+    IntegrationServices,
+    MergeCandidate,
+    MergeConflict,
+    RunBranch,
+    integrate,
+)
+from mimir.scheduling.completion.transition import HeadUpdate, TransitionWriter
+from mimir.scheduling.run_services import RunServices
 from mimir.store import row_fields
 from mimir.store.operations import evidence, leases, runs
-from mimir.store.protocol import Ops, Reads, Value
-from mimir.store.schema import Label, well_formed
+from mimir.store.protocol import ReadOps, Value, WriteOps
+from mimir.store.schema import NodeLabel, well_formed
 
 LEASE_POLL_SECONDS = 0.05
 INTEGRATOR = "integrator"
 """Name of the lease under which one task at a time integrates; held by `process/task`."""
 
 
-class Merging:
+class TaskCompletion:
     """Brings one accepted attempt onto the line, under its task's fence."""
 
-    def __init__(self, crew: Crew, desk: Desk, course: Course, move: Move) -> None:
+    def __init__(
+        self, crew: RunServices, desk: AttemptServices, course: AttemptState, move: TransitionWriter
+    ) -> None:
         self._crew = crew
         self._desk = desk
         self._course = course
         self._move = move
 
-    async def complete(self) -> Clash | None:
+    async def complete(self) -> MergeConflict | None:
         """Complete the task, or say why it has to be tried again.
 
         Raises:
@@ -51,18 +59,18 @@ class Merging:
         if work is None or judgement is None:
             raise AssertionError("qc_passed without a deliverable and a verdict")
         if not work.commit:
-            await self._completed(work, judgement, Merged(commit="", tree="", onto=""))
+            await self._completed(work, judgement, MergeCandidate(commit="", tree="", onto=""))
             return None
-        mine = Accepted(
+        mine = AcceptedTask(
             task=self._desk.task,
             attempt=self._desk.number,
             answer=work.answer,
             passed=frozenset(o.check for o in self._course.outcomes if o.state == "passed"),
             changed=frozenset(map(well_formed, work.changed)),
             tree=work.tree,
-            told=told(self._course.outcomes),
+            told=reported_counts(self._course.outcomes),
         )
-        use = Integrator(
+        use = IntegrationServices(
             history=self._desk.history,
             run_check=self._run_check,
             judge=self._judge,
@@ -77,35 +85,37 @@ class Merging:
             return await integrate(self._desk.task, work, mine, use)
 
     async def _run_check(
-        self, one: Accepted, check: Check, tree: str, others: Sequence[Accepted]
+        self, one: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
         on_behalf(one.task.id)
         return await self._desk.checks.on_tree(one, check, tree, others, phase="merged")
 
-    async def _judge(self, tree: str, both: Sequence[str]) -> Judgement | Cause:
+    async def _judge(self, tree: str, both: Sequence[str]) -> Verdict | Cause:
         return await judge_merged(self._desk, self._course, tree, both)
 
-    async def _line(self) -> Line:
+    async def _line(self) -> RunBranch:
         run = self._crew.facts.id
 
-        def look(reads: Reads) -> Line:
+        def look(reads: ReadOps) -> RunBranch:
             row = runs.node(reads, run)
-            return Line(
-                head=row_fields.text(row, "head"),
-                tree=row_fields.text(row, "headTree"),
+            return RunBranch(
+                head=row_fields.text_field(row, "head"),
+                tree=row_fields.text_field(row, "headTree"),
                 completed=self._crew.completions.look(reads, run),
             )
 
         return await self._crew.store.read(look)
 
-    async def _completed(self, work: Work, judgement: Judgement, merged: Merged) -> bool:
+    async def _completed(
+        self, work: Deliverable, judgement: Verdict, merged: MergeCandidate
+    ) -> bool:
         """Move the head and the status together; False if the head has moved meanwhile."""
         final = merged.judgement or judgement
         records = self._sealed(work, merged)
         values = self._values(work, final, merged)
-        publish = Publish(expect=merged.onto, head=merged.commit, tree=merged.tree)
+        publish = HeadUpdate(expect=merged.onto, head=merged.commit, tree=merged.tree)
         return await self._move(
-            Status.COMPLETED,
+            TaskStatus.COMPLETED,
             EventKind.TASK_COMPLETED,
             task=values,
             attempt={
@@ -123,7 +133,7 @@ class Merging:
             publish=publish if merged.commit else None,
         )
 
-    def _sealed(self, work: Work, merged: Merged) -> tuple[Record, ...]:
+    def _sealed(self, work: Deliverable, merged: MergeCandidate) -> tuple[EvidenceRecord, ...]:
         bodies: list[tuple[seal.RecordKind, Body]] = [
             ("check", run_body(run, task=task)) for task, run in merged.runs
         ]
@@ -132,7 +142,9 @@ class Merging:
         chain = self._desk.records
         return seal.extend(self._desk.chain, chain[-1] if chain else None, bodies)
 
-    def _values(self, work: Work, judgement: Judgement, merged: Merged) -> Mapping[str, Value]:
+    def _values(
+        self, work: Deliverable, judgement: Verdict, merged: MergeCandidate
+    ) -> Mapping[str, Value]:
         now = stamp(self._crew.clock.now())
         number = self._desk.number
         return {
@@ -171,7 +183,7 @@ class Merging:
         crew = self._crew
         await crew.store.write(
             partial(
-                leases.leave,
+                leases.release_lease,
                 run=crew.facts.id,
                 name=INTEGRATOR,
                 owner=f"{crew.owner}/{self._desk.task.id}",
@@ -180,7 +192,7 @@ class Merging:
 
 
 def take_integration(
-    ops: Ops, run: str, owner: str, task: str, *, seconds: float, dead: Collection[str]
+    ops: WriteOps, run: str, owner: str, task: str, *, seconds: float, dead: Collection[str]
 ) -> bool:
     """Take or renew the integration lease of a run for a task; False if another task holds it.
 
@@ -192,6 +204,6 @@ def take_integration(
         seconds: How long it lasts.
         dead: Processes that are known to be gone; nobody waits for one of them.
     """
-    held = row_fields.text(ops.get(Label.RUN, run) or {}, INTEGRATOR)
+    held = row_fields.text_field(ops.get(NodeLabel.RUN, run) or {}, INTEGRATOR)
     gone = (held,) if held.split("/", 1)[0] in dead else ()
-    return leases.take(ops, run, INTEGRATOR, f"{owner}/{task}", seconds=seconds, dead=gone)
+    return leases.acquire_lease(ops, run, INTEGRATOR, f"{owner}/{task}", seconds=seconds, dead=gone)

@@ -5,25 +5,25 @@ from dataclasses import dataclass
 
 from mimir.attempts.services import Props
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import attempt_id
-from mimir.domain.task_states import TERMINAL, Mover, Status
+from mimir.domain.task_states import TERMINAL, TaskStatus, TransitionActor
 from mimir.domain.turn_hook import give_way
-from mimir.domain.verdict import Judgement
+from mimir.domain.verdict import Verdict
 from mimir.scheduling.completion import attempt_outcome
-from mimir.scheduling.run_services import Crew
-from mimir.store.deferring_store import JoiningStore
+from mimir.scheduling.run_services import RunServices
+from mimir.store.deferring_store import DeferringStore
 from mimir.store.operations import attempt_traces, claims, evidence, runs
 from mimir.store.operations.claims import Claim
-from mimir.store.protocol import Ops
+from mimir.store.protocol import WriteOps
 from mimir.store.schema import PHASES
 
 
-class Move:
+class TransitionWriter:
     """The mover of one claim; the chain that it was made with grows as records are sealed."""
 
     def __init__(
-        self, crew: Crew, store: JoiningStore, claim: Claim, records: list[Record]
+        self, crew: RunServices, store: DeferringStore, claim: Claim, records: list[EvidenceRecord]
     ) -> None:
         self._crew = crew
         self._store = store
@@ -32,17 +32,17 @@ class Move:
 
     async def __call__(
         self,
-        to: Status,
+        to: TaskStatus,
         kind: EventKind,
         *,
         task: Props | None = None,
         attempt: Props | None = None,
         data: Mapping[str, object] | None = None,
-        records: Sequence[Record] = (),
+        records: Sequence[EvidenceRecord] = (),
         artifacts: Mapping[str, str] | None = None,
-        judgement: Judgement | None = None,
-        mover: Mover | None = None,
-        publish: "Publish | None" = None,
+        judgement: Verdict | None = None,
+        mover: TransitionActor | None = None,
+        publish: "HeadUpdate | None" = None,
         waits: bool = False,
     ) -> bool:
         """Write it all, or nothing; with `waits` together with the attempt's next write.
@@ -55,9 +55,9 @@ class Move:
         """
         run, claim = self._crew.facts.id, self._claim
         name = attempt_id(run, claim.task, claim.attempt)
-        done = to is Status.COMPLETED
+        done = to is TaskStatus.COMPLETED
 
-        def work(ops: Ops) -> bool:
+        def work(ops: WriteOps) -> bool:
             if publish and not runs.advance_head(
                 ops, run, publish.expect, publish.head, publish.tree
             ):
@@ -100,22 +100,22 @@ class Move:
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                self._crew.wake.moved(is_offer=to is Status.PREPARING_RETRY)
+                self._crew.wake.moved(is_offer=to is TaskStatus.PREPARING_RETRY)
         return moved
 
-    def _must_stay(self, publish: "Publish | None") -> bool:
+    def _must_stay(self, publish: "HeadUpdate | None") -> bool:
         """Tell whether no power cut may take a completion: what changed no file may be judged once more.
 
         Where models answer at once nobody waits for the disk alone: who does is committed together with all others of that moment.
         """
         return publish is not None or not self._crew.turns.pay
 
-    async def _commit(self, work: Callable[[Ops], bool], *, durable: bool) -> bool:
+    async def _commit(self, work: Callable[[WriteOps], bool], *, durable: bool) -> bool:
         if durable:
             give_way()  # the disk is waited for
         return await self._store.write(work, durable=durable)
 
-    def _trace_reviewer(self, ops: Ops, attempt: str) -> None:
+    def _trace_reviewer(self, ops: WriteOps, attempt: str) -> None:
         facts = self._crew.facts
         role = facts.tasks[self._claim.task].reviewer
         used = facts.preambles["qc", role]
@@ -129,7 +129,7 @@ def _changed(values: Props | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class HeadUpdate:
     """A move of the run's head that must happen together with a status."""
 
     expect: str
@@ -137,14 +137,19 @@ class Publish:
     tree: str
 
 
-_BY_MACHINE = (Status.WORKER_COMPLETED, Status.QC_EXECUTING, Status.QC_PASSED, Status.QC_FAILED)
+_BY_MACHINE = (
+    TaskStatus.WORKER_COMPLETED,
+    TaskStatus.QC_EXECUTING,
+    TaskStatus.QC_PASSED,
+    TaskStatus.QC_FAILED,
+)
 
 
 _PHASES = frozenset(name for names in PHASES.values() for name in names)
 _VERDICT = frozenset(PHASES[6])
 
 
-def _copied(values: Props, to: Status) -> Props:
+def _copied(values: Props, to: TaskStatus) -> Props:
     """Return what an attempt keeps of the values of a phase: on the task the next attempt's take their place.
 
     What QC said of it stays as it was sealed, whatever became of the task afterwards.
@@ -153,5 +158,5 @@ def _copied(values: Props, to: Status) -> Props:
     return {name: value for name, value in values.items() if name in own}
 
 
-def _mover(to: Status) -> Mover:
-    return Mover.MACHINE if to in _BY_MACHINE else Mover.SCHEDULING
+def _mover(to: TaskStatus) -> TransitionActor:
+    return TransitionActor.MACHINE if to in _BY_MACHINE else TransitionActor.SCHEDULING

@@ -7,36 +7,36 @@ from functools import partial
 from typing import Literal
 
 from mimir.agents.context.inputs import (
-    Budgets,
+    ContextBudgets,
     DependencyView,
-    Earlier,
+    EarlierAttempt,
     FailedCheck,
     FileView,
-    Related,
+    RelatedTask,
     WorkerInput,
 )
 from mimir.agents.context.qc import MOST_RELATED, how_it_ended
-from mimir.agents.context.receipt import flat
-from mimir.agents.context.task_context import Context, get_task_context
-from mimir.attempts.results import OUTCOMES, Stored
-from mimir.attempts.services import RoleChoice, RunFacts, Start
+from mimir.agents.context.receipt import flatten_receipt
+from mimir.agents.context.task_context import AgentContext, get_task_context
+from mimir.attempts.results import OUTCOMES, JsonCodec
+from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Task
-from mimir.domain.task_states import Status
-from mimir.scheduling.run_services import Crew
-from mimir.scheduling.task_queries import tried
+from mimir.domain.task_states import TaskStatus
+from mimir.scheduling.run_services import RunServices
+from mimir.scheduling.task_queries import load_attempts
 from mimir.store import row_fields
 from mimir.store.deferring_store import Later
 from mimir.store.operations import attempt_traces, claims, runs
 from mimir.store.operations.claims import Claim
-from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.schema import pack
 from mimir.store.transcripts import shared_texts
-from mimir.workspace.git.history import History, Merge
+from mimir.workspace.git.history import GitHistory, TreeMerge
 
-START = Stored(Start)
+START = JsonCodec(AttemptStart)
 MOST_FILES = 10
 CONTEXT_BYTES = 200_000
 """A context file larger than this is only named."""
@@ -46,24 +46,24 @@ Step = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class TaskView:
     """What the store says around a task, from one view."""
 
     run: Row
     dependencies: tuple[DependencyView, ...]
     attempts: tuple[Row, ...]
     """Of this task."""
-    related: tuple[Related, ...]
+    related: tuple[RelatedTask, ...]
     """The tasks near it."""
 
     @classmethod
-    def look(cls, reads: Reads, facts: RunFacts, task: Task) -> "Surroundings":
+    def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":
         """Read them."""
         rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
         return cls(
             run=runs.node(reads, facts.id),
             dependencies=tuple(_dependency(facts, row) for row in rows if row),
-            attempts=tuple(tried(reads, facts.id, task.id)),
+            attempts=tuple(load_attempts(reads, facts.id, task.id)),
             related=_related_to(facts, task),
         )
 
@@ -71,17 +71,23 @@ class Surroundings:
     def artifacts(self) -> tuple[str, ...]:
         """Return the answers that an attempt may read: its dependencies', its own earlier ones."""
         own = [
-            answer_id(row_fields.text(row, "taskId"), row_fields.whole(row, "attemptNumber"))
+            answer_id(
+                row_fields.text_field(row, "taskId"), row_fields.int_field(row, "attemptNumber")
+            )
             for row in self.attempts
         ]
         return (*(one.artifact for one in self.dependencies), *own)
 
 
-class Preparer:
+class AttemptPreparer:
     """Makes starts."""
 
     def __init__(
-        self, crew: Crew, history: History, choice: RoleChoice, redact: Callable[[str], str]
+        self,
+        crew: RunServices,
+        history: GitHistory,
+        choice: ModelChoice,
+        redact: Callable[[str], str],
     ) -> None:
         """Bind them to their services.
 
@@ -101,11 +107,11 @@ class Preparer:
         task: Task,
         claim: Claim,
         attempt_row: Row,
-        known: Surroundings,
+        known: TaskView,
         later: Later,
-    ) -> Start:
+    ) -> AttemptStart:
         """Return the attempt's start: as stored, or made now and given to `later`, to be stored with the first call."""
-        stored = row_fields.text(attempt_row, "startJson")
+        stored = row_fields.text_field(attempt_row, "startJson")
         if stored:
             short = START.read(stored)
             start = await self._crew.store.read(
@@ -116,18 +122,20 @@ class Preparer:
         later(self._kept(claim, start, context))
         return start
 
-    async def _make(self, task: Task, claim: Claim, known: Surroundings) -> tuple[Start, Context]:
-        base_tree = row_fields.text(known.run, "headTree")
-        first = row_fields.text(claim.row, "firstBaseTree") or base_tree
-        again = row_fields.mapping(claim.row, "retryErrorContextJson")
+    async def _make(
+        self, task: Task, claim: Claim, known: TaskView
+    ) -> tuple[AttemptStart, AgentContext]:
+        base_tree = row_fields.text_field(known.run, "headTree")
+        first = row_fields.text_field(claim.row, "firstBaseTree") or base_tree
+        again = row_fields.json_field(claim.row, "retryErrorContextJson")
         merge = await self._merge(first, str(again.get("tree") or ""), base_tree)
         given = await self._input(task, claim, known, again, merge)
-        budgets = Budgets().smaller() if again.get("smallerContext") else Budgets()
+        budgets = ContextBudgets().smaller() if again.get("smallerContext") else ContextBudgets()
         lane = lane_id(self._crew.facts.id, task.id, claim.attempt, "worker")
         context = get_task_context("worker", given, lane=lane, budgets=budgets)
         preamble = self._crew.facts.preambles["worker", task.worker_role]
-        start = Start(
-            base_commit=row_fields.text(known.run, "head"),
+        start = AttemptStart(
+            base_commit=row_fields.text_field(known.run, "head"),
             base_tree=base_tree,
             tree=merge.tree,
             first_base_tree=first,
@@ -137,29 +145,29 @@ class Preparer:
             max_tokens=self._choice.max_tokens,
             preamble_hash=preamble.hash,
             required_fixes=given.required_fixes,
-            integration_retries=row_fields.whole(claim.row, "integrationRetries"),
+            integration_retries=row_fields.int_field(claim.row, "integrationRetries"),
         )
         return start, context
 
     def _model(self, task: Task) -> str:
         return named_model(task) or self._choice.model
 
-    async def _merge(self, first: str, before: str, base: str) -> Merge:
+    async def _merge(self, first: str, before: str, base: str) -> TreeMerge:
         """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all.
 
         What cannot be merged line by line is as the line has it: it was accepted, the attempt was not.
         """
         if not before or before == base:
-            return Merge(tree=base, conflicts=())
+            return TreeMerge(tree=base, conflicts=())
         return await self._history.merge(base, before, first)
 
     async def _input(
         self,
         task: Task,
         claim: Claim,
-        known: Surroundings,
+        known: TaskView,
         again: Mapping[str, object],
-        merge: Merge,
+        merge: TreeMerge,
     ) -> WorkerInput:
         facts = self._crew.facts
         earlier = [_earlier(row) for row in known.attempts if row.get("endCause")]
@@ -167,7 +175,7 @@ class Preparer:
             diff = await self._history.diff(str(again.get("baseTree")), str(again.get("tree")))
             issues = (*earlier[-1].issues, *map(_disagree, merge.conflicts))
             earlier[-1] = replace(earlier[-1], diff=self._redact(diff), issues=issues)
-        extra = row_fields.whole(claim.row, "integrationRetries")
+        extra = row_fields.int_field(claim.row, "integrationRetries")
         return WorkerInput(
             preamble=facts.preambles["worker", task.worker_role].text,
             task=task,
@@ -200,22 +208,24 @@ class Preparer:
         except UnicodeDecodeError:
             return FileView(path=path, size=len(content), text=None, note="binary")
 
-    def _kept(self, claim: Claim, start: Start, context: Context) -> Callable[[Ops], None]:
+    def _kept(
+        self, claim: Claim, start: AttemptStart, context: AgentContext
+    ) -> Callable[[WriteOps], None]:
         facts = self._crew.facts
         run, now = facts.id, stamp(self._crew.clock.now())
         short, named = _short(start)
         values = {
             "startJson": START.write(short),
             "receiptJson": pack(context.receipt.as_json()),
-            **flat(context.receipt),
+            **flatten_receipt(context.receipt),
             "preambleHash": start.preamble_hash,
             "estimatedContextTokens": context.receipt.given_tokens,
             "workerStartTime": now,
         }
 
-        def work(ops: Ops) -> None:
+        def work(ops: WriteOps) -> None:
             claims.check_fence(ops, run, claim.task, claim.fence)
-            shared_texts.keep(ops, run, named)
+            shared_texts.save_text(ops, run, named)
             name = attempt_id(run, claim.task, claim.attempt)
             ops.patch("Attempt", name, values)
             role = facts.tasks[claim.task].worker_role
@@ -235,7 +245,7 @@ class Preparer:
         return work
 
 
-def _short(start: Start) -> tuple[Start, Mapping[str, str]]:
+def _short(start: AttemptStart) -> tuple[AttemptStart, Mapping[str, str]]:
     """Return a start as it is stored, and what it names: an agent is told the same at the beginning of every attempt."""
     first = start.brief[0] if start.brief else None
     named = shared_texts.name_of(first.text) if first else None
@@ -245,7 +255,7 @@ def _short(start: Start) -> tuple[Start, Mapping[str, str]]:
     return short, {named: first.text}
 
 
-def _whole(reads: Reads, run: str, start: Start) -> Start:
+def _whole(reads: ReadOps, run: str, start: AttemptStart) -> AttemptStart:
     """Return a start as it was made.
 
     Raises:
@@ -257,7 +267,7 @@ def _whole(reads: Reads, run: str, start: Start) -> Start:
     return replace(start, brief=(first, *start.brief[1:]), system="")
 
 
-def _related_to(facts: RunFacts, task: Task) -> tuple[Related, ...]:
+def _related_to(facts: PinnedRun, task: Task) -> tuple[RelatedTask, ...]:
     near = _near(facts.graph, task.id)
     # Those beyond are told by their number alone.
     return tuple(
@@ -282,12 +292,12 @@ def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
 
 
 def _related(
-    facts: RunFacts, id: str, distance: int, relation: Relation, *, is_shown: bool
-) -> Related:
+    facts: PinnedRun, id: str, distance: int, relation: Relation, *, is_shown: bool
+) -> RelatedTask:
     # What a task needs is completed, or it would not have begun. Whether one that waits for it was blocked meanwhile must not change
     # a prompt: it would differ each time.
-    status = Status.COMPLETED if relation == "needs" else Status.PENDING
-    return Related(
+    status = TaskStatus.COMPLETED if relation == "needs" else TaskStatus.PENDING
+    return RelatedTask(
         id=id,
         title=facts.tasks[id].title if is_shown else "",
         status=status.value if is_shown else "",
@@ -296,14 +306,14 @@ def _related(
     )
 
 
-def _dependency(facts: RunFacts, row: Row) -> DependencyView:
-    task = row_fields.text(row, "taskId")
+def _dependency(facts: PinnedRun, row: Row) -> DependencyView:
+    task = row_fields.text_field(row, "taskId")
     return DependencyView(
         id=task,
-        title=row_fields.text(row, "title"),
-        answer=row_fields.text(row, "workerOutput"),
-        files=tuple(row_fields.texts(row, "filesChanged")),
-        artifact=answer_id(task, row_fields.whole(row, "acceptedAttempt")),
+        title=row_fields.text_field(row, "title"),
+        answer=row_fields.text_field(row, "workerOutput"),
+        files=tuple(row_fields.text_list_field(row, "filesChanged")),
+        artifact=answer_id(task, row_fields.int_field(row, "acceptedAttempt")),
     )
 
 
@@ -312,15 +322,15 @@ def answer_id(task: str, attempt: int) -> str:
     return f"{task}/{attempt}/{ANSWER}"
 
 
-def _earlier(row: Row) -> Earlier:
-    outcomes = OUTCOMES.read(row_fields.text(row, "checksJson") or "[]")
+def _earlier(row: Row) -> EarlierAttempt:
+    outcomes = OUTCOMES.read(row_fields.text_field(row, "checksJson") or "[]")
     score = row.get("score")
-    number = row_fields.whole(row, "attemptNumber")
-    return Earlier(
+    number = row_fields.int_field(row, "attemptNumber")
+    return EarlierAttempt(
         number=number,
-        reason=row_fields.text(row, "endCause"),
+        reason=row_fields.text_field(row, "endCause"),
         score=Fraction(str(score)) if isinstance(score, int | float) else None,
-        issues=tuple(row_fields.texts(row, "issues")),
+        issues=tuple(row_fields.text_list_field(row, "issues")),
         checks=tuple(
             FailedCheck(
                 id=o.check,
@@ -331,10 +341,10 @@ def _earlier(row: Row) -> Earlier:
             for o in outcomes
             if o.state != "passed"
         ),
-        answer=row_fields.text(row, "answerText"),
-        artifact=answer_id(row_fields.text(row, "taskId"), number),
-        tripped=row_fields.text(row, "tripped"),
-        note=row_fields.text(row, "note"),
+        answer=row_fields.text_field(row, "answerText"),
+        artifact=answer_id(row_fields.text_field(row, "taskId"), number),
+        tripped=row_fields.text_field(row, "tripped"),
+        note=row_fields.text_field(row, "note"),
     )
 
 
@@ -349,7 +359,7 @@ def _fixes(attempts: Sequence[Row]) -> tuple[str, ...]:
     """Return the required fixes of the last judged attempt."""
     for row in reversed(attempts):
         if row.get("endCause"):
-            return tuple(row_fields.texts(row, "requiredFixes"))
+            return tuple(row_fields.text_list_field(row, "requiredFixes"))
     return ()
 
 

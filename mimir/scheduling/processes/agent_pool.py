@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.scheduling.processes import pool_metrics
-from mimir.scheduling.processes.task_worker import Worker
-from mimir.scheduling.run_services import Crew, Halt
+from mimir.scheduling.processes.task_worker import TaskWorker
+from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims, worker_processes
 from mimir.store.operations.claims import Claim
-from mimir.store.operations.worker_processes import Tally
-from mimir.store.protocol import Reads
+from mimir.store.operations.worker_processes import PoolCounters
+from mimir.store.protocol import ReadOps
 
 SeeThrough = Callable[[Claim], Awaitable[None]]
 """Brings one claimed task to its next resting status."""
@@ -32,7 +32,7 @@ class Health:
 class AgentPool:
     """Works on a run with as many agents as it was told."""
 
-    def __init__(self, crew: Crew, see_through: SeeThrough, halt: Halt) -> None:
+    def __init__(self, crew: RunServices, see_through: SeeThrough, halt: StopSignal) -> None:
         """Make a pool without agents.
 
         Args:
@@ -44,7 +44,7 @@ class AgentPool:
         self._see_through = see_through
         self._halt = halt
         self._agents = 0
-        self._held: dict[Worker, asyncio.Task[None]] = {}
+        self._held: dict[TaskWorker, asyncio.Task[None]] = {}
         self._offers = crew.wake.offers
         self._dry_since: float | None = None
         self._tries = self._empty = self._claimed = self._lost = 0
@@ -76,10 +76,10 @@ class AgentPool:
             stopping=str(self._halt.reason or ""),
         )
 
-    def tally(self) -> Tally:
+    def tally(self) -> PoolCounters:
         """Return what it has done so far."""
         self._count()
-        return Tally(
+        return PoolCounters(
             agents=self._agents,
             tries=self._tries,
             empty=self._empty,
@@ -93,7 +93,7 @@ class AgentPool:
         """Return its figures: context size and completion times of its tasks, lock contention, retry rate, idle share."""
         run, owner, tally = self._crew.facts.id, self._crew.owner, self.tally()
         attend = partial(
-            worker_processes.attend,
+            worker_processes.register_process,
             run=run,
             process=self._crew.process,
             tally=tally,
@@ -164,7 +164,7 @@ class AgentPool:
         self.lose([claim.task for claim in taken if not claim.fresh])
         self._stop([claim.task for claim in taken if claim.fresh])
         for claim in taken:
-            worker = Worker(crew, self._see_through, self._halt, claim)
+            worker = TaskWorker(crew, self._see_through, self._halt, claim)
             self._held[worker] = asyncio.ensure_future(self._work(worker))
 
     def _stop(self, tasks: Collection[str]) -> int:
@@ -185,7 +185,7 @@ class AgentPool:
             return True
         return crew.clock.monotonic() - since >= crew.poll_seconds
 
-    async def _is_work_there(self, look: Callable[[Reads], bool]) -> bool:
+    async def _is_work_there(self, look: Callable[[ReadOps], bool]) -> bool:
         """Ask the store whether a claim would find anything: without its lock, so that who is idle keeps nobody waiting."""
         found = await self._crew.store.read(look, brief=True)
         self._note_dry(not found)
@@ -194,7 +194,7 @@ class AgentPool:
     def _note_dry(self, is_dry: bool) -> None:
         self._dry_since = self._crew.clock.monotonic() if is_dry else None
 
-    async def _work(self, worker: Worker) -> None:
+    async def _work(self, worker: TaskWorker) -> None:
         await worker.serve()
         self._count()
         del self._held[worker]  # one that failed by a fault of ours stays, to be found

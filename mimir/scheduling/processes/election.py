@@ -8,22 +8,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from mimir.domain.run import Ending
+from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, Paused, UsageError
 from mimir.scheduling import lifecycle
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.run_services import RunServices
 from mimir.store import row_fields
 from mimir.store.operations import leases, worker_processes
-from mimir.store.protocol import Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row
+from mimir.store.schema import NodeLabel
 
-Lead = Callable[[], Awaitable[Ending]]
+Lead = Callable[[], Awaitable[RunResult]]
 """Coordinates a run to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RunState:
     """Where a run stands, as every process that serves it looks again and again."""
 
     status: RunStatus
@@ -32,10 +32,10 @@ class Standing:
     row: Row
 
 
-class Chair:
+class CoordinatorElection:
     """This process's place in the election."""
 
-    def __init__(self, crew: Crew, lead: Lead, *, leads: bool) -> None:
+    def __init__(self, crew: RunServices, lead: Lead, *, leads: bool) -> None:
         """Prepare it.
 
         Args:
@@ -46,7 +46,7 @@ class Chair:
         self.leads = leads
         self._crew = crew
         self._lead = lead
-        self._leading: asyncio.Future[Ending] | None = None
+        self._leading: asyncio.Future[RunResult] | None = None
 
     def lose(self) -> None:
         """Stop leading: the lease is another process's."""
@@ -54,7 +54,7 @@ class Chair:
         if self._leading is not None:
             self._leading.cancel()
 
-    async def sit(self) -> Ending | None:
+    async def sit(self) -> RunResult | None:
         """Lead the run to its end, whenever nobody else does.
 
         Returns:
@@ -77,23 +77,23 @@ class Chair:
         finally:
             await self._rise()
 
-    async def look(self) -> Standing:
+    async def look(self) -> RunState:
         """Look where the run stands and who is gone."""
         crew = self._crew
         row, rows, now = await crew.store.read(partial(_look, run=crew.facts.id), brief=True)
         crew.owners.learn(rows)
-        return Standing(
-            status=RunStatus(row_fields.text(row, "status")),
+        return RunState(
+            status=RunStatus(row_fields.text_field(row, "status")),
             coordinator=leases.holder_at(row, lifecycle.COORDINATOR, now, crew.owners.dead()),
             row=row,
         )
 
-    async def _take(self, standing: Standing) -> None:
+    async def _take(self, standing: RunState) -> None:
         """Take the chair if it is free."""
         crew = self._crew
         if self._leading is None and not self.leads and not standing.coordinator:
             take = partial(
-                lifecycle.take,
+                lifecycle.take_run,
                 run=crew.facts.id,
                 owner=crew.owner,
                 seconds=crew.lease_seconds,
@@ -108,7 +108,7 @@ class Chair:
         if self.leads and self._leading is None:
             self._leading = asyncio.ensure_future(self._lead())
 
-    async def _wait(self) -> Ending | None:
+    async def _wait(self) -> RunResult | None:
         """Wait for news, or for the end; None: nothing is decided yet."""
         if self._leading is None:
             await asyncio.sleep(self._crew.poll_seconds)
@@ -125,12 +125,12 @@ class Chair:
             await asyncio.gather(self._leading, return_exceptions=True)
 
 
-def _look(reads: Reads, run: str) -> tuple[Row, list[Row], str]:
-    return reads.get(Label.RUN, run) or {}, worker_processes.present(reads, run), reads.now()
+def _look(reads: ReadOps, run: str) -> tuple[Row, list[Row], str]:
+    return reads.get(NodeLabel.RUN, run) or {}, worker_processes.present(reads, run), reads.now()
 
 
 def _paused(row: Row) -> Paused:
-    run, why = str(row["id"]), row_fields.text(row, "pauseMessage")
+    run, why = str(row["id"]), row_fields.text_field(row, "pauseMessage")
     return Paused(
         f"Run {run} was paused{f': {why}' if why else '.'}",
         reason=ELSEWHERE,

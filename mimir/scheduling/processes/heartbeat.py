@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes.agent_pool import AgentPool
-from mimir.scheduling.processes.election import Chair
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.processes.election import CoordinatorElection
+from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import claims, worker_processes
-from mimir.store.operations.worker_processes import Tally
-from mimir.store.protocol import Ops
+from mimir.store.operations.worker_processes import PoolCounters
+from mimir.store.protocol import WriteOps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class HeartbeatResult:
     """What a process learns from its heartbeat."""
 
     lost: tuple[str, ...]
@@ -23,7 +23,7 @@ class Beat:
     """True: it still coordinates."""
 
 
-async def beat(crew: Crew, pool: AgentPool, chair: Chair) -> None:
+async def send_heartbeat(crew: RunServices, pool: AgentPool, chair: CoordinatorElection) -> None:
     """Beat at a third of a lease until cancelled; what was lost is stopped at once.
 
     A process that was stopped for longer than a lease beats as soon as it goes on: its timer has run out long ago.
@@ -38,15 +38,15 @@ async def beat(crew: Crew, pool: AgentPool, chair: Chair) -> None:
 
 
 def _renewal(
-    crew: Crew, held: Sequence[tuple[str, int]], tally: Tally, *, leads: bool
-) -> Callable[[Ops], Beat]:
+    crew: RunServices, held: Sequence[tuple[str, int]], tally: PoolCounters, *, leads: bool
+) -> Callable[[WriteOps], HeartbeatResult]:
     """Return the write of one heartbeat."""
     run, owner, seconds = crew.facts.id, crew.owner, crew.lease_seconds
 
-    def work(ops: Ops) -> Beat:
+    def work(ops: WriteOps) -> HeartbeatResult:
         lost = claims.heartbeat(ops, run, held, owner, seconds)
         still = leads and lifecycle.renew(run, owner, seconds)(ops)
-        worker_processes.attend(ops, run, crew.process, tally, seconds)
-        return Beat(lost=tuple(lost), leads=still)
+        worker_processes.register_process(ops, run, crew.process, tally, seconds)
+        return HeartbeatResult(lost=tuple(lost), leads=still)
 
     return work

@@ -5,24 +5,24 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from mimir.domain.run import Ending
+from mimir.domain.run import RunResult
 from mimir.errors import MimirError
 from mimir.scheduling.processes.agent_pool import AgentPool
-from mimir.scheduling.processes.election import Chair, Lead
-from mimir.scheduling.processes.heartbeat import beat
-from mimir.scheduling.run_services import Crew, Halt
+from mimir.scheduling.processes.election import CoordinatorElection, Lead
+from mimir.scheduling.processes.heartbeat import send_heartbeat
+from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import worker_processes
 from mimir.store.operations.claims import Claim
 
 
-async def serve(
-    crew: Crew,
+async def serve_run(
+    crew: RunServices,
     see_through: Callable[[Claim], Awaitable[None]],
     lead: Lead,
     *,
     agents: int,
     leads: bool,
-) -> Ending | None:
+) -> RunResult | None:
     """Work on a run until it has ended.
 
     Args:
@@ -43,12 +43,14 @@ async def serve(
     async def on_halt() -> None:
         stop.set()
 
-    halt = Halt(on_halt=on_halt)
+    halt = StopSignal(on_halt=on_halt)
     pool = AgentPool(crew, see_through, halt)
     await pool.spawn(agents)
-    chair = Chair(crew, lead, leads=leads)
+    chair = CoordinatorElection(crew, lead, leads=leads)
     sitting = asyncio.ensure_future(chair.sit())
-    others = [asyncio.ensure_future(job) for job in (pool.serve(), beat(crew, pool, chair))]
+    others = [
+        asyncio.ensure_future(job) for job in (pool.serve(), send_heartbeat(crew, pool, chair))
+    ]
     stopped = asyncio.ensure_future(_wait(stop))
     # The end of the run, a halt, or a fault of ours: whichever comes first.
     try:
@@ -60,7 +62,7 @@ async def serve(
     return sitting.result()
 
 
-async def _first(jobs: "Sequence[asyncio.Future[Ending | None] | asyncio.Future[None]]") -> None:
+async def _first(jobs: "Sequence[asyncio.Future[RunResult | None] | asyncio.Future[None]]") -> None:
     """Wait until one of them is done and end the others; a failure of the one is raised."""
     try:
         done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
@@ -72,7 +74,7 @@ async def _first(jobs: "Sequence[asyncio.Future[Ending | None] | asyncio.Future[
         await asyncio.gather(*jobs, return_exceptions=True)
 
 
-async def _last_tally(crew: Crew, pool: AgentPool) -> None:
+async def _last_tally(crew: RunServices, pool: AgentPool) -> None:
     """Write down what the agents have done; figures are no reason to fail."""
     work = partial(worker_processes.count, run=crew.facts.id, owner=crew.owner, tally=pool.tally())
     with contextlib.suppress(MimirError):

@@ -6,19 +6,19 @@ from functools import partial
 from typing import cast
 
 from mimir.errors import LeaseLost, Paused
-from mimir.scheduling.run_services import Crew, Halt
+from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims
 from mimir.store.operations.claims import Claim
 
 
-class Worker:
+class TaskWorker:
     """Holds one claim until the task has come to rest."""
 
     def __init__(
         self,
-        crew: Crew,
+        crew: RunServices,
         see_through: Callable[[Claim], Awaitable[None]],
-        halt: Halt,
+        halt: StopSignal,
         claim: Claim,
     ) -> None:
         self.claim = claim
@@ -69,7 +69,7 @@ class Worker:
     async def _give_back(self, claim: Claim) -> None:
         """Give the lease back; a store that cannot be written pauses the run, and the lease ends with this process."""
         crew = self._crew
-        give = partial(claims.give_back, run=crew.facts.id, task=claim.task, fence=claim.fence)
+        give = partial(claims.release_claim, run=crew.facts.id, task=claim.task, fence=claim.fence)
         try:
             await crew.leases.write(give)
         except Paused as paused:

@@ -15,7 +15,7 @@ _STORE = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Neo4jAddress:
     """A Neo4j store."""
 
     uri: str
@@ -45,7 +45,7 @@ def is_address(uri: str) -> bool:
     return uri.partition("://")[0].lower() in SCHEMES and "://" in uri
 
 
-def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Address:
+def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Neo4jAddress:
     """Read a URI such as `neo4j://user:password@host:7687/database?store=name`.
 
     Args:
@@ -73,7 +73,7 @@ def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = 
     secret = unquote(parts.password or "") or password
     place = f"[{host}]" if ":" in host else host
     routing = f"?{urlencode(options)}" if options else ""
-    return Address(
+    return Neo4jAddress(
         uri=f"{parts.scheme.lower()}://{place}:{port}{routing}",
         host=host,
         port=port,

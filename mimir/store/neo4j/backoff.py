@@ -21,7 +21,7 @@ _LONGEST_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class LockTurn:
     """How a process had the lock for once, in seconds."""
 
     asked: float
@@ -32,7 +32,7 @@ class Turn:
     """Processes that have written lately, this one included."""
 
 
-class Backoff:
+class LockBackoff:
     """Learns from each turn of one process, in seconds; without others it is nothing."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Backoff:
             return 0.0
         return max(0.0, min(away, _LONGEST_SECONDS) - (now - self._had_at))
 
-    def had(self, turn: Turn, now: float) -> None:
+    def had(self, turn: LockTurn, now: float) -> None:
         """Take in a turn that is over; `now`: when it was."""
         self._fastest = min(self._fastest, turn.asked)
         is_wanted = turn.asked - self._fastest >= _NOTICED_SECONDS

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Literal
 from urllib.parse import quote
 
-from mimir.store.neo4j.address import Address
-from mimir.store.neo4j.cypher_export import filled, literal
+from mimir.store.neo4j.address import Neo4jAddress
+from mimir.store.neo4j.cypher_export import inline_parameters, literal
 from mimir.store.neo4j.query_library import query
 
 Shown = Literal["run", "task"]
@@ -15,7 +15,7 @@ Link = Callable[[Shown, str], str]
 _PLAIN_PORT, _SAFE_PORT = 7474, 7473
 
 
-def links(address: Address, page: str = "") -> Link:
+def links(address: Neo4jAddress, page: str = "") -> Link:
     """Return what makes the links of a store.
 
     Args:
@@ -34,7 +34,9 @@ def links(address: Address, page: str = "") -> Link:
 
     def link(shown: Shown, id: str) -> str:
         # Ids hold what a plan says: first a literal that nothing ends, then nothing that a page could read.
-        asked = filled(query(f"show-{shown}"), store=literal(address.store), id=literal(id))
+        asked = inline_parameters(
+            query(f"show-{shown}"), store=literal(address.store), id=literal(id)
+        )
         return f"{begin}{quote(asked, safe='')}"
 
     return link

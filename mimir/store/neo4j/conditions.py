@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mimir.errors import StoreError
-from mimir.store.neo4j.query_library import Cypher, joined, query
+from mimir.store.neo4j.query_library import CypherText, join_texts, query
 from mimir.store.protocol import Row, Value, Where
 from mimir.store.schema import PROMOTED, PROMOTED_NUMBER, property_name, value
 
@@ -18,10 +18,10 @@ _ORDERED = ("<", "<=", ">", ">=")
 
 
 @dataclass(slots=True)
-class Conditions:
+class CypherConditions:
     """What the server compares, and what is left to compare here."""
 
-    indexed: Cypher = field(default_factory=Cypher)
+    indexed: CypherText = field(default_factory=CypherText)
     """Conditions that an index may serve."""
     bound: dict[str, object] = field(default_factory=dict[str, object])
     """Parameters of all that the server compares."""
@@ -33,7 +33,7 @@ class Conditions:
         return all(_ordered(row.get(name), sign, limit) for name, sign, limit in self.left)
 
 
-def conditions(where: Where, *, indexed: bool = True) -> Conditions:
+def conditions(where: Where, *, indexed: bool = True) -> CypherConditions:
     """Return the condition that all of `where` holds.
 
     Args:
@@ -43,8 +43,8 @@ def conditions(where: Where, *, indexed: bool = True) -> Conditions:
     Raises:
         StoreError: One of them is none, or its name cannot be that of a property.
     """
-    made = Conditions()
-    pieces: list[Cypher] = []
+    made = CypherConditions()
+    pieces: list[CypherText] = []
     others: list[Mapping[str, object]] = []
     for name, wanted in where.items():
         sign, compared = _condition(name, wanted)
@@ -57,7 +57,7 @@ def conditions(where: Where, *, indexed: bool = True) -> Conditions:
             made.bound[f"is_{name}"] = compared
         else:
             others.append({"name": name, "sign": sign, "value": compared})
-    made.indexed = joined(pieces, "")
+    made.indexed = join_texts(pieces, "")
     made.bound["others"] = others
     return made
 
@@ -72,7 +72,7 @@ def matches(row: Row, where: Where) -> bool:
     return all(_meets(given, sign, wanted) for given, sign, wanted in compared)
 
 
-def order_by(order: Sequence[str]) -> Cypher | None:
+def order_by(order: Sequence[str]) -> CypherText | None:
     """Return the ORDER BY of numbers and ids, ties by id; None: texts are among them, the server cannot sort those."""
     if any(name.lstrip("-") not in ("id", *PROMOTED_NUMBER) for name in order):
         return None
@@ -81,7 +81,7 @@ def order_by(order: Sequence[str]) -> Cypher | None:
         query("order-down" if name[0] == "-" else "order-up", property=name.lstrip("-"))
         for name in whole
     ]
-    return joined(terms, ", ")
+    return join_texts(terms, ", ")
 
 
 def names_of(order: Sequence[str]) -> list[str]:
@@ -94,7 +94,7 @@ def names_of(order: Sequence[str]) -> list[str]:
     return [name if name == "id" else property_name(name) for name in bare]
 
 
-def ranked(rows: Iterable[Row], order: Sequence[str]) -> list[Row]:
+def sort_rows(rows: Iterable[Row], order: Sequence[str]) -> list[Row]:
     """Sort rows as the protocol says: what is not there first, ties by id."""
     found = sorted(rows, key=lambda row: cast("str", row["id"]))
     for name in reversed(order):

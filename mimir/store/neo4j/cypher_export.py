@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
-from mimir.store.neo4j.query_library import Cypher, query
+from mimir.store.neo4j.query_library import CypherText, query
 from mimir.store.neo4j.status_labels import by_status
 from mimir.store.protocol import Row, Value
 from mimir.store.schema import accept, edge_name, label_name, property_name
@@ -26,7 +26,7 @@ _SPECIAL = re.compile(r"[^ -&(-\[\]-~]")
 """Whatever is no printable ASCII character, quotes and backslashes."""
 
 
-def beginning(store: str) -> Iterator[str]:
+def script_header(store: str) -> Iterator[str]:
     """Yield what stands before all nodes."""
     yield f"// A store of mimir for Neo4j 5, as {store!r}. Load it: cypher-shell --file FILE"
     yield "// Then: mimir status --store neo4j://HOST:7687"
@@ -45,7 +45,7 @@ def nodes(label: str, rows: Sequence[Row], store: str) -> Iterator[str]:
         text = query("upsert", place=_PLACE, label=label, status=status)
         for some in _parts(alike):
             listed = ", ".join(_map(row) for row in some)
-            yield f"{filled(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
+            yield f"{inline_parameters(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
 
 
 def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[s
     text = query("link", place=_PLACE, type=edge_name(kind))
     for some in _parts(pairs):
         listed = ", ".join(f"[{literal(source)}, {literal(end)}]" for source, end in some)
-        yield f"{filled(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
+        yield f"{inline_parameters(text, store=literal(store), **{_PLACE: f'[{listed}]'})};"
 
 
 def literal(value: Value) -> str:
@@ -94,7 +94,7 @@ def _map(row: Mapping[str, Value]) -> str:
     return f"{{{', '.join(pairs)}}}"
 
 
-def filled(text: Cypher, **values: str) -> str:
+def inline_parameters(text: CypherText, **values: str) -> str:
     """Return a query of the library on one line, each of its parameters written out; what was written is not looked at again."""
     return _PARAMETER.sub(lambda found: values[found[1]], " ".join(text.split()))
 

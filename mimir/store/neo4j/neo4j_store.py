@@ -21,10 +21,10 @@ from neo4j.exceptions import DriverError, IncompleteCommit, Neo4jError
 from mimir.domain.clock import Clock
 from mimir.errors import Paused, StoreError
 from mimir.store.neo4j import server
-from mimir.store.neo4j.address import Address
-from mimir.store.neo4j.backoff import Backoff
-from mimir.store.neo4j.transactions import Viewing, Writing
-from mimir.store.protocol import Ops, Reads
+from mimir.store.neo4j.address import Neo4jAddress
+from mimir.store.neo4j.backoff import LockBackoff
+from mimir.store.neo4j.transactions import ReadTransaction, WriteTransaction
+from mimir.store.protocol import ReadOps, WriteOps
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Neo4jStore:
 
     def __init__(
         self,
-        address: Address,
+        address: Neo4jAddress,
         clock: Clock,
         *,
         door: str,
@@ -85,7 +85,7 @@ class Neo4jStore:
         self._run = ""
         """Whose row the last transaction asked for; the next one is given it with the lock."""
         self._turn = asyncio.Lock()
-        self._backoff = Backoff()
+        self._backoff = LockBackoff()
 
     @property
     def uri(self) -> str:
@@ -118,13 +118,13 @@ class Neo4jStore:
             ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read"),
         )
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction and commit it; the server decides about its disk."""
         writer, _ = self._open()
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         return await asyncio.shield(self._job(self._write(writer, work)))
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view."""
         writer, readers = self._open()
         return await asyncio.shield(self._job(self._read(writer, readers, work)))
@@ -161,7 +161,7 @@ class Neo4jStore:
         if not job.cancelled():
             job.exception()
 
-    async def _write(self, writer: Executor, work: Callable[[Ops], T]) -> T:
+    async def _write(self, writer: Executor, work: Callable[[WriteOps], T]) -> T:
         # One after another until each is known to have landed or not: the next one leaves its token at the same door.
         async with self._turn:
             if away := self._backoff.seconds(self._clock.monotonic()):
@@ -171,10 +171,10 @@ class Neo4jStore:
             self._run = once.run_asked
             return once.value
 
-    async def _once(self, writer: Executor, work: Callable[[Ops], T]) -> Writing[T]:
+    async def _once(self, writer: Executor, work: Callable[[WriteOps], T]) -> WriteTransaction[T]:
         while True:
             self._written += 1
-            once = Writing(
+            once = WriteTransaction(
                 self._session,
                 work,
                 store=self._address.store,
@@ -192,9 +192,9 @@ class Neo4jStore:
                     continue
             return once
 
-    async def _read(self, writer: Executor, readers: Executor, work: Callable[[Reads], T]) -> T:
+    async def _read(self, writer: Executor, readers: Executor, work: Callable[[ReadOps], T]) -> T:
         for _ in range(_VIEWS):
-            view = Viewing(self._session, work, store=self._address.store, now=self._now)
+            view = ReadTransaction(self._session, work, store=self._address.store, now=self._now)
             if await self._patiently(readers, view.run):
                 return view.value
         # Writers come and come: take the lock for once, so that none comes between.

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError
-from mimir.store.schema import PROMOTED, SEARCHED, Edge, Label
+from mimir.store.schema import PROMOTED, SEARCHED, EdgeType, NodeLabel
 
 _BEGINNING = re.compile(r"^// ([a-z-]+): .*$", re.MULTILINE)
 _COMMENT = re.compile(r"^//.*$\n?", re.MULTILINE)
@@ -17,7 +17,7 @@ _PLANNED_ONCE = "CYPHER replan=skip "
 _PLACE = re.compile(r"w\d{1,4}")
 
 
-class Cypher(str):
+class CypherText(str):
     """Text that may stand in a query; this module alone makes it."""
 
     __slots__ = ()
@@ -29,20 +29,20 @@ def status_label(status: str) -> str:
 
 
 STATUS_LABELS: Mapping[str, Mapping[str, str]] = {
-    Label.TASK: {status.value: status_label(status.value) for status in Status},
-    Label.RUN: {status.value: status_label(status.value) for status in RunStatus},
+    NodeLabel.TASK: {status.value: status_label(status.value) for status in TaskStatus},
+    NodeLabel.RUN: {status.value: status_label(status.value) for status in RunStatus},
 }
 """Label → status → the second label that shows it."""
 
 _NAMES = frozenset(
     {
-        "id", *PROMOTED, *SEARCHED.values(), *(label.value for label in Label), *(edge.value for edge in Edge),
+        "id", *PROMOTED, *SEARCHED.values(), *(label.value for label in NodeLabel), *(edge.value for edge in EdgeType),
         *(shown for by_status in STATUS_LABELS.values() for shown in by_status.values()), "MimirDoor",
     }
 )  # fmt: skip
 
 
-def query(name: str, **pieces: str) -> Cypher:
+def query(name: str, **pieces: str) -> CypherText:
     """Return a query with its holes filled.
 
     Args:
@@ -53,47 +53,51 @@ def query(name: str, **pieces: str) -> Cypher:
         StoreError: A piece is neither.
     """
     for piece in pieces.values():
-        if not isinstance(piece, Cypher) and piece not in _NAMES and not _PLACE.fullmatch(piece):
+        if (
+            not isinstance(piece, CypherText)
+            and piece not in _NAMES
+            and not _PLACE.fullmatch(piece)
+        ):
             raise StoreError(f"{piece[:80]!r} cannot stand in a query.")
     return _filled(name, tuple(pieces.items()))
 
 
-def joined(pieces: Iterable[Cypher], between: str) -> Cypher:
+def join_texts(pieces: Iterable[CypherText], between: str) -> CypherText:
     """Join texts with one of the separators of the language."""
     if between not in ("", ", ", "|", ":", "\n"):
         raise StoreError(f"{between!r} cannot stand in a query.")
-    return Cypher(between.join(pieces))
+    return CypherText(between.join(pieces))
 
 
-def united(questions: Sequence[Cypher]) -> Cypher:
+def combine_queries(questions: Sequence[CypherText]) -> CypherText:
     """Ask several questions in one statement that is never planned again; what the n-th compares with is in parameters `q<n>_…`."""
     asked = (
         _OWN.sub(rf"$q{n}_\1", one.removeprefix(_PLANNED_ONCE)) for n, one in enumerate(questions)
     )
-    return Cypher(_PLANNED_ONCE + "\nUNION ALL ".join(asked))
+    return CypherText(_PLANNED_ONCE + "\nUNION ALL ".join(asked))
 
 
-def names(of: Iterable[str], *, between: str = "|") -> Cypher:
+def names(of: Iterable[str], *, between: str = "|") -> CypherText:
     """Join names of closed sets, as in `Task|Run`."""
-    return joined([_name(name) for name in of], between)
+    return join_texts([_name(name) for name in of], between)
 
 
-def types(of: Iterable[str]) -> Cypher:
+def types(of: Iterable[str]) -> CypherText:
     """Return `:A|B` for types of edges; empty: any."""
     wanted = names(of)
-    return Cypher(f":{wanted}" if wanted else "")
+    return CypherText(f":{wanted}" if wanted else "")
 
 
 @lru_cache(maxsize=4096)
-def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> Cypher:
+def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
     given = dict(pieces)
-    return Cypher(_HOLE.sub(lambda hole: given[hole[1]], _queries()[name]))
+    return CypherText(_HOLE.sub(lambda hole: given[hole[1]], _queries()[name]))
 
 
-def _name(name: str) -> Cypher:
+def _name(name: str) -> CypherText:
     if name not in _NAMES:
         raise StoreError(f"{name[:80]!r} cannot stand in a query.")
-    return Cypher(str(name))
+    return CypherText(str(name))
 
 
 @cache

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 from mimir.errors import StoreError
 from mimir.store import schema
-from mimir.store.neo4j.conditions import Conditions, conditions, names_of, order_by, ranked
-from mimir.store.neo4j.query_library import Cypher, query, types, united
-from mimir.store.protocol import Direction, Row, Value, Where, reached
-from mimir.store.row_fields import part
+from mimir.store.neo4j.conditions import CypherConditions, conditions, names_of, order_by, sort_rows
+from mimir.store.neo4j.query_library import CypherText, combine_queries, query, types
+from mimir.store.protocol import Direction, Row, Value, Where, reachable_ids
+from mimir.store.row_fields import object_field
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record, Result
 
-_LABELS = [label.value for label in schema.Label]
-_TYPES = [edge.value for edge in schema.Edge]
+_LABELS = [label.value for label in schema.NodeLabel]
+_TYPES = [edge.value for edge in schema.EdgeType]
 _HIDDEN = "_store"
 _TO_CLAIM = frozenset(f"is_{name}" for name in ("runId", "claimState", "priority"))
 """Parameters of a question that the index for claims answers."""
@@ -78,11 +78,11 @@ class Neo4jReads:
         if limit is not None and not wanted.left:
             rows = self._first(label, wanted, order, limit)
         elif only and not wanted.left:
-            rows = ranked(self._named(label, wanted, (*only, *order)), order)
+            rows = sort_rows(self._named(label, wanted, (*only, *order)), order)
         else:
             found = self._run(_asking("find", label, wanted), **wanted.bound)
-            rows = ranked((row for row in _rows(found) if wanted.holds(row)), order)[:limit]
-        return [part(row, only) for row in rows] if only else rows
+            rows = sort_rows((row for row in _rows(found) if wanted.holds(row)), order)[:limit]
+        return [object_field(row, only) for row in rows] if only else rows
 
     def first_of(
         self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
@@ -98,7 +98,7 @@ class Neo4jReads:
         else:
             texts = [_asking("first-to-claim", label, one, order=by) for one in wanted]
             bound = {f"q{n}_{k}": v for n, one in enumerate(wanted) for k, v in one.bound.items()}
-            rows = _rows(self._run(united(texts), limit=limit, **bound))
+            rows = _rows(self._run(combine_queries(texts), limit=limit, **bound))
         return list({row["id"]: row for row in rows}.values())
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
@@ -125,7 +125,7 @@ class Neo4jReads:
         """Return ids within `depth` edges, breadth first."""
         if not schema.is_id(id):
             return []
-        return reached(id, depth, lambda ids: self._step(ids, types, direction))
+        return reachable_ids(id, depth, lambda ids: self._step(ids, types, direction))
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
         """Return the edges between these nodes."""
@@ -163,13 +163,15 @@ class Neo4jReads:
                 "The transaction is over; what was read in it must be taken out as values."
             )
 
-    def _run(self, text: Cypher, **bound: object) -> "Result":
+    def _run(self, text: CypherText, **bound: object) -> "Result":
         self._must_go_on()
         self.statements += 1
         # Made by the library of queries alone, from closed sets.
         return self._transaction.run(str(text), {"store": self._store, **bound})  # pyright: ignore[reportArgumentType]
 
-    def _first(self, label: str, wanted: Conditions, order: Sequence[str], limit: int) -> list[Row]:
+    def _first(
+        self, label: str, wanted: CypherConditions, order: Sequence[str], limit: int
+    ) -> list[Row]:
         """Read the first nodes; the server cannot sort texts, so their ids are sorted here and only then their rows read."""
         by = order_by(order)
         if by is not None:
@@ -177,11 +179,11 @@ class Neo4jReads:
             text = _asking(name, label, wanted, order=by)
             return _rows(self._run(text, limit=limit, **wanted.bound))
         keyed = self._named(label, wanted, order)
-        ids = [row["id"] for row in ranked(keyed, order)[:limit]]
+        ids = [row["id"] for row in sort_rows(keyed, order)[:limit]]
         rows = {row["id"]: row for row in _rows(self._run(query("these", label=label), ids=ids))}
         return [rows[id] for id in ids]
 
-    def _named(self, label: str, wanted: Conditions, names: Sequence[str]) -> list[Row]:
+    def _named(self, label: str, wanted: CypherConditions, names: Sequence[str]) -> list[Row]:
         """Read of each node its id and these properties alone; a leading `-` of a name is no part of it."""
         keys = names_of(names)
         found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
@@ -198,14 +200,14 @@ class Neo4jReads:
         return {str(r["id"]) for r in self._run(text, ids=ids)}
 
 
-def _is_to_claim(label: str, wanted: Conditions) -> bool:
+def _is_to_claim(label: str, wanted: CypherConditions) -> bool:
     """Tell whether the index for claims answers a question."""
-    return label == schema.Label.TASK and not wanted.left and wanted.bound.keys() >= _TO_CLAIM
+    return label == schema.NodeLabel.TASK and not wanted.left and wanted.bound.keys() >= _TO_CLAIM
 
 
-def _asking(name: str, label: str, wanted: Conditions, **pieces: Cypher) -> Cypher:
+def _asking(name: str, label: str, wanted: CypherConditions, **pieces: CypherText) -> CypherText:
     """Return a query with its conditions; every kind of question has few texts, for the server plans each once."""
-    others = query("others") if wanted.bound["others"] else Cypher()
+    others = query("others") if wanted.bound["others"] else CypherText()
     return query(name, label=label, indexed=wanted.indexed, others=others, **pieces)
 
 

@@ -27,8 +27,8 @@ from neo4j.exceptions import (
 
 from mimir.errors import ConfigurationError, MimirError, StoreError, UnavailableError
 from mimir.store import schema
-from mimir.store.neo4j.address import Address
-from mimir.store.neo4j.query_library import Cypher, joined, names, query
+from mimir.store.neo4j.address import Neo4jAddress
+from mimir.store.neo4j.query_library import CypherText, join_texts, names, query
 
 OLDEST = 5
 """Major version of the oldest server that is good enough."""
@@ -110,7 +110,7 @@ def unreachable(shown: str, why: str) -> UnavailableError:
     )
 
 
-async def reach(address: Address) -> None:
+async def reach(address: Neo4jAddress) -> None:
     """Find out at once whether anything listens there.
 
     Raises:
@@ -138,7 +138,7 @@ async def reach(address: Address) -> None:
         raise unreachable(address.shown, why)
 
 
-async def try_out(address: Address) -> None:
+async def try_out(address: Neo4jAddress) -> None:
     """Log in and look, and change nothing: what is wrong is told before anything heavy is loaded.
 
     Raises:
@@ -161,7 +161,7 @@ async def try_out(address: Address) -> None:
     await asyncio.to_thread(look)
 
 
-def connect(address: Address, *, connections: int, retry_seconds: float) -> Driver:
+def connect(address: Neo4jAddress, *, connections: int, retry_seconds: float) -> Driver:
     """Make the driver; it opens connections when they are needed.
 
     Args:
@@ -195,7 +195,7 @@ def connect(address: Address, *, connections: int, retry_seconds: float) -> Driv
         ) from error
 
 
-def prepare(open_session: Callable[[], Session], address: Address, door: str) -> None:
+def prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
     """Log in, make or check the schema, the store's node and a process's door; idempotent, and safe in several processes at once.
 
     Raises:
@@ -219,7 +219,7 @@ def _in_the_way(error: Neo4jError) -> bool:
     return made or isinstance(error, TransientError)
 
 
-def _prepare(open_session: Callable[[], Session], address: Address, door: str) -> None:
+def _prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
     with open_session() as session:
         agent, stores = session.execute_read(_look)
     _must_be_new_enough(agent, address)
@@ -238,17 +238,17 @@ def _prepare(open_session: Callable[[], Session], address: Address, door: str) -
         session.execute_write(_run, query("begin"), **begin)
 
 
-def leave(open_session: Callable[[], Session], address: Address, door: str) -> None:
+def leave(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
     """Remove what a process has left of itself."""
     with open_session() as session:
         session.execute_write(_run, query("leave"), store=address.store, door=door)
 
 
-def _schema() -> Iterator[Cypher]:
+def _schema() -> Iterator[CypherText]:
     """Yield the statements that make the constraints and indexes."""
     yield query("store-key")
     yield query("any-key")
-    for label in (*(label.value for label in schema.Label), "MimirDoor"):
+    for label in (*(label.value for label in schema.NodeLabel), "MimirDoor"):
         yield query("node-key", label=label)
     for label, *properties in _INDEXED:
         if len(properties) == 1:
@@ -257,11 +257,11 @@ def _schema() -> Iterator[Cypher]:
             first, second = properties
             yield query("two-index", label=label, property=first, second=second)
     yield query("claim-index")
-    searched = joined([query("promoted", property=name) for name in dict.fromkeys(schema.SEARCHED.values())], ", ")  # fmt: skip
+    searched = join_texts([query("promoted", property=name) for name in dict.fromkeys(schema.SEARCHED.values())], ", ")  # fmt: skip
     yield query("text-index", labels=names(schema.SEARCHED), properties=searched)
 
 
-def _must_be_new_enough(agent: str, address: Address) -> None:
+def _must_be_new_enough(agent: str, address: Neo4jAddress) -> None:
     found = _MAJOR.match(agent)
     if not found or int(found[1]) < OLDEST:
         raise UnavailableError(
@@ -277,7 +277,7 @@ def _look(transaction: ManagedTransaction) -> tuple[str, dict[str, int]]:
     return found.consume().server.agent, stores
 
 
-def _run(transaction: ManagedTransaction, text: Cypher, **bound: object) -> None:
+def _run(transaction: ManagedTransaction, text: CypherText, **bound: object) -> None:
     transaction.run(str(text), bound).consume()  # pyright: ignore[reportArgumentType]
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from mimir.store.neo4j.query_library import STATUS_LABELS, Cypher, names, query
+from mimir.store.neo4j.query_library import STATUS_LABELS, CypherText, names, query
 from mimir.store.protocol import Value
 
 
-def status(label: str, new: Mapping[str, Value]) -> Cypher:
+def status(label: str, new: Mapping[str, Value]) -> CypherText:
     """Return what shows the status that is set; nothing where none is set."""
     shown = STATUS_LABELS.get(label)
     if shown is None or "status" not in new:
-        return Cypher()
+        return CypherText()
     statuses = names(shown.values(), between=":")
     now = shown.get(str(new["status"]))
     if now is None:
@@ -20,9 +20,9 @@ def status(label: str, new: Mapping[str, Value]) -> Cypher:
 
 def by_status(
     label: str, rows: Sequence[dict[str, Value]]
-) -> list[tuple[Cypher, list[dict[str, Value]]]]:
+) -> list[tuple[CypherText, list[dict[str, Value]]]]:
     """Part rows by the label that shows their status, in the order of the labels."""
-    alike: dict[Cypher, list[dict[str, Value]]] = {}
+    alike: dict[CypherText, list[dict[str, Value]]] = {}
     for row in rows:
         alike.setdefault(status(label, row), []).append(row)
     return sorted(alike.items(), key=lambda one: one[0])

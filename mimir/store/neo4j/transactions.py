@@ -11,12 +11,12 @@ from neo4j.exceptions import DriverError, Neo4jError
 
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import StoreError
-from mimir.store.neo4j.backoff import Turn
-from mimir.store.neo4j.query_library import Cypher, query
+from mimir.store.neo4j.backoff import LockTurn
+from mimir.store.neo4j.query_library import CypherText, query
 from mimir.store.neo4j.read_ops import Neo4jReads
 from mimir.store.neo4j.write_ops import Neo4jOps
-from mimir.store.protocol import Ops, Reads
-from mimir.store.schema import SCHEMA_VERSION, Label
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.schema import SCHEMA_VERSION, NodeLabel
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,12 +28,12 @@ OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
 
-class Writing(Generic[T]):
+class WriteTransaction(Generic[T]):
     """A transaction that may write."""
 
     value: T
     """What the work returned; there once it was run."""
-    turn: Turn
+    turn: LockTurn
     """How it had the lock; there once it was run."""
     run_asked: str
     """The last run whose row it asked for, `ahead` if it asked for none; there once it was run."""
@@ -41,7 +41,7 @@ class Writing(Generic[T]):
     def __init__(
         self,
         open_session: OpenSession,
-        work: Callable[[Ops], T],
+        work: Callable[[WriteOps], T],
         *,
         store: str,
         door: str,
@@ -91,14 +91,14 @@ class Writing(Generic[T]):
         bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
         begun = _single(transaction, query("open"), **bound)
         self._locked_at = self._clock.monotonic()
-        self.turn = Turn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
+        self.turn = LockTurn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
                 f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
                 next_step="Use that newer mimir.",
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
-        ops.know(Label.RUN, self._ahead, begun)
+        ops.know(NodeLabel.RUN, self._ahead, begun)
         try:
             self.value = self._work(ops)
             ops.finish(self._door, self._token)
@@ -114,7 +114,7 @@ class Writing(Generic[T]):
         return bool(found["landed"])
 
 
-class Viewing(Generic[T]):
+class ReadTransaction(Generic[T]):
     """A transaction that reads."""
 
     value: T
@@ -123,12 +123,12 @@ class Viewing(Generic[T]):
     def __init__(
         self,
         open_session: OpenSession,
-        work: Callable[[Reads], T],
+        work: Callable[[ReadOps], T],
         *,
         store: str,
         now: Now | None = None,
     ) -> None:
-        """Prepare it; the arguments are those of `Writing`."""
+        """Prepare it; the arguments are those of `WriteTransaction`."""
         self._open_session = open_session
         self._work = work
         self._store = store
@@ -168,7 +168,7 @@ def _time(begun: Record, now: Now | None) -> str:
     return now() if now else stamp(cast("datetime", begun["now"].to_native()))
 
 
-def _single(transaction: ManagedTransaction, text: Cypher, **bound: object) -> Record:
+def _single(transaction: ManagedTransaction, text: CypherText, **bound: object) -> Record:
     record = transaction.run(str(text), bound).single()  # pyright: ignore[reportArgumentType]
     if record is None:
         raise StoreError("The store was removed from its database while it was in use.")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from mimir.errors import StoreError
-from mimir.store.neo4j.query_library import Cypher, joined, query
+from mimir.store.neo4j.query_library import CypherText, join_texts, query
 from mimir.store.neo4j.status_labels import by_status
 from mimir.store.protocol import Value
 
@@ -20,16 +20,16 @@ _CHARS_AT_ONCE = 4_000_000
 """Bounds of one statement: the server holds all of its parameters in memory."""
 
 
-class Statement:
+class CypherStatement:
     """Nodes, then edges, then perhaps the transaction's end, in one text: each part counts what it did and hands one row on."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self.bound: dict[str, object] = {}
-        self._parts: list[Cypher] = []
+        self._parts: list[CypherText] = []
         self._kinds: dict[str, str] = {}
 
-    def upsert(self, label: str, shown: Cypher, rows: Sequence[Changes]) -> None:
+    def upsert(self, label: str, shown: CypherText, rows: Sequence[Changes]) -> None:
         """Add nodes; `shown`: the label of their status."""
         place = self._bind(rows)
         self._add("upsert", place, label=label, status=shown)
@@ -40,11 +40,11 @@ class Statement:
         self._add("link", place, type=kind)
         self._kinds[place] = kind
 
-    def text(self, *, closing: bool) -> Cypher:
+    def text(self, *, closing: bool) -> CypherText:
         """Return the whole; `closing`: count the transaction, too."""
         close = [query("close")] if closing else []
         end = query("written", carried=self._carried())
-        return joined([query("by-key"), *self._parts, *close, end], "\n")
+        return join_texts([query("by-key"), *self._parts, *close, end], "\n")
 
     def check(self, answer: Mapping[str, object]) -> None:
         """Look at what the server says.
@@ -67,13 +67,13 @@ class Statement:
         self._parts.append(query(name, place=place, **pieces))
         self._parts.append(query(f"{name}-end", place=place, carried=carried))
 
-    def _carried(self, before: str = "") -> Cypher:
-        return joined(
+    def _carried(self, before: str = "") -> CypherText:
+        return join_texts(
             [query("carried", place=place) for place in self.bound if place != before], ""
         )
 
 
-class Pending:
+class WriteBatch:
     """Writes in the order-free form that they have in the end: a node once, an edge once."""
 
     def __init__(self) -> None:
@@ -137,9 +137,9 @@ class Pending:
         """Return the labels of the nodes that wait."""
         return sorted(self._rows)
 
-    def statement(self) -> Statement:
+    def statement(self) -> CypherStatement:
         """Return what sends it all; few texts for all that a transaction may do, for the server plans each once."""
-        made = Statement()
+        made = CypherStatement()
         for label, shown, rows in self._alike():
             made.upsert(label, shown, rows)
         for kind in sorted(self._links):
@@ -150,7 +150,7 @@ class Pending:
         """Begin anew: all was sent."""
         self.__init__()
 
-    def _alike(self) -> Iterator[tuple[str, Cypher, list[Changes]]]:
+    def _alike(self) -> Iterator[tuple[str, CypherText, list[Changes]]]:
         for label in sorted(self._rows):
             for shown, rows in by_status(label, list(self._rows[label].values())):
                 yield label, shown, rows

@@ -12,10 +12,10 @@ from neo4j.exceptions import ConstraintError
 from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.neo4j.conditions import matches
-from mimir.store.neo4j.query_library import Cypher, query
+from mimir.store.neo4j.query_library import CypherText, query
 from mimir.store.neo4j.read_ops import ROWS_AT_ONCE, Neo4jReads, known_ids, row_of
 from mimir.store.neo4j.status_labels import status
-from mimir.store.neo4j.write_batch import Changes, Pending
+from mimir.store.neo4j.write_batch import Changes, WriteBatch
 from mimir.store.protocol import Direction, Row, Where
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Neo4jOps(Neo4jReads):
     def __init__(self, transaction: "ManagedTransaction", store: str, now: str) -> None:
         """Begin; the arguments are those of `Neo4jReads`."""
         super().__init__(transaction, store, now)
-        self._waiting = Pending()
+        self._waiting = WriteBatch()
         self._known: dict[tuple[str, str], Row | None] = {}
         """Rows as they are in this transaction; None: it is not there."""
         self._changed = False
@@ -48,7 +48,7 @@ class Neo4jOps(Neo4jReads):
     def get(self, label: str, id: str, /) -> Row | None:
         """Return one node, or None."""
         key = schema.label_name(label), id
-        if label == schema.Label.RUN:
+        if label == schema.NodeLabel.RUN:
             self.run_asked = id
         if key not in self._known:
             self._settle(self._waiting.has(label, id))
@@ -197,14 +197,14 @@ class Neo4jOps(Neo4jReads):
             raise StoreError("The store was removed from its database while it was in use.")
         statement.check(answer)
 
-    def _change(self, text: Cypher, **bound: object) -> "Result":
+    def _change(self, text: CypherText, **bound: object) -> "Result":
         self._changed = True
         return self._run(text, **bound)
 
     def _is_there(self, id: str) -> bool:
         return any(
             self._known.get((label, id)) is not None or self._waiting.has(label, id)
-            for label in schema.Label
+            for label in schema.NodeLabel
         )
 
 
@@ -213,7 +213,7 @@ def _next_version(row: Row) -> int:
     return version + 1 if isinstance(version, int) else 1
 
 
-def _something_else(waiting: Pending) -> StoreError:
+def _something_else(waiting: WriteBatch) -> StoreError:
     ids, labels = waiting.ids(), " or ".join(waiting.labels())
     named = ", ".join(repr(id) for id in ids[:3])
     return StoreError(

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
-from mimir.store.protocol import Ops, Row
-from mimir.store.schema import Edge, Label
+from mimir.store.protocol import Row, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel
 
 MOST_FILES = 500
 """Paths of one attempt that have a node; all of them stand in `filesChanged`."""
@@ -17,7 +17,7 @@ _ROLE_CHARS = 2000
 
 
 def used_preamble(
-    ops: Ops, attempt: str, project: str, kind: Literal["worker", "qc"], role: str, sha256: str
+    ops: WriteOps, attempt: str, project: str, kind: Literal["worker", "qc"], role: str, sha256: str
 ) -> None:
     """Tell which preamble an agent of an attempt began with; one node for all attempts of the project that share role and text.
 
@@ -36,16 +36,16 @@ def used_preamble(
         "id": id, "name": f"{kind}: {named[:_NAME_CHARS]}", "projectId": project, "kind": kind, "role": role[:_ROLE_CHARS],
         "hash": sha256,
     }  # fmt: skip
-    ops.upsert(Label.PREAMBLE, [row])
-    ops.link(Edge.USED_PREAMBLE, [(attempt, id)])
+    ops.upsert(NodeLabel.PREAMBLE, [row])
+    ops.link(EdgeType.USED_PREAMBLE, [(attempt, id)])
 
 
-def left_files(ops: Ops, run: str, attempt: str, paths: Sequence[str]) -> None:
+def left_files(ops: WriteOps, run: str, attempt: str, paths: Sequence[str]) -> None:
     """Tell which files an accepted attempt changed; one node a path and run, so that tasks that share a file meet there."""
     rows = [_file(run, path) for path in paths[:MOST_FILES]]
     if rows:
-        ops.upsert(Label.ARTIFACT, rows)
-        ops.link(Edge.PRODUCED, [(attempt, str(row["id"])) for row in rows])
+        ops.upsert(NodeLabel.ARTIFACT, rows)
+        ops.link(EdgeType.PRODUCED, [(attempt, str(row["id"])) for row in rows])
 
 
 def _file(run: str, path: str) -> Row:

@@ -8,23 +8,23 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from mimir.domain import money
-from mimir.domain.money import Price
-from mimir.domain.usage import Usage
+from mimir.domain.money import ModelPrice
+from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
 from mimir.store import row_fields
-from mimir.store.protocol import Ops, Row, Value
-from mimir.store.schema import Label
+from mimir.store.protocol import Row, Value, WriteOps
+from mimir.store.schema import NodeLabel
 
 _MOST_SUM = 2**62
 
 
-def prices_of(run: Row) -> Mapping[str, Price]:
+def prices_of(run: Row) -> Mapping[str, ModelPrice]:
     """Return the prices that a run has pinned, by model."""
-    pinned = cast("Mapping[str, list[int]]", row_fields.mapping(run, "pricesJson"))
-    return {name: Price(input=one[0], output=one[1]) for name, one in pinned.items()}
+    pinned = cast("Mapping[str, list[int]]", row_fields.json_field(run, "pricesJson"))
+    return {name: ModelPrice(input=one[0], output=one[1]) for name, one in pinned.items()}
 
 
-def cost_of(run: Row, model: str, usage: Usage) -> int | None:
+def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
     """Return what tokens of a model cost in a run, in units; None: it has no price."""
     price = prices_of(run).get(model) if run.get("pricesJson") else None
     return None if price is None else price.of(usage)
@@ -41,16 +41,21 @@ def must_be_priced(run: Row, models: Collection[str]) -> None:
         ConfigurationError: A model had no price when the run began.
     """
     known = prices_of(run)
-    late = [*row_fields.texts(run, "unpriced"), *(name for name in models if name not in known)]
+    late = [
+        *row_fields.text_list_field(run, "unpriced"),
+        *(name for name in models if name not in known),
+    ]
     if late:
-        again = f"mimir execute {row_fields.text(run, 'planPath') or 'PLAN'} --from {run['id']}"
+        again = (
+            f"mimir execute {row_fields.text_field(run, 'planPath') or 'PLAN'} --from {run['id']}"
+        )
         raise ConfigurationError(
             f"The money of run {run['id']} cannot be bounded: the model {late[0]!r} had no price when the run began.",
             next_step=f"Set llm.prices, then begin a run that takes over what is done: {again} --max-cost AMOUNT",
         )
 
 
-def must_have_prices(prices: Mapping[str, Price], models: Collection[str]) -> None:
+def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) -> None:
     """Refuse to begin a run whose money is bounded and cannot be counted.
 
     Raises:
@@ -62,7 +67,9 @@ def must_have_prices(prices: Mapping[str, Price], models: Collection[str]) -> No
             raise ConfigurationError(what, next_step=step)
 
 
-def reserve(ops: Ops, run: str, model: str, bound: Usage, before: Row | None) -> int | None:
+def reserve(
+    ops: WriteOps, run: str, model: str, bound: TokenUsage, before: Row | None
+) -> int | None:
     """Reserve one call, its tokens and its money; a call that was open already has its place and adds the difference alone.
 
     Args:
@@ -78,28 +85,28 @@ def reserve(ops: Ops, run: str, model: str, bound: Usage, before: Row | None) ->
     Raises:
         Paused: The budget is used up.
     """
-    row = ops.patch_if(Label.RUN, run, {}, {})
+    row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    calls = row_fields.whole(row, "callsUsed") + (0 if before else 1)
+    calls = row_fields.int_field(row, "callsUsed") + (0 if before else 1)
     most_calls = row_fields.maybe_whole(row, "maxCalls")
     if before is None and most_calls is not None and calls > most_calls:
         raise _used_up(run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}")
     tokens = _tokens(
-        row, run, bound.total - (row_fields.whole(before, "reserved") if before else 0)
+        row, run, bound.total - (row_fields.int_field(before, "reserved") if before else 0)
     )
     changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
     cost = cost_of(row, model, bound)
     if cost is None:
         changed.update(_unpriced(row, model))
     else:
-        more = cost - (row_fields.whole(before, "cost") if before else 0)
+        more = cost - (row_fields.int_field(before, "cost") if before else 0)
         changed["costReserved"] = _money(row, run, more)
-    ops.patch(Label.RUN, run, changed)
+    ops.patch(NodeLabel.RUN, run, changed)
     return cost
 
 
-def spend(ops: Ops, run: str, made: Sequence[tuple[str, Usage, Usage]]) -> Row:
+def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUsage]]) -> Row:
     """Turn reservations of calls (model, bound, used) into what was spent.
 
     Returns:
@@ -107,40 +114,40 @@ def spend(ops: Ops, run: str, made: Sequence[tuple[str, Usage, Usage]]) -> Row:
     """
     tokens, used = sum(b.total for _, b, _ in made), sum(u.total for _, _, u in made)
     if not tokens and not used:
-        return ops.get(Label.RUN, run) or {}
-    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
+        return ops.get(NodeLabel.RUN, run) or {}
+    row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
     held = sum(cost_of(row, model, bound) or 0 for model, bound, _ in made)
     cost = sum(cost_of(row, model, spent) or 0 for model, _, spent in made)
     _settle(ops, row, released=(tokens, held), used=(used, cost))
     return row
 
 
-def forfeit(ops: Ops, run: str, calls: Sequence[Row]) -> None:
+def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
     """Charge calls that were open, and are removed, what they had reserved."""
-    tokens = sum(row_fields.whole(call, "reserved") for call in calls)
+    tokens = sum(row_fields.int_field(call, "reserved") for call in calls)
     if tokens:
-        row = ops.patch_if(Label.RUN, run, {}, {}) or {}
-        held = tokens, sum(row_fields.whole(call, "cost") for call in calls)
+        row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
+        held = tokens, sum(row_fields.int_field(call, "cost") for call in calls)
         _settle(ops, row, released=held, used=held)
 
 
-def _settle(ops: Ops, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
+def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
     """Move (tokens, money) from what is reserved to what is used."""
     changed: dict[str, Value] = {
-        "tokensReserved": row_fields.whole(row, "tokensReserved") - released[0],
-        "tokensUsed": row_fields.whole(row, "tokensUsed") + used[0],
+        "tokensReserved": row_fields.int_field(row, "tokensReserved") - released[0],
+        "tokensUsed": row_fields.int_field(row, "tokensUsed") + used[0],
     }
     if released[1] or used[1]:
-        changed["costReserved"] = row_fields.whole(row, "costReserved") - released[1]
-        changed["costUsed"] = min(_MOST_SUM, row_fields.whole(row, "costUsed") + used[1])
-    ops.patch(Label.RUN, str(row["id"]), changed)
+        changed["costReserved"] = row_fields.int_field(row, "costReserved") - released[1]
+        changed["costUsed"] = min(_MOST_SUM, row_fields.int_field(row, "costUsed") + used[1])
+    ops.patch(NodeLabel.RUN, str(row["id"]), changed)
 
 
 def _tokens(row: Row, run: str, more: int) -> int:
     """Return the tokens that are reserved with `more`."""
     used, reserved = (
-        row_fields.whole(row, "tokensUsed"),
-        row_fields.whole(row, "tokensReserved") + more,
+        row_fields.int_field(row, "tokensUsed"),
+        row_fields.int_field(row, "tokensReserved") + more,
     )
     most = row_fields.maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
@@ -151,12 +158,19 @@ def _tokens(row: Row, run: str, more: int) -> int:
 
 def _money(row: Row, run: str, more: int) -> int:
     """Return the money that is reserved with `more`."""
-    used, reserved = row_fields.whole(row, "costUsed"), row_fields.whole(row, "costReserved") + more
+    used, reserved = (
+        row_fields.int_field(row, "costUsed"),
+        row_fields.int_field(row, "costReserved") + more,
+    )
     most = row_fields.maybe_whole(row, "maxCost")
     if more > 0 and most is not None and used + reserved > most:
-        spent, held, wanted = map(money.shown, (used, reserved - more, more))
-        what = f"a cost of {money.shown(most)} ({spent} used, {held} reserved, {wanted} wanted)"
-        raise _used_up(run, what, f"--max-cost {money.shown(_enough(most, used + reserved))}")
+        spent, held, wanted = map(money.format_money, (used, reserved - more, more))
+        what = (
+            f"a cost of {money.format_money(most)} ({spent} used, {held} reserved, {wanted} wanted)"
+        )
+        raise _used_up(
+            run, what, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
+        )
     return reserved
 
 
@@ -171,7 +185,7 @@ def _unpriced(row: Row, model: str) -> Row:
     if row.get("maxCost") is not None:
         what, step = _missing(model)
         raise Paused(what, reason="configuration", exit_code=78, next_step=step)
-    late = row_fields.texts(row, "unpriced")
+    late = row_fields.text_list_field(row, "unpriced")
     return {} if model in late else {"unpriced": sorted({*late, model})}
 
 

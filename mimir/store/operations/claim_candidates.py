@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from mimir.store import row_fields
-from mimir.store.protocol import Compare, Reads, Row, Where
-from mimir.store.schema import Label
+from mimir.store.protocol import Compare, ReadOps, Row, Where
+from mimir.store.schema import NodeLabel
 
 FREE, HELD = "free", "held"
 MOST_DEATHS = 3
@@ -17,7 +17,7 @@ _ANY_PRIORITY: Compare = (">=", -1e300)
 
 
 def candidates(
-    reads: Reads, run: str, limit: int, dead: frozenset[str], *, has_suspect: bool = False
+    reads: ReadOps, run: str, limit: int, dead: frozenset[str], *, has_suspect: bool = False
 ) -> list[Row]:
     """Return what may be claimed, highest priority first, then by id.
 
@@ -37,16 +37,16 @@ def candidates(
         wanted += max(limit, _MORE)  # some were kept back
 
 
-def is_any(reads: Reads, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
+def is_any(reads: ReadOps, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
     """Tell whether there would be a candidate; the arguments are those of `candidates`."""
     free: Where = {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY}
-    first = reads.find(Label.TASK, free, order=_ORDER, limit=1)
+    first = reads.find(NodeLabel.TASK, free, order=_ORDER, limit=1)
     if _one_suspect(first, is_held=has_suspect):
         return True  # most often so, and one question is enough
     return bool(candidates(reads, run, 1, dead, has_suspect=has_suspect))
 
 
-def _first(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
+def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
     """Read the first tasks that nobody works on, suspects among them."""
     held: Where = {"runId": run, "claimState": HELD, "priority": _ANY_PRIORITY}
     kinds: list[Where] = [
@@ -55,19 +55,21 @@ def _first(reads: Reads, run: str, limit: int, dead: frozenset[str]) -> list[Row
     ]
     if dead:
         kinds.append({**held, "lockedBy": ("in", sorted(dead))})
-    found = reads.first_of(Label.TASK, kinds, order=_ORDER, limit=limit)
-    return sorted(found, key=lambda r: (-row_fields.number(r, "priority"), str(r["id"])))[:limit]
+    found = reads.first_of(NodeLabel.TASK, kinds, order=_ORDER, limit=limit)
+    return sorted(found, key=lambda r: (-row_fields.float_field(r, "priority"), str(r["id"])))[
+        :limit
+    ]
 
 
 def death(row: Row) -> Row:
     """Count a death if a task that is claimed had a holder: it counts against the task only if no outcome was gained since the last one."""
-    if not row_fields.text(row, "lockedBy"):
+    if not row_fields.text_field(row, "lockedBy"):
         return {}
-    outcomes = row_fields.whole(row, "outcomes")
-    gained = outcomes > row_fields.whole(row, "outcomesAtDeath")
+    outcomes = row_fields.int_field(row, "outcomes")
+    gained = outcomes > row_fields.int_field(row, "outcomesAtDeath")
     return {
         "outcomesAtDeath": outcomes,
-        "deaths": 0 if gained else row_fields.whole(row, "deaths") + 1,
+        "deaths": 0 if gained else row_fields.int_field(row, "deaths") + 1,
     }
 
 
@@ -81,7 +83,7 @@ def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
     kept: list[Row] = []
     for row in ranked:
         after = {**row, **death(row)}
-        suspect = is_suspect(after) and row_fields.whole(after, "deaths") < MOST_DEATHS
+        suspect = is_suspect(after) and row_fields.int_field(after, "deaths") < MOST_DEATHS
         if not (suspect and is_held):
             kept.append(row)
         is_held = is_held or suspect
@@ -90,5 +92,5 @@ def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
 
 def is_suspect(row: Row) -> bool:
     """Tell whether a task's next death would be its last: nothing was gained since the one before."""
-    gained = row_fields.whole(row, "outcomes") > row_fields.whole(row, "outcomesAtDeath")
-    return row_fields.whole(row, "deaths") >= MOST_DEATHS - 1 and not gained
+    gained = row_fields.int_field(row, "outcomes") > row_fields.int_field(row, "outcomesAtDeath")
+    return row_fields.int_field(row, "deaths") >= MOST_DEATHS - 1 and not gained

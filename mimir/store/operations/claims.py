@@ -12,16 +12,16 @@ from datetime import timedelta
 from mimir.domain import ids
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import TERMINAL, Cause, Mover, RunStatus, Status, guard
+from mimir.domain.task_states import TERMINAL, Cause, RunStatus, TaskStatus, TransitionActor, guard
 from mimir.errors import LeaseLost, StoreError
 from mimir.store import row_fields
 from mimir.store.operations import claim_candidates, runs
-from mimir.store.protocol import Ops, Reads, Row, Value, Where
-from mimir.store.schema import Edge, Label
+from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel
 
 _FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
-_NEW_ATTEMPT = (Status.PENDING, Status.PREPARING_RETRY)
+_NEW_ATTEMPT = (TaskStatus.PENDING, TaskStatus.PREPARING_RETRY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Claim:
 
 
 def claim(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     owner: str,
     *,
@@ -68,7 +68,7 @@ def claim(
         dead: Owners that are known to be gone; their leases count as ended.
         has_suspect: True: the owner works on a task that one more death would end; it gets no second one.
     """
-    known = ops.get(Label.RUN, run) or {}
+    known = ops.get(NodeLabel.RUN, run) or {}
     if known.get("status") != RunStatus.RUNNING.value:
         return []
     chosen = claim_candidates.candidates(ops, run, limit, frozenset(dead), has_suspect=has_suspect)
@@ -77,61 +77,63 @@ def claim(
         return []
     until = _later(ops.now(), lease_seconds)
     taken = [_granted(row, owner, ops.now(), until) for row in chosen]
-    ops.upsert(Label.TASK, [grant.changed for grant in taken])
+    ops.upsert(NodeLabel.TASK, [grant.changed for grant in taken])
     _make_attempts(ops, run, [grant.claim for grant in taken if grant.claim.fresh])
     runs.emit_all(ops, run, [grant.event for grant in taken], known=known)
     return [grant.claim for grant in taken]
 
 
-def _note_empty(ops: Ops, run: str) -> None:
+def _note_empty(ops: WriteOps, run: str) -> None:
     """Count a claim that others were faster than; only who saw work to be had claims, so it is rare."""
-    row = ops.patch_if(Label.RUN, run, {}, {}) or {}
-    ops.patch(Label.RUN, run, {"claimsEmpty": row_fields.whole(row, "claimsEmpty") + 1})
+    row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
+    ops.patch(NodeLabel.RUN, run, {"claimsEmpty": row_fields.int_field(row, "claimsEmpty") + 1})
 
 
 def is_work_there(
-    reads: Reads, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
+    reads: ReadOps, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
 ) -> bool:
     """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
     return claim_candidates.is_any(reads, run, frozenset(dead), has_suspect=has_suspect)
 
 
 def heartbeat(
-    ops: Ops, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
+    ops: WriteOps, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
 ) -> list[str]:
     """Renew leases; the tasks (plan ids) whose lease another holder has, or that have ended."""
     until = _later(ops.now(), lease_seconds)
     lost: list[str] = []
     for task, fence in tasks:
         mine = {"fence": fence, "lockedBy": owner}
-        if ops.patch_if(Label.TASK, ids.task_id(run, task), mine, {"expiresAt": until}) is None:
+        if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), mine, {"expiresAt": until}) is None:
             lost.append(task)
     return lost
 
 
-def give_back(ops: Ops, run: str, task: str, fence: int) -> bool:
+def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
     """End the lease and keep the phase; False if it was lost or had ended. Nobody died: no death is counted."""
     id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
-    row = ops.patch_if(Label.TASK, id, held, {})
+    row = ops.patch_if(NodeLabel.TASK, id, held, {})
     if row is None:
         return False
-    return ops.patch(Label.TASK, id, {**_NO_LEASE, **_time_held(ops, row), "claimState": _FREE})
+    return ops.patch(NodeLabel.TASK, id, {**_NO_LEASE, **_time_held(ops, row), "claimState": _FREE})
 
 
-def give_back_all(ops: Ops, run: str, owner: str) -> None:
+def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
     """End every lease that a process still holds in a run: one of a claim that was cancelled half-way is known to nobody."""
     held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
-    for row in ops.find(Label.TASK, held):
-        give_back(ops, run, row_fields.text(row, "taskId"), row_fields.whole(row, "fence"))
+    for row in ops.find(NodeLabel.TASK, held):
+        release_claim(
+            ops, run, row_fields.text_field(row, "taskId"), row_fields.int_field(row, "fence")
+        )
 
 
 def move(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     task: str,
     fence: int,
-    to: Status,
-    mover: Mover,
+    to: TaskStatus,
+    mover: TransitionActor,
     *,
     props: Row,
     attempt_props: Row | None = None,
@@ -147,7 +149,7 @@ def move(
         IllegalMove: The table has no such move, or not by this mover.
     """
     row = check_fence(ops, run, task, fence)
-    at = Status(row_fields.text(row, "status"))
+    at = TaskStatus(row_fields.text_field(row, "status"))
     guard(at, to, mover)
     expect = {"fence": fence, "status": at.value}
     changed: Row = {
@@ -156,31 +158,31 @@ def move(
         **_time_held_until(ops, row, to),
         "status": to.value,
     }
-    moved = ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed)
+    moved = ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed)
     if moved is None:
         raise _lost(task, fence)
-    number = row_fields.whole(moved, "attemptNumber")
+    number = row_fields.int_field(moved, "attemptNumber")
     copy: Row = {**(attempt_props or {}), "status": to.value}
-    ops.patch(Label.ATTEMPT, ids.attempt_id(run, task, number), copy)
+    ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), copy)
     said = {**(data or {}), "from": at.value, "to": to.value}
-    runs.emit(ops, run, kind, task=task, attempt=number, data=said)
+    runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
     return moved
 
 
-def check_fence(reads: Reads, run: str, task: str, fence: int) -> Row:
+def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
     """Return the task's row if the fence is its newest.
 
     Raises:
         LeaseLost: It is not.
     """
-    row = reads.get(Label.TASK, ids.task_id(run, task))
-    if row is None or row_fields.whole(row, "fence") != fence:
+    row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
+    if row is None or row_fields.int_field(row, "fence") != fence:
         raise _lost(task, fence)
     return row
 
 
-def gain(
-    ops: Ops,
+def record_progress(
+    ops: WriteOps,
     run: str,
     task: str,
     fence: int,
@@ -204,22 +206,22 @@ def gain(
         LeaseLost: The fence is old.
     """
     id = ids.task_id(run, task)
-    row = ops.patch_if(Label.TASK, id, {"fence": fence}, {})
+    row = ops.patch_if(NodeLabel.TASK, id, {"fence": fence}, {})
     if row is None:
         raise _lost(task, fence)
     more = {"outcomes": outcomes, "totalTokensUsed": tokens, "totalToolCalls": tool_calls}
-    changed: Row = {name: row_fields.whole(row, name) + n for name, n in more.items() if n}
+    changed: Row = {name: row_fields.int_field(row, name) + n for name, n in more.items() if n}
     if changed:
-        ops.patch(Label.TASK, id, changed)
+        ops.patch(NodeLabel.TASK, id, changed)
 
 
-def release(ops: Ops, run: str, ready: Sequence[tuple[str, float]]) -> int:
+def release_task(ops: WriteOps, run: str, ready: Sequence[tuple[str, float]]) -> int:
     """Let pending tasks be claimed, with their priorities; how many were not released before."""
     events: list[runs.NewEvent] = []
-    waiting: Where = {"status": Status.PENDING.value, "released": ("!=", True)}
+    waiting: Where = {"status": TaskStatus.PENDING.value, "released": ("!=", True)}
     for task, priority in ready:
         changed = {"released": True, "priority": priority, "claimState": _FREE}
-        if ops.patch_if(Label.TASK, ids.task_id(run, task), waiting, changed) is not None:
+        if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), waiting, changed) is not None:
             data = {"priority": priority}
             events.append(runs.NewEvent(kind=EventKind.TASK_READY, task=task, data=data))
     if events:
@@ -227,34 +229,34 @@ def release(ops: Ops, run: str, ready: Sequence[tuple[str, float]]) -> int:
     return len(events)
 
 
-def block(ops: Ops, run: str, task: str, because: str) -> bool:
+def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
     """End a pending task that can never start; False if it is blocked already.
 
     Raises:
         IllegalMove: It is not pending.
     """
     row = _known(ops, run, task)
-    at = Status(row_fields.text(row, "status"))
-    if at is Status.BLOCKED:
+    at = TaskStatus(row_fields.text_field(row, "status"))
+    if at is TaskStatus.BLOCKED:
         return False
-    guard(at, Status.BLOCKED, Mover.SCHEDULING)
+    guard(at, TaskStatus.BLOCKED, TransitionActor.SCHEDULING)
     cause: Row = {"cause": Cause.DEPENDENCY.value, "blockedBy": because}
     data = {"because": because}
-    _end(ops, run, [row], Status.BLOCKED, cause, EventKind.TASK_BLOCKED, data)
+    _end(ops, run, [row], TaskStatus.BLOCKED, cause, EventKind.TASK_BLOCKED, data)
     return True
 
 
-def cancel(ops: Ops, run: str) -> list[str]:
+def cancel(ops: WriteOps, run: str) -> list[str]:
     """Cancel every task that has not ended; their plan ids. Fences grow, so that who still works on one is refused."""
     ended = [status.value for status in TERMINAL]
-    rows = [r for r in runs.tasks(ops, run) if row_fields.text(r, "status") not in ended]
+    rows = [r for r in runs.tasks(ops, run) if row_fields.text_field(r, "status") not in ended]
     cause: Row = {"cause": Cause.CANCELLED.value}
-    _end(ops, run, rows, Status.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
-    return [row_fields.text(row, "taskId") for row in rows]
+    _end(ops, run, rows, TaskStatus.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
+    return [row_fields.text_field(row, "taskId") for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Grant:
+class _LeaseGrant:
     """What taking a task changes."""
 
     claim: Claim
@@ -262,11 +264,11 @@ class _Grant:
     event: runs.NewEvent
 
 
-def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
-    at = Status(row_fields.text(row, "status"))
-    task, fence = row_fields.text(row, "taskId"), row_fields.whole(row, "fence") + 1
+def _granted(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
+    at = TaskStatus(row_fields.text_field(row, "status"))
+    task, fence = row_fields.text_field(row, "taskId"), row_fields.int_field(row, "fence") + 1
     fresh = at in _NEW_ATTEMPT
-    number = row_fields.whole(row, "attemptNumber") + fresh
+    number = row_fields.int_field(row, "attemptNumber") + fresh
     changed: dict[str, Value] = {
         "id": row["id"],
         "lockedBy": owner,
@@ -274,13 +276,13 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
         "expiresAt": until,
         "fence": fence,
         "claimState": _HELD,
-        "version": row_fields.whole(row, "version") + 1,
+        "version": row_fields.int_field(row, "version") + 1,
         **(_attempt_began(at, number, now) if fresh else {}),
         **claim_candidates.death(row),
     }
     data: dict[str, object] = {"owner": owner, "fence": fence}
     if fresh:
-        data |= {"from": at.value, "to": Status.WORKER_EXECUTING.value}
+        data |= {"from": at.value, "to": TaskStatus.WORKER_EXECUTING.value}
     kind = EventKind.ATTEMPT_STARTED if fresh else EventKind.LEASE_TAKEN
     claim = Claim(
         task=task,
@@ -289,24 +291,24 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _Grant:
         attempt=number,
         fresh=fresh,
         suspect=claim_candidates.is_suspect({**row, **changed}),
-        died=row_fields.whole({**row, **changed}, "deaths") >= claim_candidates.MOST_DEATHS,
+        died=row_fields.int_field({**row, **changed}, "deaths") >= claim_candidates.MOST_DEATHS,
     )
     event = runs.NewEvent(kind=kind, task=task, attempt=number, data=data)
-    return _Grant(claim=claim, changed=changed, event=event)
+    return _LeaseGrant(claim=claim, changed=changed, event=event)
 
 
-def _attempt_began(at: Status, number: int, now: str) -> Row:
+def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
     """Phase 2."""
-    guard(at, Status.WORKER_EXECUTING, Mover.WORKER)
+    guard(at, TaskStatus.WORKER_EXECUTING, TransitionActor.WORKER)
     return {
-        "status": Status.WORKER_EXECUTING.value,
+        "status": TaskStatus.WORKER_EXECUTING.value,
         "attemptNumber": number,
         "isRetry": number > 1,
         "workerStartTime": now,
     }
 
 
-def _make_attempts(ops: Ops, run: str, begun: Sequence[Claim]) -> None:
+def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
     """Make the nodes of attempts that begin."""
     copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
     rows: list[Row] = [
@@ -321,62 +323,68 @@ def _make_attempts(ops: Ops, run: str, begun: Sequence[Claim]) -> None:
         for claim in begun
     ]
     if rows:
-        ops.upsert(Label.ATTEMPT, rows)
+        ops.upsert(NodeLabel.ATTEMPT, rows)
         pairs = [
             (str(claim.row["id"]), str(row["id"])) for claim, row in zip(begun, rows, strict=True)
         ]
-        ops.link(Edge.HAS_ATTEMPT, pairs)
+        ops.link(EdgeType.HAS_ATTEMPT, pairs)
 
 
-def _lease_after(to: Status) -> Row:
+def _lease_after(to: TaskStatus) -> Row:
     if to in TERMINAL:
         return {**_NO_LEASE, "claimState": None}
-    if to is Status.PREPARING_RETRY:
+    if to is TaskStatus.PREPARING_RETRY:
         return {**_NO_LEASE, "claimState": _FREE}
     return {}
 
 
-def _time_held_until(reads: Reads, row: Row, to: Status) -> Row:
+def _time_held_until(reads: ReadOps, row: Row, to: TaskStatus) -> Row:
     return _time_held(reads, row) if _lease_after(to) else {}
 
 
-def _time_held(reads: Reads, row: Row) -> Row:
+def _time_held(reads: ReadOps, row: Row) -> Row:
     """Add up for how long a task was worked on, at the end of a lease: the part that a dead holder had is not known."""
-    since = row_fields.text(row, "lockedAt")
+    since = row_fields.text_field(row, "lockedAt")
     if not since:
         return {}
     seconds = (moment(reads.now()) - moment(since)).total_seconds()
-    return {"heldSeconds": round(row_fields.number(row, "heldSeconds") + max(0.0, seconds), 3)}
+    return {"heldSeconds": round(row_fields.float_field(row, "heldSeconds") + max(0.0, seconds), 3)}
 
 
 def _end(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     rows: Iterable[Row],
-    to: Status,
+    to: TaskStatus,
     props: Row,
     kind: EventKind,
     data: Mapping[str, object],
 ) -> None:
     events: list[runs.NewEvent] = []
     for row in rows:
-        task, at = row_fields.text(row, "taskId"), Status(row_fields.text(row, "status"))
-        guard(at, to, Mover.SCHEDULING)
-        number, fence = row_fields.whole(row, "attemptNumber"), row_fields.whole(row, "fence")
+        task, at = (
+            row_fields.text_field(row, "taskId"),
+            TaskStatus(row_fields.text_field(row, "status")),
+        )
+        guard(at, to, TransitionActor.SCHEDULING)
+        number, fence = (
+            row_fields.int_field(row, "attemptNumber"),
+            row_fields.int_field(row, "fence"),
+        )
         changed: dict[str, Value] = {**props, **_lease_after(to), **_time_held(ops, row)}
         changed |= {"status": to.value, "fence": fence + 1}
         expect = {"status": at.value, "fence": fence}
-        if ops.patch_if(Label.TASK, ids.task_id(run, task), expect, changed) is None:
+        if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed) is None:
             raise StoreError(f"Task {task!r} was changed by another process meanwhile.")
-        ops.patch(Label.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
+        ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
         said = {**data, "from": at.value, "to": to.value}
         events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=said))
     if events:
         runs.emit_all(ops, run, events)
 
 
-def _known(reads: Reads, run: str, task: str) -> Row:
-    row = reads.get(Label.TASK, ids.task_id(run, task))
+def _known(reads: ReadOps, run: str, task: str) -> Row:
+    row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
     if row is None:
         raise StoreError(f"Run {run!r} has no task {task!r}.")
     return row

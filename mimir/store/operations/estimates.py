@@ -7,12 +7,12 @@ import hashlib
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
-from mimir.domain.estimates import Learned, Sample, medians, role_key
-from mimir.domain.task_states import Status
+from mimir.domain.estimates import LearnedEstimate, TaskSample, medians, role_key
+from mimir.domain.task_states import TaskStatus
 from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import Ops, Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.schema import NodeLabel
 
 KIND = "estimate"
 """Of the nodes (`Artifact`)."""
@@ -21,47 +21,51 @@ MOST_SAMPLES = 100
 _MOST_TASKS = 1_000
 """Tasks of one run that are looked at, from its end."""
 
-Samples = Mapping[str, list[Sample]]
+Samples = Mapping[str, list[TaskSample]]
 """Role, as `role_key` writes it → its tasks."""
 
 
-def of_run(reads: Reads, run: str) -> Samples:
+def of_run(reads: ReadOps, run: str) -> Samples:
     """Return what a run's completed tasks took; those that were taken over from another run were not worked on."""
-    last: deque[tuple[str, Sample]] = deque(maxlen=_MOST_TASKS)
+    last: deque[tuple[str, TaskSample]] = deque(maxlen=_MOST_TASKS)
     for row in runs.each_task(reads, run):
-        if row.get("status") == Status.COMPLETED.value:
+        if row.get("status") == TaskStatus.COMPLETED.value:
             calls, seconds = (
-                row_fields.whole(row, "workerToolCalls"),
-                row_fields.number(row, "heldSeconds"),
+                row_fields.int_field(row, "workerToolCalls"),
+                row_fields.float_field(row, "heldSeconds"),
             )
-            one = Sample(source=str(row["id"]), seconds=seconds, tool_calls=calls)
+            one = TaskSample(source=str(row["id"]), seconds=seconds, tool_calls=calls)
             is_taken = bool(row.get("takenFrom"))
-            last.appendleft(("" if is_taken else role_key(row_fields.text(row, "workerRole")), one))
-    found: dict[str, list[Sample]] = {}
+            last.appendleft(
+                ("" if is_taken else role_key(row_fields.text_field(row, "workerRole")), one)
+            )
+    found: dict[str, list[TaskSample]] = {}
     for role, one in last:
         if role and one.seconds > 0:
             found.setdefault(role, []).append(one)
     return found
 
 
-def keep(ops: Ops, project: str, run: str, samples: Samples) -> None:
+def save_samples(ops: WriteOps, project: str, run: str, samples: Samples) -> None:
     """Remember what a run's tasks took; a run that is told of twice counts once."""
     for role, new in sorted(samples.items()):
         id = _id(project, role)
-        before = _read(ops.get(Label.ARTIFACT, id) or {})
+        before = _read(ops.get(NodeLabel.ARTIFACT, id) or {})
         others = [one for one in before if not one.source.startswith(f"{run}/")]
         kept = [*others, *reversed(new)][-MOST_SAMPLES:]
         row: Row = {
             "id": id, "name": role[:200], "projectId": project, "kind": KIND, "samples": _written(kept),
         }  # fmt: skip
-        ops.upsert(Label.ARTIFACT, [row])
+        ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
-def learned(reads: Reads, project: str, roles: Collection[str]) -> Mapping[str, Learned]:
+def load_estimates(
+    reads: ReadOps, project: str, roles: Collection[str]
+) -> Mapping[str, LearnedEstimate]:
     """Return what tasks of these roles took so far, by the role as it was asked for; one that nothing is known of is left out."""
-    found: dict[str, Learned] = {}
+    found: dict[str, LearnedEstimate] = {}
     for role in dict.fromkeys(roles):
-        row = reads.get(Label.ARTIFACT, _id(project, role_key(role)))
+        row = reads.get(NodeLabel.ARTIFACT, _id(project, role_key(role)))
         known = medians(_read(row or {}))
         if known is not None:
             found[role] = known
@@ -73,10 +77,10 @@ def _id(project: str, role: str) -> str:
     return f"{project}#estimate-{digest[:16]}"
 
 
-def _written(samples: Iterable[Sample]) -> list[str]:
+def _written(samples: Iterable[TaskSample]) -> list[str]:
     return [f"{one.seconds} {one.tool_calls} {one.source}" for one in samples]
 
 
-def _read(row: Row) -> list[Sample]:
-    parts = [text.split(" ", 2) for text in row_fields.texts(row, "samples")]
-    return [Sample(source=p[2], seconds=float(p[0]), tool_calls=int(p[1])) for p in parts]
+def _read(row: Row) -> list[TaskSample]:
+    parts = [text.split(" ", 2) for text in row_fields.text_list_field(row, "samples")]
+    return [TaskSample(source=p[2], seconds=float(p[0]), tool_calls=int(p[1])) for p in parts]

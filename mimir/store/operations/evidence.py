@@ -11,13 +11,13 @@ from typing import Literal, cast
 from mimir.domain import ids
 from mimir.domain.criteria_counts import NO_CRITERIA, count
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import Record
-from mimir.domain.verdict import Judgement
+from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.store import codec, row_fields
 from mimir.store.operations import claims, runs
-from mimir.store.protocol import Ops, Reads, Row, Value
-from mimir.store.schema import PROMOTED, Edge, Label, accept, pack, unpack
+from mimir.store.protocol import ReadOps, Row, Value, WriteOps
+from mimir.store.schema import PROMOTED, EdgeType, NodeLabel, accept, pack, unpack
 
 _WORDS = tuple(NO_CRITERIA.as_json())
 NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
@@ -31,11 +31,11 @@ def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
     return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
 
 
-def of(row: Row) -> dict[str, int]:
+def criteria_counts(row: Row) -> dict[str, int]:
     """Return what a task's row says of its criteria, as `Counts.as_json` gives it; zeros where none was judged yet."""
     if NAMES[0] not in row:
         return NO_CRITERIA.as_json()
-    return {word: row_fields.whole(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}
+    return {word: row_fields.int_field(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}
 
 
 _SHOWN = 300
@@ -45,13 +45,13 @@ _LARGEST = 2**63
 
 
 def append(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     task: str,
     attempt: int,
     fence: int | None,
     chain: str,
-    records: Sequence[Record],
+    records: Sequence[EvidenceRecord],
 ) -> int:
     """Add sealed records behind a chain, with a `CheckRun` event a check; how many were new.
 
@@ -68,12 +68,12 @@ def append(
         LeaseLost: The fence is old.
         StoreError: A record does not follow the one before, or another one has its place.
     """
-    owner = _Owner(run, task, attempt)
+    owner = _ChainOwner(run, task, attempt)
     row = ops.patch_if(owner.label, owner.id, {}, {})
     if row is None:
         raise StoreError(f"Chain {chain!r} has no {owner.label} {owner.id!r}.")
-    length, last = row_fields.whole(row, owner.length), row_fields.text(row, owner.hash)
-    fresh: list[Record] = []
+    length, last = row_fields.int_field(row, owner.length), row_fields.text_field(row, owner.hash)
+    fresh: list[EvidenceRecord] = []
     for record in records:
         if record.seq < length:
             _must_stand(ops, chain, run, record)
@@ -85,28 +85,28 @@ def append(
         fresh.append(record)
         length, last = length + 1, record.hash
     if fence is not None:
-        claims.gain(ops, run, task, fence, len(fresh))
+        claims.record_progress(ops, run, task, fence, len(fresh))
     if fresh:
         rows = [row_of(record, chain, run) for record in fresh]
-        ops.upsert(Label.EVIDENCE, rows)
-        ops.link(Edge.BACKED_BY, [(owner.id, cast("str", r["id"])) for r in rows])
+        ops.upsert(NodeLabel.EVIDENCE, rows)
+        ops.link(EdgeType.BACKED_BY, [(owner.id, cast("str", r["id"])) for r in rows])
         ops.patch(owner.label, owner.id, {owner.length: length, owner.hash: last})
         _tell(ops, run, task, attempt, fresh)
     return len(fresh)
 
 
-def records(reads: Reads, chain: str) -> list[Record]:
+def records(reads: ReadOps, chain: str) -> list[EvidenceRecord]:
     """Return a chain's records as they stand, in order; what is damaged in them is for the seal to find."""
-    found = reads.find(Label.EVIDENCE, {"chain": chain}, order=("seq",))
+    found = reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
     return [record_of(row) for row in found]
 
 
-def rows(reads: Reads, chain: str) -> list[Row]:
+def rows(reads: ReadOps, chain: str) -> list[Row]:
     """Return a chain's nodes as they stand, in order: to be compared with `row_of`."""
-    return reads.find(Label.EVIDENCE, {"chain": chain}, order=("seq",))
+    return reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
 
 
-def row_of(record: Record, chain: str, run: str) -> Row:
+def row_of(record: EvidenceRecord, chain: str, run: str) -> Row:
     """Return the whole node of a record: what is sealed, and what is shown of it. Pure.
 
     A member of the body keeps its name; one whose name the node has for itself gets the record's kind before it (`checkKind`).
@@ -130,7 +130,7 @@ def row_of(record: Record, chain: str, run: str) -> Row:
 
 
 def put_artifact(
-    ops: Ops, id: str, run: str, kind: str, text: str, produced_by: str | Sequence[str] = ()
+    ops: WriteOps, id: str, run: str, kind: str, text: str, produced_by: str | Sequence[str] = ()
 ) -> str:
     """Keep a text whole, linked from the nodes that produced it; its SHA-256 (of the text as it is kept).
 
@@ -142,25 +142,25 @@ def put_artifact(
     row: Row = {
         "id": id, "name": kind, "runId": run, "kind": kind, "text": kept, "sha256": sha256, "length": len(kept),
     }  # fmt: skip
-    ops.upsert(Label.ARTIFACT, [row])
+    ops.upsert(NodeLabel.ARTIFACT, [row])
     producers = [produced_by] if isinstance(produced_by, str) else produced_by
-    ops.link(Edge.PRODUCED, [(producer, id) for producer in producers if producer])
+    ops.link(EdgeType.PRODUCED, [(producer, id) for producer in producers if producer])
     return sha256
 
 
-def artifact(reads: Reads, id: str) -> str | None:
+def artifact(reads: ReadOps, id: str) -> str | None:
     """Return a kept text, or None."""
-    row = reads.get(Label.ARTIFACT, id)
-    return None if row is None else row_fields.text(row, "text")
+    row = reads.get(NodeLabel.ARTIFACT, id)
+    return None if row is None else row_fields.text_field(row, "text")
 
 
 def put_verdict(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     task: str,
     attempt: int,
     number: int,
-    judgement: Judgement,
+    judgement: Verdict,
     *,
     props: Row | None = None,
 ) -> str:
@@ -186,37 +186,39 @@ def put_verdict(
         "unverifiable": judgement.unverifiable, "criteriaImpossible": judgement.criteria_impossible,
         "judgementJson": pack(codec.encode(judgement)), "at": ops.now(), **(props or {}), "id": id,
     }  # fmt: skip
-    ops.upsert(Label.VERDICT, [row])
-    ops.link(Edge.HAS_VERDICT, [(owner, id)])
+    ops.upsert(NodeLabel.VERDICT, [row])
+    ops.link(EdgeType.HAS_VERDICT, [(owner, id)])
     return id
 
 
-def judgement_of(row: Row) -> Judgement:
+def judgement_of(row: Row) -> Verdict:
     """Return the ruling that `put_verdict` kept.
 
     Raises:
         StoreError: It cannot be read.
     """
-    return codec.decode(Judgement, unpack(row_fields.text(row, "judgementJson")))
+    return codec.decode(Verdict, unpack(row_fields.text_field(row, "judgementJson")))
 
 
-class _Owner:
+class _ChainOwner:
     """The node that counts a chain: an attempt, or the run for its gate."""
 
     def __init__(self, run: str, task: str, attempt: int) -> None:
-        self.label = Label.ATTEMPT if task else Label.RUN
+        self.label = NodeLabel.ATTEMPT if task else NodeLabel.RUN
         self.id = ids.attempt_id(run, task, attempt) if task else run
         self.hash = "chainHash" if task else "gateHash"
         self.length = "chainLength" if task else "gateLength"
 
 
-def _must_stand(reads: Reads, chain: str, run: str, record: Record) -> None:
+def _must_stand(reads: ReadOps, chain: str, run: str, record: EvidenceRecord) -> None:
     wanted = row_of(record, chain, run)
-    if reads.get(Label.EVIDENCE, cast("str", wanted["id"])) != wanted:
+    if reads.get(NodeLabel.EVIDENCE, cast("str", wanted["id"])) != wanted:
         raise StoreError(f"Another record stands at {record.seq} of the chain {chain!r}.")
 
 
-def _tell(ops: Ops, run: str, task: str, attempt: int, fresh: Sequence[Record]) -> None:
+def _tell(
+    ops: WriteOps, run: str, task: str, attempt: int, fresh: Sequence[EvidenceRecord]
+) -> None:
     events = [
         runs.NewEvent(
             kind=EventKind.CHECK_RUN,
@@ -231,7 +233,7 @@ def _tell(ops: Ops, run: str, task: str, attempt: int, fresh: Sequence[Record]) 
         runs.emit_all(ops, run, events)
 
 
-def _said(record: Record) -> dict[str, object]:
+def _said(record: EvidenceRecord) -> dict[str, object]:
     body = _members(record.body)
     names = ("check", "phase", "state", "exitCode", "cutShort", "required", "again", "flaky")
     return {"record": record.seq, "seal": record.hash, **{n: body[n] for n in names if n in body}}
@@ -263,10 +265,10 @@ def _shown(value: object) -> Value:
             return None
 
 
-def record_of(row: Row) -> Record:
+def record_of(row: Row) -> EvidenceRecord:
     """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
     seq = row.get("seq")
-    return Record(
+    return EvidenceRecord(
         seq=seq if isinstance(seq, int) else -1,
         kind=cast('Literal["check", "deliverable", "verdict", "gate"]', str(row.get("kind") or "")),
         body=str(row.get("body") or ""),

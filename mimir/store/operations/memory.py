@@ -13,8 +13,8 @@ from typing import Literal, TypeVar, cast
 
 from mimir.errors import StoreError, ToolError
 from mimir.store import row_fields
-from mimir.store.protocol import Compare, Direction, GraphStore, Ops, Reads, Row, Value
-from mimir.store.schema import SEARCHED, Edge, Label, is_id, value
+from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
+from mimir.store.schema import SEARCHED, EdgeType, NodeLabel, is_id, value
 
 T = TypeVar("T")
 Node = Mapping[str, object]
@@ -22,17 +22,17 @@ Node = Mapping[str, object]
 State = Literal["proposed", "accepted", "rejected"]
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
-    Label.PROJECT: ("name",),
-    Label.RUN: ("name", "kind", "status", "title", "goal", "request", "createdAt", "finishedAt", "taskCount"),
-    Label.TASK: (
+    NodeLabel.PROJECT: ("name",),
+    NodeLabel.RUN: ("name", "kind", "status", "title", "goal", "request", "createdAt", "finishedAt", "taskCount"),
+    NodeLabel.TASK: (
         "name", "taskId", "runId", "title", "status", "cause", "workerRole", "dependencies", "attemptNumber",
         "maxRetries", "verificationCriteria",
     ),
-    Label.ATTEMPT: ("name", "runId", "taskId", "attemptNumber", "status", "isRetry", "retryReason"),
-    Label.VERDICT: (
+    NodeLabel.ATTEMPT: ("name", "runId", "taskId", "attemptNumber", "status", "isRetry", "retryReason"),
+    NodeLabel.VERDICT: (
         "name", "runId", "taskId", "attemptNumber", "passed", "score", "feedback", "issues", "requiredFixes", "reasons",
     ),
-    Label.MEMORY: ("name", "kind", "text", "state", "createdAt", "runId", "sourceAttempt"),
+    NodeLabel.MEMORY: ("name", "kind", "text", "state", "createdAt", "runId", "sourceAttempt"),
 }  # fmt: skip
 """What memory shows, by label. No prompts, plans, settings, answers or conversations: a worker may ask here."""
 
@@ -46,7 +46,7 @@ MAX_TEXT = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class MemoryScope:
     """Whose memory is seen, and what of it is not."""
 
     project: str
@@ -55,7 +55,7 @@ class View:
 
 
 def search_nodes(
-    reads: Reads, view: View, text: str, labels: Collection[str] = (), limit: int = 10
+    reads: ReadOps, view: MemoryScope, text: str, labels: Collection[str] = (), limit: int = 10
 ) -> list[Node]:
     """Return nodes whose text matches, best first; empty `labels`: any.
 
@@ -72,7 +72,7 @@ def search_nodes(
 
 
 def query_nodes(
-    reads: Reads, view: View, label: str, filters: Mapping[str, object], limit: int = 10
+    reads: ReadOps, view: MemoryScope, label: str, filters: Mapping[str, object], limit: int = 10
 ) -> list[Node]:
     """Return nodes of a label whose properties equal all of `filters`, newest runs first.
 
@@ -98,13 +98,17 @@ def query_nodes(
     return nodes
 
 
-def get_node(reads: Reads, view: View, id: str) -> Node | None:
+def get_node(reads: ReadOps, view: MemoryScope, id: str) -> Node | None:
     """Return one node, or None if it is not there or may not be seen."""
     return next(iter(_shown_nodes(reads, view, [id])), None)
 
 
 def get_neighbors(
-    reads: Reads, view: View, id: str, types: Sequence[str] = (), direction: Direction = "both"
+    reads: ReadOps,
+    view: MemoryScope,
+    id: str,
+    types: Sequence[str] = (),
+    direction: Direction = "both",
 ) -> list[Node]:
     """Return nodes one edge away; empty `types`: any.
 
@@ -117,7 +121,9 @@ def get_neighbors(
     return _shown_nodes(reads, view, near[: MAX_NODES * 5])[:MAX_NODES]
 
 
-def get_subgraph(reads: Reads, view: View, id: str, depth: int = 1) -> dict[str, list[object]]:
+def get_subgraph(
+    reads: ReadOps, view: MemoryScope, id: str, depth: int = 1
+) -> dict[str, list[object]]:
     """Return {"nodes", "edges"} within `depth` (at most 3) edges of a node, nearest first, at most `MAX_NODES` of them."""
     start = get_node(reads, view, id)
     nodes: dict[str, Node] = {} if start is None else {id: start}
@@ -133,55 +139,61 @@ def get_subgraph(reads: Reads, view: View, id: str, depth: int = 1) -> dict[str,
 
 
 def add(
-    ops: Ops, project: str, name: str, text: str, *, kind: str = "note", about: Sequence[str] = ()
+    ops: WriteOps,
+    project: str,
+    name: str,
+    text: str,
+    *,
+    kind: str = "note",
+    about: Sequence[str] = (),
 ) -> str:
     """Keep a person's note, accepted; its id. The same text again is the same note."""
     return _put(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
 
 
 def propose(
-    ops: Ops, project: str, name: str, text: str, *, proposed_by: str, source_attempt: str = ""
+    ops: WriteOps, project: str, name: str, text: str, *, proposed_by: str, source_attempt: str = ""
 ) -> str:
     """Keep what a model has learned, for a person to accept; its id. What was ruled on before stays ruled on."""
     id = _memory_id(project, text)
-    if ops.get(Label.MEMORY, id) is None:
+    if ops.get(NodeLabel.MEMORY, id) is None:
         props = {"proposedBy": proposed_by, "sourceAttempt": source_attempt}
         _put(ops, project, name, text, "learning", "proposed", (), props)
     return id
 
 
-def rule(ops: Ops, project: str, id: str, state: State) -> bool:
+def rule(ops: WriteOps, project: str, id: str, state: State) -> bool:
     """Accept or reject a note; False if the project has none of this id."""
-    return ops.patch_if(Label.MEMORY, id, {"projectId": project}, {"state": state}) is not None
+    return ops.patch_if(NodeLabel.MEMORY, id, {"projectId": project}, {"state": state}) is not None
 
 
-def link(ops: Ops, project: str, note: str, about: str) -> None:
+def link(ops: WriteOps, project: str, note: str, about: str) -> None:
     """Say what a note speaks of.
 
     Raises:
         ToolError: The project has no such note, or there is no such node.
     """
-    row = ops.get(Label.MEMORY, note) if is_id(note) else None
+    row = ops.get(NodeLabel.MEMORY, note) if is_id(note) else None
     if row is None or row.get("projectId") != project or about not in ops.labels_of([about]):
         raise ToolError(
             f"{note!r} and {about!r} cannot be linked: one of them is not in the memory."
         )
-    ops.link(Edge.ABOUT, [(note, about)])
+    ops.link(EdgeType.ABOUT, [(note, about)])
 
 
-def learn_from_run(ops: Ops, run: str) -> list[str]:
+def learn_from_run(ops: WriteOps, run: str) -> list[str]:
     """Keep what a run teaches the next planner: one note of the run, one for each failed task; their ids.
 
     Computed by the engine alone, so accepted; the same run again changes nothing.
     """
-    row = ops.get(Label.RUN, run)
+    row = ops.get(NodeLabel.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    failed = ops.find(Label.TASK, {"runId": run, "status": "failed"}, order=("seq",))
+    failed = ops.find(NodeLabel.TASK, {"runId": run, "status": "failed"}, order=("seq",))
     notes = [
         (
             f"{run}#lesson",
-            f"Run {row_fields.text(row, 'name')}",
+            f"Run {row_fields.text_field(row, 'name')}",
             _run_text(ops, row, failed),
             "run",
             run,
@@ -189,19 +201,21 @@ def learn_from_run(ops: Ops, run: str) -> list[str]:
     ]
     for task in failed:
         id = cast("str", task["id"])
-        name = f"Failed: {row_fields.text(task, 'title') or row_fields.text(task, 'taskId')}"
+        name = f"Failed: {row_fields.text_field(task, 'title') or row_fields.text_field(task, 'taskId')}"
         notes.append((f"{id}#lesson", name, _lesson(row, task), "lesson", id))
     for id, name, text, kind, about in notes:
-        note = _memory(ops, id, row_fields.text(row, "projectId"), name, text, kind, "accepted")
-        ops.upsert(Label.MEMORY, [{**note, "runId": run, "proposedBy": "engine"}])
-        ops.link(Edge.ABOUT, [(id, about)])
+        note = _memory(
+            ops, id, row_fields.text_field(row, "projectId"), name, text, kind, "accepted"
+        )
+        ops.upsert(NodeLabel.MEMORY, [{**note, "runId": run, "proposedBy": "engine"}])
+        ops.link(EdgeType.ABOUT, [(id, about)])
     return [id for id, *_ in notes]
 
 
 class ProjectMemory:
     """The five searches over a store, as an agent's tools want them."""
 
-    def __init__(self, store: GraphStore, view: View) -> None:
+    def __init__(self, store: GraphStore, view: MemoryScope) -> None:
         self._store = store
         self._view = view
 
@@ -240,7 +254,7 @@ def _label(label: str) -> str:
 
 
 def _edge(type: str) -> str:
-    kinds = [edge.value for edge in Edge]
+    kinds = [edge.value for edge in EdgeType]
     if type not in kinds:
         raise _unknown("type of edge", type, kinds)
     return type
@@ -258,35 +272,35 @@ def _unknown(what: str, given: str, known: Iterable[str]) -> ToolError:
     return ToolError(f"There is no {what} {given[:80]!r}.", next_step=hint)
 
 
-def _scopes(reads: Reads, view: View, label: str) -> list[dict[str, Value]]:
+def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Value]]:
     """Return the conditions under which a label's nodes may be seen; each is one search."""
     mine: dict[str, Value] = {"projectId": view.project}
     match label:
-        case Label.PROJECT:
+        case NodeLabel.PROJECT:
             return [{"id": view.project}]
-        case Label.MEMORY:
+        case NodeLabel.MEMORY:
             return [{**mine, "state": "accepted"}]
         case _:
-            runs = reads.find(Label.RUN, mine, order=("-createdAt", "-seq"), limit=_MOST_RUNS)
+            runs = reads.find(NodeLabel.RUN, mine, order=("-createdAt", "-seq"), limit=_MOST_RUNS)
             seen = [cast("str", r["id"]) for r in runs if r["id"] != view.hidden_run]
-            own = "id" if label == Label.RUN else "runId"
+            own = "id" if label == NodeLabel.RUN else "runId"
             return [{own: run} for run in seen]
 
 
-def _may_be_seen(reads: Reads, view: View, label: str, row: Row) -> bool:
+def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> bool:
     match label:
-        case Label.PROJECT:
+        case NodeLabel.PROJECT:
             return row["id"] == view.project
-        case Label.MEMORY:
+        case NodeLabel.MEMORY:
             return row.get("projectId") == view.project and row.get("state") == "accepted"
         case _:
-            run = row_fields.text(row, "runId")
-            owner = row if label == Label.RUN else reads.get(Label.RUN, run)
+            run = row_fields.text_field(row, "runId")
+            owner = row if label == NodeLabel.RUN else reads.get(NodeLabel.RUN, run)
             mine = owner is not None and owner.get("projectId") == view.project
             return mine and run != view.hidden_run
 
 
-def _shown_nodes(reads: Reads, view: View, ids: Sequence[str]) -> list[Node]:
+def _shown_nodes(reads: ReadOps, view: MemoryScope, ids: Sequence[str]) -> list[Node]:
     """Return those of these nodes that may be seen, in this order."""
     labels = reads.labels_of(ids)
     nodes: list[Node] = []
@@ -309,18 +323,18 @@ def _memory_id(project: str, text: str) -> str:
 
 
 def _memory(
-    reads: Reads, id: str, project: str, name: str, text: str, kind: str, state: State
+    reads: ReadOps, id: str, project: str, name: str, text: str, kind: str, state: State
 ) -> dict[str, Value]:
     """Return a note's row; one that is there keeps the time of its making."""
-    before = reads.get(Label.MEMORY, id) or {}
-    made = row_fields.text(before, "createdAt") or reads.now()
+    before = reads.get(NodeLabel.MEMORY, id) or {}
+    made = row_fields.text_field(before, "createdAt") or reads.now()
     return {
         "id": id, "name": name[:200], "text": text[:MAX_TEXT], "kind": kind, "state": state, "projectId": project,
         "createdAt": made,
     }  # fmt: skip
 
 
-def _hits(reads: Reads, view: View, label: str, text: str, limit: int) -> list[Node]:
+def _hits(reads: ReadOps, view: MemoryScope, label: str, text: str, limit: int) -> list[Node]:
     """Look deeper until enough may be seen: other projects and proposals stand in the same index."""
     size = limit + 50
     while True:
@@ -332,33 +346,33 @@ def _hits(reads: Reads, view: View, label: str, text: str, limit: int) -> list[N
 
 
 def _put(
-    ops: Ops, project: str, name: str, text: str, kind: str, state: State, about: Sequence[str], props: Row
+    ops: WriteOps, project: str, name: str, text: str, kind: str, state: State, about: Sequence[str], props: Row
 ) -> str:  # fmt: skip
     id = _memory_id(project, text)
-    ops.upsert(Label.MEMORY, [{**_memory(ops, id, project, name, text, kind, state), **props}])
-    ops.link(Edge.ABOUT, [(id, node) for node in about])
+    ops.upsert(NodeLabel.MEMORY, [{**_memory(ops, id, project, name, text, kind, state), **props}])
+    ops.link(EdgeType.ABOUT, [(id, node) for node in about])
     return id
 
 
-def _run_text(reads: Reads, run: Row, failed: Sequence[Row]) -> str:
-    counted = reads.counts(Label.TASK, "status", {"runId": run["id"]})
+def _run_text(reads: ReadOps, run: Row, failed: Sequence[Row]) -> str:
+    counted = reads.counts(NodeLabel.TASK, "status", {"runId": run["id"]})
     tasks = ", ".join(f"{number} {status}" for status, number in sorted(counted.items()))
-    names = "; ".join(row_fields.text(task, "title") for task in failed)
+    names = "; ".join(row_fields.text_field(task, "title") for task in failed)
     failures = f" Failed: {names}." if names else ""
     return (
-        f"{row_fields.text(run, 'title') or row_fields.text(run, 'name')}. {row_fields.text(run, 'goal')}\n"
-        f"Request: {row_fields.text(run, 'request')}\nTasks: {tasks or 'none'}.{failures}"
+        f"{row_fields.text_field(run, 'title') or row_fields.text_field(run, 'name')}. {row_fields.text_field(run, 'goal')}\n"
+        f"Request: {row_fields.text_field(run, 'request')}\nTasks: {tasks or 'none'}.{failures}"
     )
 
 
 def _lesson(run: Row, task: Row) -> str:
-    report = row_fields.mapping(task, "qcFailureReportJson")
+    report = row_fields.json_field(task, "qcFailureReportJson")
     causes = report.get("root_causes") or report.get("rootCauses") or ()
     advice = report.get("recommendations") or ()
     lines = [
-        f"{row_fields.text(task, 'title')} ({row_fields.text(task, 'workerRole')}) failed after "
-        f"{row_fields.whole(task, 'attemptNumber')} attempts: {row_fields.text(task, 'cause') or 'unknown'}.",
-        f"It was part of: {row_fields.text(run, 'title') or row_fields.text(run, 'name')}.",
+        f"{row_fields.text_field(task, 'title')} ({row_fields.text_field(task, 'workerRole')}) failed after "
+        f"{row_fields.int_field(task, 'attemptNumber')} attempts: {row_fields.text_field(task, 'cause') or 'unknown'}.",
+        f"It was part of: {row_fields.text_field(run, 'title') or row_fields.text_field(run, 'name')}.",
         *(f"Cause: {cause}" for cause in cast("Sequence[object]", causes)),
         *(f"Next time: {step}" for step in cast("Sequence[object]", advice)),
     ]

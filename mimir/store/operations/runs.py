@@ -9,13 +9,13 @@ from typing import Literal, TypeVar, cast
 
 from mimir.domain import ids
 from mimir.domain.event import Event, EventKind
-from mimir.domain.money import Price
+from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import RUN_ENDED, RunStatus, Status
+from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.store import codec, row_fields
-from mimir.store.protocol import Ops, Reads, Row, Value, Where
-from mimir.store.schema import Edge, Label, pack, unpack
+from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
 
 T = TypeVar("T")
 RunKind = Literal["plan", "execute", "agent"]
@@ -50,7 +50,7 @@ class NewRun:
     time_limit_seconds: float | None = None
     max_cost: int | None = None
     """Units of money."""
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     """By model."""
     parent_run: str = ""
     session_id: str = ""
@@ -68,7 +68,7 @@ class NewEvent:
     data: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def written(plan: Plan) -> str:
+def encode_plan(plan: Plan) -> str:
     """Return a plan as the text that is kept of it; of a large one that takes a while, and needs no transaction.
 
     Raises:
@@ -79,30 +79,30 @@ def written(plan: Plan) -> str:
     return text
 
 
-def create(ops: Ops, new: NewRun, plan: str = "") -> None:
+def create(ops: WriteOps, new: NewRun, plan: str = "") -> None:
     """Make a run with its project, tasks and edges: pending, nothing released.
 
     Args:
         ops: The transaction.
         new: The run.
-        plan: Its plan, if it was `written` before. Empty: it is now.
+        plan: Its plan, if it was `encode_plan` before. Empty: it is now.
 
     Raises:
         StoreError: A run of this id exists.
     """
-    if ops.get(Label.RUN, new.id) is not None:
+    if ops.get(NodeLabel.RUN, new.id) is not None:
         raise StoreError(f"Run {new.id!r} exists.")
     number = _count_in_project(ops, new)
-    ops.upsert(Label.RUN, [_run_row(ops, new, number)])
-    ops.link(Edge.HAS_RUN, [(new.project_id, new.id)])
+    ops.upsert(NodeLabel.RUN, [_run_row(ops, new, number)])
+    ops.link(EdgeType.HAS_RUN, [(new.project_id, new.id)])
     tasks = new.plan.tasks if new.plan else ()
     if new.plan:
-        _pin_plan(ops, new.id, plan or written(new.plan))
+        _pin_plan(ops, new.id, plan or encode_plan(new.plan))
     for batch in in_batches(enumerate(tasks)):
-        ops.upsert(Label.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
-    ops.link(Edge.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
+        ops.upsert(NodeLabel.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
+    ops.link(EdgeType.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
     ops.link(
-        Edge.DEPENDS_ON,
+        EdgeType.DEPENDS_ON,
         [
             (ids.task_id(new.id, t.id), ids.task_id(new.id, d))
             for t in tasks
@@ -110,11 +110,11 @@ def create(ops: Ops, new: NewRun, plan: str = "") -> None:
         ],
     )
     data = {"kind": new.kind, "name": new.name, "tasks": [task.id for task in tasks]}
-    emit(ops, new.id, EventKind.RUN_CREATED, data=data)
+    append_event(ops, new.id, EventKind.RUN_CREATED, data=data)
 
 
-def emit(
-    ops: Ops,
+def append_event(
+    ops: WriteOps,
     run: str,
     kind: EventKind,
     *,
@@ -130,21 +130,23 @@ def emit(
     return emit_all(ops, run, [NewEvent(kind=kind, task=task, attempt=attempt, data=data or {})])
 
 
-def emit_all(ops: Ops, run: str, events: Sequence[NewEvent], *, known: Row | None = None) -> int:
+def emit_all(
+    ops: WriteOps, run: str, events: Sequence[NewEvent], *, known: Row | None = None
+) -> int:
     """Write several events one after another; the number of the last. `known`: the run's row, if it was just read."""
     while True:
         row, known = known or _known(ops, run), None
-        last = row_fields.whole(row, "eventSeq")
+        last = row_fields.int_field(row, "eventSeq")
         end = last + len(events)
-        if ops.patch_if(Label.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
+        if ops.patch_if(NodeLabel.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
             break
     rows = [_event_row(run, last + i, e, ops.now()) for i, e in enumerate(events, start=1)]
-    ops.upsert(Label.EVENT, rows)
+    ops.upsert(NodeLabel.EVENT, rows)
     return end
 
 
 def events(
-    reads: Reads,
+    reads: ReadOps,
     run: str,
     *,
     after: int = 0,
@@ -154,11 +156,11 @@ def events(
     """Return a run's events after a number, in order; of these kinds alone, if any are named."""
     only: Where = {"kind": ("in", [kind.value for kind in kinds])} if kinds else {}
     where: Where = {"runId": run, "seq": (">", after), **only}
-    return [_event(row) for row in reads.find(Label.EVENT, where, order=("seq",), limit=limit)]
+    return [_event(row) for row in reads.find(NodeLabel.EVENT, where, order=("seq",), limit=limit)]
 
 
 def each_event(
-    reads: Reads, run: str, kinds: Collection[EventKind], *, after: int = 0
+    reads: ReadOps, run: str, kinds: Collection[EventKind], *, after: int = 0
 ) -> Iterator[Event]:
     """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
     while found := events(reads, run, after=after, kinds=kinds, limit=_EVENTS_AT_ONCE):
@@ -166,24 +168,24 @@ def each_event(
         after = found[-1].seq
 
 
-def last_seq(reads: Reads, run: str) -> int:
+def last_seq(reads: ReadOps, run: str) -> int:
     """Return the number of the run's last event."""
-    return row_fields.whole(_known(reads, run), "eventSeq")
+    return row_fields.int_field(_known(reads, run), "eventSeq")
 
 
-def node(reads: Reads, run: str) -> Row:
+def node(reads: ReadOps, run: str) -> Row:
     """Return the run's row without its plan.
 
     Raises:
         UsageError: There is no such run; the nearest ids are named.
     """
-    row = reads.get(Label.RUN, run)
+    row = reads.get(NodeLabel.RUN, run)
     if row is None:
         raise _no_such_run(reads, run)
     return row
 
 
-def get(reads: Reads, run: str) -> Row:
+def get(reads: ReadOps, run: str) -> Row:
     """Return the run's row, with its pinned plan in `planJson` (absent: it has none).
 
     Who needs no plan asks for the `node`: a plan may be megabytes.
@@ -192,8 +194,8 @@ def get(reads: Reads, run: str) -> Row:
         UsageError: There is no such run; the nearest ids are named.
     """
     row = node(reads, run)
-    plan = reads.get(Label.ARTIFACT, _plan_id(run))
-    return row if plan is None else {**row, "planJson": row_fields.text(plan, "text")}
+    plan = reads.get(NodeLabel.ARTIFACT, _plan_id(run))
+    return row if plan is None else {**row, "planJson": row_fields.text_field(plan, "text")}
 
 
 def plan_of(row: Row) -> Plan:
@@ -202,7 +204,7 @@ def plan_of(row: Row) -> Plan:
     Raises:
         StoreError: The run has no plan, or it cannot be read.
     """
-    packed = row_fields.text(row, "planJson")
+    packed = row_fields.text_field(row, "planJson")
     if not packed:
         raise StoreError(f"Run {row.get('id')!r} has no plan.")
     return _read(packed)
@@ -222,13 +224,13 @@ def _read(text: str) -> Plan:
 _LAST: dict[bytes, Plan] = {}
 
 
-def tasks(reads: Reads, run: str, only: Sequence[str] = ()) -> list[Row]:
+def tasks(reads: ReadOps, run: str, only: Sequence[str] = ()) -> list[Row]:
     """Return the run's tasks in the plan's order, one whose place was damaged among them; `only`: of each these properties."""
-    return reads.find(Label.TASK, {"runId": run}, order=("seq",), only=only)
+    return reads.find(NodeLabel.TASK, {"runId": run}, order=("seq",), only=only)
 
 
 def each_task(
-    reads: Reads, run: str, *, after: int = -1, only: Sequence[str] = ()
+    reads: ReadOps, run: str, *, after: int = -1, only: Sequence[str] = ()
 ) -> Iterator[Row]:
     """Yield the run's tasks in the plan's order, a batch of them in memory at a time.
 
@@ -241,15 +243,15 @@ def each_task(
     chosen = (*only, "seq") if only else ()
     while True:
         where: Where = {"runId": run, "seq": (">", after)}
-        found = reads.find(Label.TASK, where, order=("seq",), limit=AT_ONCE, only=chosen)
+        found = reads.find(NodeLabel.TASK, where, order=("seq",), limit=AT_ONCE, only=chosen)
         yield from found
         if len(found) < AT_ONCE:
             return
-        after = row_fields.whole(found[-1], "seq")
+        after = row_fields.int_field(found[-1], "seq")
 
 
 def attempts_of(
-    reads: Reads, run: str, tried: Iterable[tuple[str, int]], *, only: Sequence[str] = ()
+    reads: ReadOps, run: str, tried: Iterable[tuple[str, int]], *, only: Sequence[str] = ()
 ) -> Iterator[Row]:
     """Yield attempts, a batch of them in memory at a time: what they hold is by far the largest part of a run.
 
@@ -264,7 +266,7 @@ def attempts_of(
     """
     wanted = (ids.attempt_id(run, task, n) for task, made in tried for n in range(1, made + 1))
     for batch in in_batches(wanted):
-        found = reads.find(Label.ATTEMPT, {"id": ("in", batch)}, only=only)
+        found = reads.find(NodeLabel.ATTEMPT, {"id": ("in", batch)}, only=only)
         known = {str(row["id"]): row for row in found}
         yield from (known.pop(id) for id in batch if id in known)
 
@@ -277,17 +279,17 @@ def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def latest(
-    reads: Reads, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
+    reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
 ) -> Row | None:
     """Return the project's newest run of these kinds (of this plan file, if one is named), or None."""
     path: Where = {} if plan_path is None else {"planPath": plan_path}
     where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
-    found = reads.find(Label.RUN, where, order=("-createdAt", "-seq"), limit=1)
+    found = reads.find(NodeLabel.RUN, where, order=("-createdAt", "-seq"), limit=1)
     return found[0] if found else None
 
 
 def set_status(
-    ops: Ops,
+    ops: WriteOps,
     run: str,
     to: RunStatus,
     kind: EventKind,
@@ -298,64 +300,66 @@ def set_status(
 ) -> bool:
     """Move the run's status with its event; False if it stands at none of `expect`, and nothing was changed."""
     before = _known(ops, run)
-    at = row_fields.text(before, "status")
+    at = row_fields.text_field(before, "status")
     if at not in [status.value for status in expect]:
         return False
     ended: Row = {"finishedAt": ops.now()} if to in RUN_ENDED else {}
     changed: Row = {**ended, **(props or {}), "status": to.value}
-    if ops.patch_if(Label.RUN, run, {"status": at}, changed) is None:
+    if ops.patch_if(NodeLabel.RUN, run, {"status": at}, changed) is None:
         return False
-    emit(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})
+    append_event(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})
     return True
 
 
-def advance_head(ops: Ops, run: str, expect_head: str, new_head: str, new_tree: str) -> bool:
+def advance_head(ops: WriteOps, run: str, expect_head: str, new_head: str, new_tree: str) -> bool:
     """Move the run's line; False if its head is another one by now."""
     changed = {"head": new_head, "headTree": new_tree}
-    return ops.patch_if(Label.RUN, run, {"head": expect_head}, changed) is not None
+    return ops.patch_if(NodeLabel.RUN, run, {"head": expect_head}, changed) is not None
 
 
-def fold(events: Iterable[Event]) -> dict[str, Status]:
+def fold(events: Iterable[Event]) -> dict[str, TaskStatus]:
     """Return where each task stands, from the events alone; equals the rows at every commit. Pure."""
-    standing: dict[str, Status] = {}
+    standing: dict[str, TaskStatus] = {}
     for event in events:
         if event.kind is EventKind.RUN_CREATED:
             named = cast("Sequence[str]", event.data.get("tasks", ()))
-            standing.update(dict.fromkeys(named, Status.PENDING))
+            standing.update(dict.fromkeys(named, TaskStatus.PENDING))
         to = event.data.get("to")
         if event.task and isinstance(to, str):
-            standing[event.task] = Status(to)
+            standing[event.task] = TaskStatus(to)
     return standing
 
 
-def _known(reads: Reads, run: str) -> Row:
-    row = reads.get(Label.RUN, run)
+def _known(reads: ReadOps, run: str) -> Row:
+    row = reads.get(NodeLabel.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
     return row
 
 
-def _no_such_run(reads: Reads, run: str) -> UsageError:
-    made = [cast("str", r["id"]) for r in reads.find(Label.RUN, {}, order=("-createdAt", "-seq"))]
+def _no_such_run(reads: ReadOps, run: str) -> UsageError:
+    made = [
+        cast("str", r["id"]) for r in reads.find(NodeLabel.RUN, {}, order=("-createdAt", "-seq"))
+    ]
     near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
     step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
     return UsageError(f"There is no run {run[:80]!r}.", next_step=step)
 
 
-def _count_in_project(ops: Ops, new: NewRun) -> int:
+def _count_in_project(ops: WriteOps, new: NewRun) -> int:
     """Number the project's runs, so that two of one moment have an order."""
     ops.upsert(
-        Label.PROJECT,
+        NodeLabel.PROJECT,
         [{"id": new.project_id, "name": new.project_name, "projectId": new.project_id}],
     )
-    project = ops.patch_if(Label.PROJECT, new.project_id, {}, {}) or {}
-    number = row_fields.whole(project, "runCount") + 1
-    ops.patch(Label.PROJECT, new.project_id, {"runCount": number})
+    project = ops.patch_if(NodeLabel.PROJECT, new.project_id, {}, {}) or {}
+    number = row_fields.int_field(project, "runCount") + 1
+    ops.patch(NodeLabel.PROJECT, new.project_id, {"runCount": number})
     return number
 
 
-def _run_row(ops: Ops, new: NewRun, number: int) -> Row:
-    parent = ops.get(Label.RUN, new.parent_run) if new.parent_run else None
+def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
+    parent = ops.get(NodeLabel.RUN, new.parent_run) if new.parent_run else None
     plan = new.plan
     return {
         "id": new.id, "name": new.name, "runId": new.id, "projectId": new.project_id, "kind": new.kind,
@@ -369,7 +373,7 @@ def _run_row(ops: Ops, new: NewRun, number: int) -> Row:
         "maxCost": new.max_cost, "pricesJson": _prices(new),
         "callsUsed": 0, "tokensUsed": 0, "tokensReserved": 0, "eventSeq": 0, "version": 0,
         "parentRun": new.parent_run, "sessionId": new.session_id,
-        "depth": row_fields.whole(parent, "depth") + 1 if parent else 0,
+        "depth": row_fields.int_field(parent, "depth") + 1 if parent else 0,
     }  # fmt: skip
 
 
@@ -381,7 +385,7 @@ def _prices(new: NewRun) -> str | None:
 def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
     return {
         "id": ids.task_id(new.id, task.id), "name": task.title or task.id, "runId": new.id, "taskId": task.id,
-        "seq": seq, "title": task.title, "prompt": task.prompt, "status": Status.PENDING.value,
+        "seq": seq, "title": task.title, "prompt": task.prompt, "status": TaskStatus.PENDING.value,
         "taskCreatedAt": now, "workerRole": task.worker_role, "qcRole": task.reviewer,
         "verificationCriteria": [f"{c.id}: {c.text}" for c in task.criteria],
         "criteriaJson": pack(codec.encode(task.criteria)), "checksJson": pack(codec.encode(task.checks)),
@@ -399,7 +403,7 @@ def _plan_id(run: str) -> str:
     return f"{run}#plan"
 
 
-def _pin_plan(ops: Ops, run: str, text: str) -> None:
+def _pin_plan(ops: WriteOps, run: str, text: str) -> None:
     """Keep the plan apart from the run's row, which changes with every event."""
     row: dict[str, Value] = {
         "id": _plan_id(run),
@@ -408,8 +412,8 @@ def _pin_plan(ops: Ops, run: str, text: str) -> None:
         "kind": "plan",
         "text": text,
     }
-    ops.upsert(Label.ARTIFACT, [row])
-    ops.link(Edge.PRODUCED, [(run, _plan_id(run))])
+    ops.upsert(NodeLabel.ARTIFACT, [row])
+    ops.link(EdgeType.PRODUCED, [(run, _plan_id(run))])
 
 
 def _event_row(run: str, seq: int, event: NewEvent, now: str) -> Row:
@@ -421,11 +425,11 @@ def _event_row(run: str, seq: int, event: NewEvent, now: str) -> Row:
 
 def _event(row: Row) -> Event:
     return Event(
-        seq=row_fields.whole(row, "seq"),
-        kind=EventKind(row_fields.text(row, "kind")),
-        run=row_fields.text(row, "runId"),
-        at=row_fields.text(row, "at"),
-        task=row_fields.text(row, "task"),
-        attempt=row_fields.whole(row, "attempt"),
-        data=row_fields.mapping(row, "dataJson"),
+        seq=row_fields.int_field(row, "seq"),
+        kind=EventKind(row_fields.text_field(row, "kind")),
+        run=row_fields.text_field(row, "runId"),
+        at=row_fields.text_field(row, "at"),
+        task=row_fields.text_field(row, "task"),
+        attempt=row_fields.int_field(row, "attempt"),
+        data=row_fields.json_field(row, "dataJson"),
     )

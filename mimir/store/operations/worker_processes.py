@@ -10,15 +10,15 @@ from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
 from mimir.store import row_fields
-from mimir.store.protocol import Ops, Reads, Row
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.schema import NodeLabel
 
 KIND = "worker"
 """Of the nodes (`Artifact`) that hold registrations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class WorkerProcess:
     """One process of mimir."""
 
     owner: str
@@ -31,7 +31,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class PoolCounters:
     """What a process has done so far for a run."""
 
     agents: int = 0
@@ -51,7 +51,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class TaskLock:
     """A task under a lease, as the world sees it."""
 
     task_id: str
@@ -71,10 +71,12 @@ class Lock:
         }
 
 
-def attend(ops: Ops, run: str, process: Process, tally: Tally, seconds: float) -> None:
+def register_process(
+    ops: WriteOps, run: str, process: WorkerProcess, tally: PoolCounters, seconds: float
+) -> None:
     """Say that a process serves a run, and will be heard of again within `seconds`."""
     until = stamp(moment(ops.now()) + timedelta(seconds=seconds))
-    known = ops.get(Label.ARTIFACT, _id(run, process.owner)) or {}
+    known = ops.get(NodeLabel.ARTIFACT, _id(run, process.owner)) or {}
     row: Row = {
         "id": _id(run, process.owner),
         "name": process.owner,
@@ -84,41 +86,41 @@ def attend(ops: Ops, run: str, process: Process, tally: Tally, seconds: float) -
         "host": process.host,
         "process": process.number,
         "lockFile": process.lock_file,
-        "since": row_fields.text(known, "since") or ops.now(),
+        "since": row_fields.text_field(known, "since") or ops.now(),
         "seenAt": ops.now(),
         "until": until,
         "leftAt": None,
         **_counted(tally),
     }
-    ops.upsert(Label.ARTIFACT, [row])
+    ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
-def count(ops: Ops, run: str, owner: str, tally: Tally) -> None:
+def count(ops: WriteOps, run: str, owner: str, tally: PoolCounters) -> None:
     """Write down what a process has done, whether it has left or not."""
-    ops.patch(Label.ARTIFACT, _id(run, owner), _counted(tally))
+    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), _counted(tally))
 
 
-def leave(ops: Ops, run: str, owner: str) -> None:
+def unregister_process(ops: WriteOps, run: str, owner: str) -> None:
     """Say that a process serves a run no more."""
-    ops.patch(Label.ARTIFACT, _id(run, owner), {"leftAt": ops.now()})
+    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), {"leftAt": ops.now()})
 
 
-def present(reads: Reads, run: str) -> list[Row]:
+def present(reads: ReadOps, run: str) -> list[Row]:
     """Return the registrations of a run, the one that came first first; those who left too."""
-    found = reads.find(Label.ARTIFACT, {"runId": run, "kind": KIND})
-    return sorted(found, key=lambda row: (row_fields.text(row, "since"), str(row["id"])))
+    found = reads.find(NodeLabel.ARTIFACT, {"runId": run, "kind": KIND})
+    return sorted(found, key=lambda row: (row_fields.text_field(row, "since"), str(row["id"])))
 
 
-def locks(reads: Reads, run: str) -> list[Lock]:
+def locks(reads: ReadOps, run: str) -> list[TaskLock]:
     """Return the tasks of a run that somebody holds, whether the lease has ended or not; by task."""
-    held = reads.find(Label.TASK, {"runId": run, "claimState": "held"}, order=("seq",))
+    held = reads.find(NodeLabel.TASK, {"runId": run, "claimState": "held"}, order=("seq",))
     return [
-        Lock(
-            task_id=row_fields.text(row, "taskId"),
-            agent_id=row_fields.text(row, "lockedBy"),
-            version=row_fields.whole(row, "version"),
-            locked_at=row_fields.text(row, "lockedAt"),
-            expires_at=row_fields.text(row, "expiresAt"),
+        TaskLock(
+            task_id=row_fields.text_field(row, "taskId"),
+            agent_id=row_fields.text_field(row, "lockedBy"),
+            version=row_fields.int_field(row, "version"),
+            locked_at=row_fields.text_field(row, "lockedAt"),
+            expires_at=row_fields.text_field(row, "expiresAt"),
         )
         for row in held
     ]
@@ -127,9 +129,9 @@ def locks(reads: Reads, run: str) -> list[Lock]:
 def by_host(rows: Sequence[Row], host: str) -> Mapping[str, str]:
     """Return owner → lock file of the processes of one host that have not left. Pure."""
     return {
-        row_fields.text(row, "owner"): row_fields.text(row, "lockFile")
+        row_fields.text_field(row, "owner"): row_fields.text_field(row, "lockFile")
         for row in rows
-        if row_fields.text(row, "host") == host and not row.get("leftAt")
+        if row_fields.text_field(row, "host") == host and not row.get("leftAt")
     }
 
 
@@ -137,7 +139,7 @@ def _id(run: str, owner: str) -> str:
     return f"{run}#worker/{owner}"
 
 
-def _counted(tally: Tally) -> Row:
+def _counted(tally: PoolCounters) -> Row:
     return {_camel(name): value for name, value in asdict(tally).items()}
 
 

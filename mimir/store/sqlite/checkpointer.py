@@ -17,7 +17,7 @@ LOG_PAGES = 1000
 """So long may the log grow before it is begun anew; SQLite's own figure."""
 
 
-class Behind:
+class Checkpointer:
     """Works for one process's store while it is open."""
 
     def __init__(

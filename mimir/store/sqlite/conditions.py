@@ -13,14 +13,14 @@ from mimir.store.protocol import Value, Where
 from mimir.store.schema import LONG_TEXT, PROMOTED, pack, property_name, value
 
 
-class Sql(NamedTuple):
+class SqlText(NamedTuple):
     """A piece of SQL with what is bound in it."""
 
     text: str
     bound: tuple[object, ...] = ()
 
 
-class Properties(Protocol):
+class SqlProperties(Protocol):
     """What of a node is compared with conditions."""
 
     @property
@@ -39,7 +39,7 @@ class Properties(Protocol):
         ...
 
 
-_NEVER = Sql("0")
+_NEVER = SqlText("0")
 _ORDERED = ("<", "<=", ">", ">=")
 
 
@@ -53,16 +53,16 @@ def in_column(name: str) -> bool:
     return name == "id" or name in PROMOTED
 
 
-def conditions(where: Where) -> Sql:
+def conditions(where: Where) -> SqlText:
     """Return the condition that all of `where` holds, ready to follow `AND`; empty for an empty `where`."""
     parts = [_condition(name, wanted) for name, wanted in where.items()]
-    return Sql(
+    return SqlText(
         "".join(f" AND {part.text}" for part in parts),
         tuple(b for part in parts for b in part.bound),
     )
 
 
-def held_by(node: Properties, where: Where) -> bool | None:
+def held_by(node: SqlProperties, where: Where) -> bool | None:
     """Tell whether a node meets all of `where`, as SQL would; None: SQL must be asked."""
     answers = [_held(node, name, wanted) for name, wanted in where.items()]
     return None if None in answers else all(answers)
@@ -76,12 +76,12 @@ def order_by(order: Sequence[str]) -> str:
     return " ORDER BY " + ", ".join(terms)
 
 
-def grouped(name: str) -> str:
+def group_expressions(name: str) -> str:
     """Return the two expressions to count by: the value, and its JSON type (NULL for a column)."""
     return f"{_expression(name)}, {_type(name)}"
 
 
-def _condition(name: str, wanted: object) -> Sql:
+def _condition(name: str, wanted: object) -> SqlText:
     if not isinstance(wanted, tuple):
         return _equal(name, value(wanted))
     match cast("tuple[object, ...]", wanted):
@@ -89,14 +89,14 @@ def _condition(name: str, wanted: object) -> Sql:
             return _among(name, [value(o) for o in cast("Iterable[object]", options)])
         case ("!=", other):
             same = _equal(name, value(other))
-            return Sql(f"({same.text}) IS NOT TRUE", same.bound)
+            return SqlText(f"({same.text}) IS NOT TRUE", same.bound)
         case (str() as sign, limit) if sign in _ORDERED:
             return _compared(name, sign, value(limit))
         case condition:
             raise StoreError(f"{str(condition)[:80]!r} is no condition for {name!r}.")
 
 
-def _held(node: Properties, name: str, wanted: object) -> bool | None:
+def _held(node: SqlProperties, name: str, wanted: object) -> bool | None:
     if not isinstance(wanted, tuple):
         return _is(node, name, value(wanted))
     match cast("tuple[object, ...]", wanted):
@@ -110,7 +110,7 @@ def _held(node: Properties, name: str, wanted: object) -> bool | None:
             return None
 
 
-def _is(node: Properties, name: str, wanted: Value) -> bool | None:
+def _is(node: SqlProperties, name: str, wanted: Value) -> bool | None:
     """Compare as `_equal` does. Ids, lists and fractions are left to SQL, which has ways of its own to read them."""
     if name == "id" or isinstance(wanted, list | float):
         return None
@@ -151,27 +151,27 @@ def _long(name: str) -> str:
     )
 
 
-def _equal(name: str, wanted: Value) -> Sql:
+def _equal(name: str, wanted: Value) -> SqlText:
     if wanted is None:
-        return Sql(f"{_expression(name)} IS NULL")
+        return SqlText(f"{_expression(name)} IS NULL")
     if in_column(name):
         bindable = isinstance(wanted, str | int | float) and not isinstance(wanted, bool)
-        return Sql(f'n."{name}" = ?', (wanted,)) if bindable else _NEVER
+        return SqlText(f'n."{name}" = ?', (wanted,)) if bindable else _NEVER
     kind = _type(name)
     match wanted:
         case bool():
-            return Sql(f"{kind} = ?", ("true" if wanted else "false",))
+            return SqlText(f"{kind} = ?", ("true" if wanted else "false",))
         case str() if is_long(wanted):
-            return Sql(f"{_long(name)} = ?", (wanted,))
+            return SqlText(f"{_long(name)} = ?", (wanted,))
         case str():
-            return Sql(f"({_small(name)} = ? AND {kind} = 'text')", (wanted,))
+            return SqlText(f"({_small(name)} = ? AND {kind} = 'text')", (wanted,))
         case list():
-            return Sql(f"({_small(name)} = ? AND {kind} = 'array')", (pack(wanted),))
+            return SqlText(f"({_small(name)} = ? AND {kind} = 'array')", (pack(wanted),))
         case _:
-            return Sql(f"({_small(name)} = ? AND {kind} IN ('integer', 'real'))", (wanted,))
+            return SqlText(f"({_small(name)} = ? AND {kind} IN ('integer', 'real'))", (wanted,))
 
 
-def _among(name: str, options: Sequence[Value]) -> Sql:
+def _among(name: str, options: Sequence[Value]) -> SqlText:
     """Short texts go in as one bound list, so that a thousand of them cost one place and the index is used."""
     short = [o for o in options if isinstance(o, str) and not is_long(o)]
     parts = [_equal(name, o) for o in options if not (isinstance(o, str) and not is_long(o))]
@@ -180,25 +180,25 @@ def _among(name: str, options: Sequence[Value]) -> Sql:
         text = f'n."{name}" {listed}' if in_column(name) else (
             f"({_small(name)} {listed} AND {_type(name)} = 'text')"
         )  # fmt: skip
-        parts.append(Sql(text, (json.dumps(short),)))
+        parts.append(SqlText(text, (json.dumps(short),)))
     if not parts:
         return _NEVER
     if len(parts) == 1:
         return parts[0]
     joined = " OR ".join(part.text for part in parts)
-    return Sql(f"({joined})", tuple(b for part in parts for b in part.bound))
+    return SqlText(f"({joined})", tuple(b for part in parts for b in part.bound))
 
 
-def _compared(name: str, sign: str, limit: Value) -> Sql:
+def _compared(name: str, sign: str, limit: Value) -> SqlText:
     expression = _expression(name)
     match limit:
         case bool() | list() | None:
             raise StoreError(f"{name!r} cannot be compared with {limit!r} by {sign!r}.")
         case str():
             is_array = "" if in_column(name) else f" AND {_type(name)} IS NOT 'array'"
-            return Sql(
+            return SqlText(
                 f"({expression} {sign} ? AND typeof({expression}) = 'text'{is_array})", (limit,)
             )
         case _:
             kinds = f"typeof({expression})" if in_column(name) else _type(name)
-            return Sql(f"({expression} {sign} ? AND {kinds} IN ('integer', 'real'))", (limit,))
+            return SqlText(f"({expression} {sign} ? AND {kinds} IN ('integer', 'real'))", (limit,))

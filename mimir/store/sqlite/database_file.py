@@ -13,7 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from mimir.errors import MimirError, Paused, StoreError
-from mimir.store.schema import PROMOTED, SCHEMA_VERSION, Label
+from mimir.store.schema import PROMOTED, SCHEMA_VERSION, NodeLabel
 
 APPLICATION_ID = 0x6D696D72
 """`mimr`, in the header of every store."""
@@ -28,7 +28,7 @@ CREATE TABLE nodes (
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
   {", ".join(f'"{name}"' for name in PROMOTED)},
   texts INTEGER NOT NULL, props TEXT NOT NULL);
-CREATE INDEX nodes_by_status ON nodes (label, "runId", status, seq) WHERE label = '{Label.TASK}';
+CREATE INDEX nodes_by_status ON nodes (label, "runId", status, seq) WHERE label = '{NodeLabel.TASK}';
 CREATE INDEX nodes_by_seq ON nodes (label, "runId", seq);
 CREATE INDEX nodes_by_lane ON nodes (label, lane, seq) WHERE lane IS NOT NULL;
 CREATE INDEX nodes_by_chain ON nodes (label, chain, seq) WHERE chain IS NOT NULL;

@@ -17,7 +17,7 @@ _LARGE = 128 * 1024
 """Bytes; the library's own, until it changes its mind."""
 
 
-def share() -> None:
+def use_single_arena() -> None:
     """Have threads that are started from now on share the heap; where the C library has no such choice, nothing changes."""
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):  # musl, or no dynamic loader

@@ -20,7 +20,7 @@ _FIRST_COLUMN = 5
 NOTHING: frozenset[str] = frozenset()
 
 
-class Choice(NamedTuple):
+class PropertySelection(NamedTuple):
     """Some properties of nodes, and how they are read."""
 
     select: str
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
     """Of the columns, then of the small properties."""
 
 
-def choice(names: Collection[str]) -> Choice:
+def choice(names: Collection[str]) -> PropertySelection:
     """Return how these properties are read and no others.
 
     Raises:
@@ -43,10 +43,10 @@ def choice(names: Collection[str]) -> Choice:
     listed = f"CASE WHEN n.props GLOB '{{*' THEN json_extract(n.props, {paths}) END"
     others = "".join(f', n."{name}"' for name in columns)
     select = f"SELECT n.key, n.label, n.id, n.texts, {listed}{others} FROM nodes n WHERE "
-    return Choice(select, (*columns, *small))
+    return PropertySelection(select, (*columns, *small))
 
 
-class Node(NamedTuple):
+class StoredNode(NamedTuple):
     """A node that was read; never changed, only replaced."""
 
     key: int
@@ -77,7 +77,7 @@ class Node(NamedTuple):
         return (version if isinstance(version, int) else 0) + 1
 
 
-def node_of(found: Found, texts: Mapping[str, str]) -> Node:
+def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:
     """Return the node of a line.
 
     Raises:
@@ -85,11 +85,11 @@ def node_of(found: Found, texts: Mapping[str, str]) -> Node:
     """
     key, label, id = cast("tuple[int, str, str]", found[:3])
     small = _small(found)
-    return Node(key, label, id, _columns(found), small, texts, _lists(small))
+    return StoredNode(key, label, id, _columns(found), small, texts, _lists(small))
 
 
 def row_of(found: Found) -> dict[str, Value]:
-    """Return the row of a line without the texts kept apart, as `Node.row` would give it.
+    """Return the row of a line without the texts kept apart, as `StoredNode.row` would give it.
 
     Raises:
         DamagedNode: Its small properties cannot be read.
@@ -97,7 +97,7 @@ def row_of(found: Found) -> dict[str, Value]:
     return {"id": cast("str", found[2]), **_columns(found), **_small(found)}
 
 
-def part_of(found: Found, chosen: Choice) -> dict[str, Value]:
+def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
     """Return what was chosen of a line, without the texts kept apart.
 
     Raises:
@@ -126,26 +126,26 @@ def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value
     return columns, small, apart
 
 
-def made(label: str, id: str, new: Mapping[str, Value]) -> Node:
+def new_node(label: str, id: str, new: Mapping[str, Value]) -> StoredNode:
     """Return a node of these properties that has no line yet, so no key."""
     columns, small, apart = _parted(new)
-    return Node(0, label, id, there(columns), there(small), apart, _lists(small))
+    return StoredNode(0, label, id, drop_none(columns), drop_none(small), apart, _lists(small))
 
 
-def touched(node: Node) -> Node:
+def with_next_version(node: StoredNode) -> StoredNode:
     """Return the node with its next version, which is no text apart, and nothing else changed."""
     key, label, id, columns, small, texts, lists, unwritten = node
     small = {**small, "version": node.next_version()}
-    return Node(key, label, id, columns, small, texts, lists, unwritten or NOTHING)
+    return StoredNode(key, label, id, columns, small, texts, lists, unwritten or NOTHING)
 
 
-def altered(node: Node, new: Mapping[str, Value]) -> Node:
+def with_changes(node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
     """Return the node with properties set; None removes."""
     key, label, id, columns, before, texts, lists, unwritten = node
     given, small, apart = _parted(new)
     moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}
     if moved:
-        columns = there({**columns, **moved})
+        columns = drop_none({**columns, **moved})
         unwritten = (unwritten or NOTHING).union(moved)
     mixed = {**before, **small}
     if apart or not texts.keys().isdisjoint(small):
@@ -153,11 +153,13 @@ def altered(node: Node, new: Mapping[str, Value]) -> Node:
             mixed.pop(name, None)
         texts = {name: text for name, text in texts.items() if name not in small} | apart
     if None in small.values():
-        mixed = there(mixed)
-    return Node(key, label, id, columns, mixed, texts, lists | _lists(small), unwritten or NOTHING)
+        mixed = drop_none(mixed)
+    return StoredNode(
+        key, label, id, columns, mixed, texts, lists | _lists(small), unwritten or NOTHING
+    )
 
 
-def holds(node: Node, new: Mapping[str, Value]) -> bool:
+def already_has(node: StoredNode, new: Mapping[str, Value]) -> bool:
     """Tell whether a node has all of these properties already; None: it has no such."""
     columns, small, texts = node.columns, node.small, node.texts
     return all(
@@ -170,12 +172,12 @@ def _is_same(one: Value, other: Value) -> bool:
     return type(one) is type(other) and one == other  # 1, 1.0 and true are three values
 
 
-def there(values: Mapping[str, Value]) -> Mapping[str, Value]:
+def drop_none(values: Mapping[str, Value]) -> Mapping[str, Value]:
     """Leave out what is not there."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def packed(small: Mapping[str, Value]) -> str:
+def pack_properties(small: Mapping[str, Value]) -> str:
     """Write small properties as they are kept."""
     return orjson.dumps(small).decode()
 

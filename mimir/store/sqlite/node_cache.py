@@ -6,7 +6,7 @@ the table without it. If the transaction fails, all of it is forgotten.
 
 from itertools import islice
 
-from mimir.store.sqlite.node import Node
+from mimir.store.sqlite.node import StoredNode
 
 _MOST = 300
 """Nodes kept from one transaction to the next: those of the tasks that are at work; a node takes some 5 kB."""
@@ -14,22 +14,22 @@ _HEAVY = 10_000
 """Characters in long texts from which a node is not kept any longer than its transaction."""
 
 
-class Kept:
+class NodeCache:
     """Nodes by id, as the open transaction leaves them."""
 
     def __init__(self) -> None:
         self.labels: dict[str, str] = {}
         """Of nodes that are there, by id; no more than were asked for."""
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, StoredNode] = {}
         self._unwritten: dict[str, None] = {}
         self._heavy: set[str] = set()
         self._room = 2 * _MOST
 
-    def get(self, id: str) -> Node | None:
+    def get(self, id: str) -> StoredNode | None:
         """Return a node in hand; None says nothing of what the table holds."""
         return self._nodes.get(id)
 
-    def put(self, node: Node) -> None:
+    def put(self, node: StoredNode) -> None:
         """Take a node in hand, in the place of what was known of it."""
         id, held = node.id, self._nodes.pop(node.id, None)
         self._nodes[id] = node  # at the end: what was changed longest ago is put down first
@@ -49,7 +49,7 @@ class Kept:
         self._nodes.pop(id, None)
         self._unwritten.pop(id, None)
 
-    def unwritten(self, label: str | None = None) -> list[Node]:
+    def unwritten(self, label: str | None = None) -> list[StoredNode]:
         """Return the nodes that the table does not hold as they are; of one label, if it is named."""
         nodes = [self._nodes[id] for id in self._unwritten]
         return nodes if label is None else [node for node in nodes if node.label == label]

@@ -13,9 +13,9 @@ from typing import cast
 
 from mimir.errors import DamagedNode, StoreError
 from mimir.store import schema
-from mimir.store.protocol import Direction, Row, Value, Where, reached
-from mimir.store.row_fields import part
-from mimir.store.sqlite.conditions import Sql, conditions, grouped, order_by
+from mimir.store.protocol import Direction, Row, Value, Where, reachable_ids
+from mimir.store.row_fields import object_field
+from mimir.store.sqlite.conditions import SqlText, conditions, group_expressions, order_by
 from mimir.store.sqlite.node import SELECT, Found, choice, part_of, row_of
 
 _CHUNK = 500
@@ -49,7 +49,7 @@ class SqliteReads:
 
     def get(self, label: str, id: str, /) -> Row | None:
         """Return one node, or None."""
-        found = self._nodes(label, Sql(" AND n.id = ?", (id,))) if schema.is_id(id) else []
+        found = self._nodes(label, SqlText(" AND n.id = ?", (id,))) if schema.is_id(id) else []
         return found[0] if found else None
 
     def find(
@@ -67,7 +67,7 @@ class SqliteReads:
             return []
         condition = conditions(where)
         end = order_by(order) + (f" LIMIT {int(limit)}" if limit is not None else "")
-        asked = Sql(condition.text + end, condition.bound)
+        asked = SqlText(condition.text + end, condition.bound)
         return self._nodes(label, asked, by_id="id" in where, only=only)
 
     def first_of(
@@ -82,7 +82,7 @@ class SqliteReads:
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
         """Count nodes by one property."""
         condition = conditions(where)
-        sql = f"SELECT {grouped(by)}, count(*) FROM nodes n WHERE {_of(label)}{condition.text} GROUP BY 1, 2"
+        sql = f"SELECT {group_expressions(by)}, count(*) FROM nodes n WHERE {_of(label)}{condition.text} GROUP BY 1, 2"
         counted: dict[str, int] = {}
         for given, kind, number in self._all(sql, condition.bound):
             name = (
@@ -105,11 +105,11 @@ class SqliteReads:
         """Return ids within `depth` edges, breadth first."""
         if not schema.is_id(id):
             return []
-        return reached(id, depth, lambda ids: self._step(ids, types, direction))
+        return reachable_ids(id, depth, lambda ids: self._step(ids, types, direction))
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
         """Return the edges between these nodes."""
-        these = listed(ids)
+        these = bind_ids(ids)
         sql = (
             "SELECT source, type, target FROM edges WHERE source IN (SELECT value FROM json_each(?)) "
             "AND target IN (SELECT value FROM json_each(?)) ORDER BY source, type, target"
@@ -140,7 +140,7 @@ class SqliteReads:
 
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
         """Yield every node, then every edge."""
-        for label in sorted(schema.Label):
+        for label in sorted(schema.NodeLabel):
             cursor = self._run(f"{SELECT}n.label = ? ORDER BY n.id", (label.value,))
             while page := self._page(cursor):
                 for row in self._rows(page):
@@ -185,7 +185,7 @@ class SqliteReads:
             self._connection.text_factory = str
 
     def _nodes(
-        self, label: str, condition: Sql, *, by_id: bool = False, only: Sequence[str] = ()
+        self, label: str, condition: SqlText, *, by_id: bool = False, only: Sequence[str] = ()
     ) -> list[Row]:
         """Read nodes, or some properties of them; `by_id` keeps the planner from reading a whole label where ids are named."""
         where = f"{'+' if by_id else ''}{_of(label)}{condition.text}"
@@ -196,7 +196,7 @@ class SqliteReads:
             found = self._all(chosen.select + where, condition.bound)
             rows = [part_of(f, chosen) for f in found]
         except (sqlite3.OperationalError, DamagedNode):  # reading all of them says which, and why
-            return [part(row, only) for row in self._nodes(label, condition, by_id=by_id)]
+            return [object_field(row, only) for row in self._nodes(label, condition, by_id=by_id)]
         return self._with_texts(found, rows, only)
 
     def _rows(self, found: Sequence[Found]) -> list[Row]:
@@ -231,14 +231,14 @@ def _of(label: str) -> str:
     return f"n.label = '{schema.label_name(label)}'"
 
 
-def _among(ids: Sequence[str]) -> Sql:
+def _among(ids: Sequence[str]) -> SqlText:
     """Return the condition to be one of these; of a single one, which is most often asked for, without a list to be read."""
     if len(ids) == 1 and schema.is_id(ids[0]):
-        return Sql("= ?", (ids[0],))
-    return Sql("IN (SELECT value FROM json_each(?))", (listed(ids),))
+        return SqlText("= ?", (ids[0],))
+    return SqlText("IN (SELECT value FROM json_each(?))", (bind_ids(ids),))
 
 
-def listed(ids: Iterable[str]) -> str:
+def bind_ids(ids: Iterable[str]) -> str:
     """Return ids as one bound list; what cannot be an id is left out."""
     return json.dumps([id for id in ids if schema.is_id(id)])
 

@@ -23,13 +23,19 @@ from typing import TypeVar, cast
 
 from mimir.domain.clock import Clock, stamp
 from mimir.errors import MimirError, Paused, StoreError
-from mimir.store.protocol import Ops, Reads
+from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.sqlite import database_file, malloc_tuning
-from mimir.store.sqlite.checkpointer import LOG_PAGES, Behind
-from mimir.store.sqlite.node_cache import Kept
+from mimir.store.sqlite.checkpointer import LOG_PAGES, Checkpointer
+from mimir.store.sqlite.node_cache import NodeCache
 from mimir.store.sqlite.read_ops import SqliteReads
 from mimir.store.sqlite.write_ops import SqliteOps, write_out
-from mimir.store.sqlite.write_queue import Ended, Job, seen, settle, tell
+from mimir.store.sqlite.write_queue import (
+    Ended,
+    WriteJob,
+    mark_retrieved,
+    notify_caller,
+    resolve_job,
+)
 
 T = TypeVar("T")
 
@@ -50,7 +56,7 @@ _ENDS_ALL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _WriterThread:
     """Who writes what is durable, and what is written with, by whoever has the pen."""
 
     thread: threading.Thread
@@ -81,15 +87,15 @@ class SqliteStore:
         self._path = path
         self._clock = clock
         self._faults = faults or _no_faults
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._readers: ThreadPoolExecutor | None = None
-        self._writer: _Writer | None = None
+        self._writer: _WriterThread | None = None
         self._pen = threading.Lock()
         self._identity = (0, 0)
-        self._kept = Kept()
+        self._kept = NodeCache()
         self._version = 0
-        self._behind: Behind | None = None
+        self._behind: Checkpointer | None = None
         self._durable = self._waits = durable
         self._wait_seconds = min(database_file.PATIENCE_SECONDS, patience_seconds)
         self._patience = patience_seconds
@@ -103,7 +109,7 @@ class SqliteStore:
         """Make or check the file, and open it."""
         if self._writer is not None:
             return
-        malloc_tuning.share()
+        malloc_tuning.use_single_arena()
         await asyncio.to_thread(database_file.prepare, self._path)
         connection = self._open()
         # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
@@ -111,22 +117,22 @@ class SqliteStore:
         self._identity = database_file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
         if self._durable:
-            self._behind = Behind(self._readers, self._open, self._pen)
+            self._behind = Checkpointer(self._readers, self._open, self._pen)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name="mimir-write", daemon=True
         )
-        self._writer = _Writer(thread, connection)
+        self._writer = _WriterThread(thread, connection)
         thread.start()
 
-    async def write(self, work: Callable[[Ops], T], /, *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction and commit it; the disk is waited for if anything that is committed with it is to be durable."""
         writer = self._writer
         if writer is None:
             raise StoreError(f"The store {self._path} is not open.")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
-        done.add_done_callback(seen)
-        job = Job(work, done, loop, durable)
+        done.add_done_callback(mark_retrieved)
+        job = WriteJob(work, done, loop, durable)
         if durable or not self._write_here(writer.connection, job):
             self._jobs.put(job)
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
@@ -135,7 +141,7 @@ class SqliteStore:
             self._behind.owe()
         return cast("T", value)
 
-    async def read(self, work: Callable[[Reads], T], /, *, brief: bool = False) -> T:
+    async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
         """Run `work` on one consistent view; a brief one here: to have a thread do it takes longer than to do it."""
         if self._readers is None:
             raise StoreError(f"The store {self._path} is not open.")
@@ -171,7 +177,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise database_file.problem(error, self._path) from error
 
-    def _view(self, work: Callable[[Reads], T]) -> T:
+    def _view(self, work: Callable[[ReadOps], T]) -> T:
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -196,11 +202,11 @@ class SqliteStore:
             if batch:
                 with self._pen:
                     ended = self._transaction(connection, batch)
-                tell(ended)
+                notify_caller(ended)
         connection.close()
 
-    def _next_batch(self) -> tuple[list[Job], bool]:
-        batch: list[Job] = []
+    def _next_batch(self) -> tuple[list[WriteJob], bool]:
+        batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
             batch.append(job)
@@ -212,7 +218,7 @@ class SqliteStore:
                 return batch, True
         return batch, False
 
-    def _write_here(self, connection: sqlite3.Connection, job: Job) -> bool:
+    def _write_here(self, connection: sqlite3.Connection, job: WriteJob) -> bool:
         """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
 
         To have another thread do it takes longer than to do it: both fall asleep and are woken.
@@ -222,7 +228,7 @@ class SqliteStore:
         try:
             if not self._is_locked(connection, durable=False):
                 return False
-            settle(self._transaction(connection, [job], begun=True))
+            resolve_job(self._transaction(connection, [job], begun=True))
         except (MimirError, sqlite3.Error):  # the writer's thread will meet it too, and tell
             return False
         finally:
@@ -230,7 +236,7 @@ class SqliteStore:
         return True
 
     def _transaction(
-        self, connection: sqlite3.Connection, batch: list[Job], *, begun: bool = False
+        self, connection: sqlite3.Connection, batch: list[WriteJob], *, begun: bool = False
     ) -> list[Ended]:
         """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
         try:
@@ -259,7 +265,7 @@ class SqliteStore:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
-    def _failed(self, batch: Sequence[Job], error: BaseException) -> list[Ended]:
+    def _failed(self, batch: Sequence[WriteJob], error: BaseException) -> list[Ended]:
         told = (
             database_file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
         )
@@ -311,7 +317,7 @@ class SqliteStore:
                 next_step="Put it back, then `mimir resume`.",
             )
 
-    def _run(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run(self, connection: sqlite3.Connection, job: WriteJob) -> object:
         ops = SqliteOps(connection, self._now, self._kept)
         try:
             value = job.work(ops)

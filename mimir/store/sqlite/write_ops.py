@@ -13,21 +13,21 @@ from typing import cast
 from mimir.errors import StoreError
 from mimir.store import schema
 from mimir.store.protocol import Row, Value, Where
-from mimir.store.schema import Label
+from mimir.store.schema import NodeLabel
 from mimir.store.sqlite.conditions import conditions, held_by
 from mimir.store.sqlite.node import (
     NOTHING,
     SELECT,
-    Node,
-    altered,
-    holds,
-    made,
+    StoredNode,
+    already_has,
+    new_node,
     node_of,
-    packed,
-    touched,
+    pack_properties,
+    with_changes,
+    with_next_version,
 )
-from mimir.store.sqlite.node_cache import Kept
-from mimir.store.sqlite.read_ops import SqliteReads, listed
+from mimir.store.sqlite.node_cache import NodeCache
+from mimir.store.sqlite.read_ops import SqliteReads, bind_ids
 
 _INSERT = (
     f"INSERT INTO nodes(label, id, texts, props, {', '.join(schema.PROMOTED)}) "
@@ -37,14 +37,18 @@ _LINK = (
     "INSERT OR IGNORE INTO edges(source, type, target) SELECT ?1, ?2, ?3 "
     "WHERE EXISTS (SELECT 1 FROM nodes WHERE id = ?1) AND EXISTS (SELECT 1 FROM nodes WHERE id = ?3)"
 )
-_ONLY_ADDED = frozenset((Label.EVENT, Label.EVIDENCE, Label.VERDICT, Label.ARTIFACT))
+_ONLY_ADDED = frozenset(
+    (NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.VERDICT, NodeLabel.ARTIFACT)
+)
 """Labels whose nodes are hardly ever changed: a new one is not kept in hand."""
 
 
 class SqliteOps(SqliteReads):
     """All verbs, for one job; if it fails, the whole transaction is to be rolled back."""
 
-    def __init__(self, connection: sqlite3.Connection, now: Callable[[], str], kept: Kept) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, now: Callable[[], str], kept: NodeCache
+    ) -> None:
         super().__init__(connection, now)
         self._kept = kept
 
@@ -98,7 +102,7 @@ class SqliteOps(SqliteReads):
             if node is None or node.label != label:
                 held = self.labels_of([id]).get(id)
                 raise StoreError(f"{id!r} cannot be a {label}: it is a {held}.")
-            if holds(node, new):
+            if already_has(node, new):
                 self._kept.put(node)  # what many share is said again by each
             else:
                 self._set(node, new)
@@ -131,14 +135,14 @@ class SqliteOps(SqliteReads):
         if new or "version" in node.texts:
             new["version"] = node.next_version()
             return self._set(node, new).row()
-        after = touched(node)
+        after = with_next_version(node)
         self._kept.put(after)
         return after.row()
 
     def delete(self, label: str, ids: Sequence[str], /) -> int:
         """Delete nodes with their edges."""
         sql = "SELECT key, id FROM nodes WHERE label = ? AND id IN (SELECT value FROM json_each(?))"
-        found = self._all(sql, (schema.label_name(label), listed(ids)))
+        found = self._all(sql, (schema.label_name(label), bind_ids(ids)))
         for key, id in cast("list[tuple[int, str]]", found):
             self._run("DELETE FROM texts WHERE node = ?", (key,))
             self._run("DELETE FROM edges WHERE source = ?1 OR target = ?1", (id,))
@@ -152,7 +156,7 @@ class SqliteOps(SqliteReads):
         self._check()
         write_out(self._connection, self._kept, label)
 
-    def _node(self, label: str, id: str) -> Node | None:
+    def _node(self, label: str, id: str) -> StoredNode | None:
         """Return a node in hand, or read it; None if it is not there, or has another label."""
         self._check()
         node = self._kept.get(id)
@@ -161,7 +165,7 @@ class SqliteOps(SqliteReads):
         label = schema.label_name(label)
         return self._read(id, label) if node is None else None
 
-    def _read(self, id: str, label: str | None = None) -> Node | None:
+    def _read(self, id: str, label: str | None = None) -> StoredNode | None:
         found = self._all(f"{SELECT}n.id = ?", (id,)) if schema.is_id(id) else []
         if not found or (label is not None and found[0][1] != label):
             return None
@@ -173,7 +177,7 @@ class SqliteOps(SqliteReads):
         self._kept.put(node)
         return node
 
-    def _meets(self, node: Node | None, expect: Where) -> bool:
+    def _meets(self, node: StoredNode | None, expect: Where) -> bool:
         """Tell whether a node meets conditions; SQL is asked where it alone can tell."""
         meets = None if node is None else held_by(node, expect)
         if meets is None:
@@ -187,9 +191,15 @@ class SqliteOps(SqliteReads):
 
     def _make(self, label: str, id: str, new: Mapping[str, Value]) -> bool:
         """Make a node; False if the id is another one's."""
-        node = made(label, id, new)
+        node = new_node(label, id, new)
         columns, apart = node.columns, node.texts
-        line = (label, id, len(apart), packed(node.small), *map(columns.get, schema.PROMOTED))
+        line = (
+            label,
+            id,
+            len(apart),
+            pack_properties(node.small),
+            *map(columns.get, schema.PROMOTED),
+        )
         inserted = self._run(_INSERT, line)
         if inserted.rowcount != 1:
             return False
@@ -200,16 +210,16 @@ class SqliteOps(SqliteReads):
             self._kept.put(node._replace(key=key))
         return True
 
-    def _set(self, node: Node, new: Mapping[str, Value]) -> Node:
+    def _set(self, node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
         """Change a node; None removes."""
-        after = altered(node, new)
+        after = with_changes(node, new)
         if node.texts is not after.texts:
             self._set_apart(node, after)
         self._index(node.label, node.key, new)
         self._kept.put(after)
         return after
 
-    def _set_apart(self, node: Node, after: Node) -> None:
+    def _set_apart(self, node: StoredNode, after: StoredNode) -> None:
         """Change the long texts that differ."""
         for name in [n for n, text in node.texts.items() if after.texts.get(n) != text]:
             self._run("DELETE FROM texts WHERE node = ? AND name = ?", (node.key, name))
@@ -232,18 +242,18 @@ class SqliteOps(SqliteReads):
             self._run("INSERT INTO found(rowid, text) VALUES (?, ?)", (key, plain))
 
 
-def write_out(connection: sqlite3.Connection, kept: Kept, label: str | None = None) -> None:
+def write_out(connection: sqlite3.Connection, kept: NodeCache, label: str | None = None) -> None:
     """Write what waits in hand; of one label, if it is named."""
     for node in kept.unwritten(label):
         connection.execute(*_update(node))
         kept.put(node._replace(unwritten=None))
 
 
-def _update(node: Node) -> tuple[str, Sequence[str]]:
+def _update(node: StoredNode) -> tuple[str, Sequence[str]]:
     """Return the statement that makes a node's line what it is, and what is bound in it."""
     sql, names = _setting(node.unwritten or NOTHING)
     values = map(node.columns.get, names)
-    bound = (len(node.texts), packed(node.small), *values, node.key)
+    bound = (len(node.texts), pack_properties(node.small), *values, node.key)
     return sql, cast("Sequence[str]", bound)
 
 

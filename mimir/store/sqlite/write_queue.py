@@ -5,31 +5,31 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mimir.store.protocol import Ops
+from mimir.store.protocol import WriteOps
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WriteJob:
     """One call of `write`, waiting."""
 
-    work: Callable[[Ops], object]
+    work: Callable[[WriteOps], object]
     done: "asyncio.Future[object]"
     loop: asyncio.AbstractEventLoop
     durable: bool
 
 
-Ended = tuple[Job, object, BaseException | None]
+Ended = tuple[WriteJob, object, BaseException | None]
 """A job with what it returned, or why it failed."""
 
 
-def tell(ended: Sequence[Ended]) -> None:
+def notify_caller(ended: Sequence[Ended]) -> None:
     """Tell all callers, each on its loop; one whose loop is gone does not mind."""
     for loop in {job.loop for job, _, _ in ended}:
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, [each for each in ended if each[0].loop is loop])
+            loop.call_soon_threadsafe(resolve_job, [each for each in ended if each[0].loop is loop])
 
 
-def settle(ended: Sequence[Ended]) -> None:
+def resolve_job(ended: Sequence[Ended]) -> None:
     """Tell the callers of one loop."""
     for job, value, error in ended:
         if job.done.done():
@@ -41,7 +41,7 @@ def settle(ended: Sequence[Ended]) -> None:
             job.done.set_exception(known)
 
 
-def seen(done: "asyncio.Future[object]") -> None:
+def mark_retrieved(done: "asyncio.Future[object]") -> None:
     """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
     if not done.cancelled():
         done.exception()

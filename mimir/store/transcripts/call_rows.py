@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from mimir.domain import ids, money
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import budget, claims, runs
-from mimir.store.protocol import Ops, Reads, Row, Value
-from mimir.store.schema import Label, pack, unpack
+from mimir.store.protocol import ReadOps, Row, Value, WriteOps
+from mimir.store.schema import NodeLabel, pack, unpack
 from mimir.store.transcripts import shared_texts
 
 CallKind = Literal["model", "tool"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TranscriptKey:
     """Whose lane, under which fence."""
 
     run: str
@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CallRequest:
     """One call as it was asked."""
 
     seq: int
@@ -51,7 +51,7 @@ class Asked:
     """Name of the tool; empty for a model."""
     title: str
     """For people; of a model call the model's name, by which its price is known."""
-    bound: Usage
+    bound: TokenUsage
     """Tokens that a model call may use at most."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
     """Texts that the delta names, by SHA-256."""
@@ -67,7 +67,7 @@ class Asked:
         reserve: int,
         of_answer: int,
         title: str,
-    ) -> "Asked":
+    ) -> "CallRequest":
         """Make one from what the caller hands in."""
         tokens = max(0, reserve) if kind == "model" else 0
         answer = min(max(0, of_answer), tokens)
@@ -82,7 +82,7 @@ class Asked:
             named=folded.named,
             tool=str(name) if kind == "tool" else "",
             title=title,
-            bound=Usage(input_tokens=tokens - answer, output_tokens=answer),
+            bound=TokenUsage(input_tokens=tokens - answer, output_tokens=answer),
         )
 
     def is_recorded_in(self, row: Row) -> bool:
@@ -90,29 +90,29 @@ class Asked:
         return row.get("kind") == self.kind and row.get("requestHash") == self.hash
 
 
-class Had(NamedTuple):
+class StoredCall(NamedTuple):
     """One call, and what came of it."""
 
-    asked: Asked
-    outcome: Outcome
+    asked: CallRequest
+    outcome: CallOutcome
     """As a replay will serve it, so that live and replayed calls cannot differ."""
     value: str
     """Of the outcome, as JSON."""
 
     @classmethod
-    def of(cls, asked: Asked, outcome: Outcome) -> "Had":
+    def of(cls, asked: CallRequest, outcome: CallOutcome) -> "StoredCall":
         """Make one of an outcome as it came."""
         text = pack(outcome.value)
         value = cast("Mapping[str, object]", unpack(text))
-        return cls(asked, Outcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
+        return cls(asked, CallOutcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CompletedCall:
     """One call with its outcome."""
 
-    asked: Asked
-    outcome: Outcome
+    asked: CallRequest
+    outcome: CallOutcome
     value: str
     """Of the outcome, as JSON."""
     hash: str
@@ -121,7 +121,7 @@ class Done:
     """Tool calls of the lane up to this call."""
 
     @classmethod
-    def after(cls, before: str, had: Had, number: int) -> "Done":
+    def after(cls, before: str, had: StoredCall, number: int) -> "CompletedCall":
         """Make one; `before`: the lane's hash without this call."""
         asked, outcome, value = had
         usage = _usage_text(outcome.usage)
@@ -129,25 +129,25 @@ class Done:
         return cls(asked=asked, outcome=outcome, value=value, hash=hash, number=number)
 
     @property
-    def charge(self) -> Usage:
+    def charge(self) -> TokenUsage:
         """Tokens that it costs: what was used, or what was reserved where nobody says."""
         return self.outcome.usage or self.asked.bound
 
 
-def rows(reads: Reads, lane: str) -> list[Row]:
+def rows(reads: ReadOps, lane: str) -> list[Row]:
     """Return a lane's calls in order."""
-    return reads.find(Label.CALL, {"lane": lane}, order=("seq",))
+    return reads.find(NodeLabel.CALL, {"lane": lane}, order=("seq",))
 
 
 def seq_of(row: Row) -> int:
     """Return a call's number in its lane."""
-    return row_fields.whole(row, "seq")
+    return row_fields.int_field(row, "seq")
 
 
 def first_open(recorded: Mapping[int, Row]) -> int:
     """Return the number of the first call that has no recorded outcome."""
     seq = 0
-    while seq in recorded and row_fields.flag(recorded[seq], "done"):
+    while seq in recorded and row_fields.bool_field(recorded[seq], "done"):
         seq += 1
     return seq
 
@@ -156,7 +156,7 @@ def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
     """Return the hash of the lane before this call: its name's, at the beginning."""
     if seq == 0:
         return _digest(("mimir.lane", lane))
-    return row_fields.text(recorded[seq - 1], "hash")
+    return row_fields.text_field(recorded[seq - 1], "hash")
 
 
 def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
@@ -167,49 +167,54 @@ def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
 def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
     """Return the last tree recorded before this call; empty: none."""
     for earlier in range(seq - 1, -1, -1):
-        if tree := row_fields.text(recorded[earlier], "tree"):
+        if tree := row_fields.text_field(recorded[earlier], "tree"):
             return tree
     return ""
 
 
-def outcome_of(row: Row) -> Outcome:
+def outcome_of(row: Row) -> CallOutcome:
     """Return the recorded outcome of a call."""
     usage = None
     if row.get("inputTokens") is not None:
-        usage = Usage(
-            input_tokens=row_fields.whole(row, "inputTokens"),
-            output_tokens=row_fields.whole(row, "outputTokens"),
+        usage = TokenUsage(
+            input_tokens=row_fields.int_field(row, "inputTokens"),
+            output_tokens=row_fields.int_field(row, "outputTokens"),
         )
-    value = row_fields.mapping(row, "valueJson")
-    return Outcome(value=value, tree=row_fields.text(row, "tree"), usage=usage)
+    value = row_fields.json_field(row, "valueJson")
+    return CallOutcome(value=value, tree=row_fields.text_field(row, "tree"), usage=usage)
 
 
-def broken(reads: Reads, lane: str) -> list[str]:
+def find_broken_link(reads: ReadOps, lane: str) -> list[str]:
     """Return the calls of a lane whose hash is not that of their content and of the calls before; empty: none."""
     wrong: list[str] = []
     before = hash_before(lane, {}, 0)
     for row in rows(reads, lane):
-        if not row_fields.flag(row, "done"):
+        if not row_fields.bool_field(row, "done"):
             continue
-        if row_fields.text(row, "hash") != _hash_of(reads, row, before):
+        if row_fields.text_field(row, "hash") != _hash_of(reads, row, before):
             wrong.append(str(row["id"]))
-        before = row_fields.text(row, "hash")
+        before = row_fields.text_field(row, "hash")
     return wrong
 
 
-def _hash_of(reads: Reads, row: Row, before: str) -> str:
+def _hash_of(reads: ReadOps, row: Row, before: str) -> str:
     """Return the hash that a call must have; empty: a text that it names is not there, or was changed."""
     try:
-        delta = shared_texts.packed(reads, row)
+        delta = shared_texts.encode_delta(reads, row)
     except StoreError:
         return ""
-    kind, asked = row_fields.text(row, "kind"), row_fields.text(row, "requestHash")
-    value, tree = row_fields.text(row, "valueJson"), row_fields.text(row, "tree")
+    kind, asked = row_fields.text_field(row, "kind"), row_fields.text_field(row, "requestHash")
+    value, tree = row_fields.text_field(row, "valueJson"), row_fields.text_field(row, "tree")
     return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
 
 
 def write_intent(
-    ops: Ops, place: Place, asked: Asked, done: Sequence[Done], *, may_stand: bool = True
+    ops: WriteOps,
+    place: TranscriptKey,
+    asked: CallRequest,
+    done: Sequence[CompletedCall],
+    *,
+    may_stand: bool = True,
 ) -> None:
     """Commit what waited, then the intent; a model call reserves its budget or is refused.
 
@@ -225,24 +230,24 @@ def write_intent(
         Paused: The budget is used up; what waited is not committed either.
     """
     write_outcomes(ops, place, done)
-    shared_texts.keep(ops, place.run, asked.named)
+    shared_texts.save_text(ops, place.run, asked.named)
     name = ids.call_id(place.lane, asked.seq)
-    before = ops.get(Label.CALL, name) if may_stand else None
+    before = ops.get(NodeLabel.CALL, name) if may_stand else None
     cost = None
     if asked.kind == "model":
         cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)
-    tries = row_fields.whole(before, "tries") if before else 0
+    tries = row_fields.int_field(before, "tries") if before else 0
     begun = {"done": False, "tries": tries + 1, "startedAt": ops.now(), "cost": cost}
-    ops.upsert(Label.CALL, [{**_asked_row(place, asked), **begun}])
+    ops.upsert(NodeLabel.CALL, [{**_asked_row(place, asked), **begun}])
 
 
-def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
+def write_outcomes(ops: WriteOps, place: TranscriptKey, done: Sequence[CompletedCall]) -> None:
     """Commit outcomes with their events; those that stand there already are left alone.
 
     Raises:
         LeaseLost: The fence is old.
     """
-    there = [ops.get(Label.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
+    there = [ops.get(NodeLabel.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
     fresh = [(d, row) for d, row in zip(done, there, strict=True) if not _stands(row, d)]
     if place.fence is not None:
         _gain(ops, place, place.fence, [d for d, _ in fresh])
@@ -255,9 +260,9 @@ def write_outcomes(ops: Ops, place: Place, done: Sequence[Done]) -> None:
     runs.emit_all(ops, place.run, events, known=run or None)
 
 
-def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
+def _gain(ops: WriteOps, place: TranscriptKey, fence: int, fresh: Sequence[CompletedCall]) -> None:
     worker = place.role == "worker"
-    claims.gain(
+    claims.record_progress(
         ops,
         place.run,
         place.task,
@@ -268,61 +273,65 @@ def _gain(ops: Ops, place: Place, fence: int, fresh: Sequence[Done]) -> None:
     )
 
 
-def is_cut(recorded: Mapping[int, Row], asked: Asked) -> bool:
+def is_cut(recorded: Mapping[int, Row], asked: CallRequest) -> bool:
     """Tell whether going live at this call leaves recorded rows behind that no longer hold."""
     here = recorded.get(asked.seq)
     other = here is not None and not asked.is_recorded_in(here)
     return other or any(seq > asked.seq for seq in recorded)
 
 
-def cut(ops: Ops, place: Place, asked: Asked) -> None:
+def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest) -> None:
     """Remove the calls from here on; what they cost stays spent, an open one at its reservation.
 
     Raises:
         LeaseLost: The fence is old.
     """
     if place.fence is not None:
-        claims.gain(ops, place.run, place.task, place.fence, 0)
-    here = ops.get(Label.CALL, ids.call_id(place.lane, asked.seq))
-    stays = here is not None and asked.is_recorded_in(here) and not row_fields.flag(here, "done")
+        claims.record_progress(ops, place.run, place.task, place.fence, 0)
+    here = ops.get(NodeLabel.CALL, ids.call_id(place.lane, asked.seq))
+    stays = (
+        here is not None and asked.is_recorded_in(here) and not row_fields.bool_field(here, "done")
+    )
     first = asked.seq + 1 if stays else asked.seq
-    gone = ops.find(Label.CALL, {"lane": place.lane, "seq": (">=", first)})
+    gone = ops.find(NodeLabel.CALL, {"lane": place.lane, "seq": (">=", first)})
     if not gone:
         return
-    ops.delete(Label.CALL, [str(row["id"]) for row in gone])
-    budget.forfeit(ops, place.run, [row for row in gone if not row_fields.flag(row, "done")])
+    ops.delete(NodeLabel.CALL, [str(row["id"]) for row in gone])
+    budget.forfeit(ops, place.run, [row for row in gone if not row_fields.bool_field(row, "done")])
     data = {
         "lane": place.lane,
         "role": place.role,
         "seq": asked.seq,
         "removed": len(gone),
-        "answered": sum(row_fields.flag(row, "done") for row in gone),
+        "answered": sum(row_fields.bool_field(row, "done") for row in gone),
         "recorded": _short(here),
         "asked": f"{asked.kind} {asked.hash[:12]}",
     }
-    runs.emit(
+    runs.append_event(
         ops, place.run, EventKind.LANE_CUT, task=_task(place), attempt=place.attempt, data=data
     )
 
 
-def _stands(row: Row | None, done: Done) -> bool:
-    return row is not None and row.get("hash") == done.hash and row_fields.flag(row, "done")
+def _stands(row: Row | None, done: CompletedCall) -> bool:
+    return row is not None and row.get("hash") == done.hash and row_fields.bool_field(row, "done")
 
 
-def _write(ops: Ops, place: Place, fresh: Sequence[tuple[Done, Row | None]], run: Row) -> None:
+def _write(
+    ops: WriteOps, place: TranscriptKey, fresh: Sequence[tuple[CompletedCall, Row | None]], run: Row
+) -> None:
     """Write outcomes: to their intents, which say what was asked, or with that, where there were none."""
     whole: list[Row] = []
     for done, intent in fresh:
         outcome = _outcome_row(ops, done, run)
         if intent is not None and done.asked.is_recorded_in(intent):
-            ops.patch(Label.CALL, str(intent["id"]), {**outcome, "fence": place.fence})
+            ops.patch(NodeLabel.CALL, str(intent["id"]), {**outcome, "fence": place.fence})
         else:
             whole.append({**_asked_row(place, done.asked), **outcome})
     if whole:
-        ops.upsert(Label.CALL, whole)
+        ops.upsert(NodeLabel.CALL, whole)
 
 
-def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
+def _asked_row(place: TranscriptKey, asked: CallRequest) -> dict[str, Value]:
     return {
         "id": ids.call_id(place.lane, asked.seq), "name": asked.title or asked.tool or asked.kind,
         "runId": place.run, "lane": place.lane, "seq": asked.seq, "kind": asked.kind, "task": place.task,
@@ -331,7 +340,7 @@ def _asked_row(place: Place, asked: Asked) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _outcome_row(ops: Ops, done: Done, run: Row) -> Row:
+def _outcome_row(ops: WriteOps, done: CompletedCall, run: Row) -> Row:
     usage = done.outcome.usage
     return {
         "done": True, "valueJson": done.value,
@@ -341,13 +350,13 @@ def _outcome_row(ops: Ops, done: Done, run: Row) -> Row:
     }  # fmt: skip
 
 
-def _cost(done: Done, run: Row) -> int | None:
+def _cost(done: CompletedCall, run: Row) -> int | None:
     """Return what a call cost, in units of money; None: it is no model's, or the model has no price."""
     asked = done.asked
     return budget.cost_of(run, asked.title, done.charge) if asked.kind == "model" else None
 
 
-def _event(place: Place, done: Done, run: Row) -> runs.NewEvent:
+def _event(place: TranscriptKey, done: CompletedCall, run: Row) -> runs.NewEvent:
     asked, cost = done.asked, _cost(done, run)
     model = asked.kind == "model"
     kind = EventKind.TOOL_DENIED if done.outcome.value.get("denied") else EventKind.TOOL_CALLED
@@ -357,10 +366,10 @@ def _event(place: Place, done: Done, run: Row) -> runs.NewEvent:
         "tool": asked.tool,
         "title": asked.title,
         "tokens": done.charge.total if model else 0,
-        "calls": row_fields.whole(run, "callsUsed") if model else done.number,
+        "calls": row_fields.int_field(run, "callsUsed") if model else done.number,
     }
     if cost is not None:
-        data["cost"] = money.shown(cost)
+        data["cost"] = money.format_money(cost)
     return runs.NewEvent(
         kind=EventKind.MODEL_CALLED if model else kind,
         task=_task(place),
@@ -369,7 +378,7 @@ def _event(place: Place, done: Done, run: Row) -> runs.NewEvent:
     )
 
 
-def _task(place: Place) -> str:
+def _task(place: TranscriptKey) -> str:
     """Name the task of an event; a run's own agents work on none."""
     return "" if place.fence is None else place.task
 
@@ -377,10 +386,10 @@ def _task(place: Place) -> str:
 def _short(row: Row | None) -> str:
     if row is None:
         return ""
-    return f"{row_fields.text(row, 'kind')} {row_fields.text(row, 'requestHash')[:12]}"
+    return f"{row_fields.text_field(row, 'kind')} {row_fields.text_field(row, 'requestHash')[:12]}"
 
 
-def _usage_text(usage: Usage | None) -> str:
+def _usage_text(usage: TokenUsage | None) -> str:
     return "" if usage is None else f"{usage.input_tokens} {usage.output_tokens}"
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import evidence
-from mimir.store.protocol import Ops, Reads, Row
+from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.schema import pack, unpack, well_formed
 
 LEAST = 500
@@ -22,7 +22,7 @@ KIND = "text"
 Json = Mapping[str, object]
 
 
-class Folded(NamedTuple):
+class RequestDelta(NamedTuple):
     """What a request adds to the one before, as JSON."""
 
     whole: str
@@ -33,7 +33,7 @@ class Folded(NamedTuple):
     """Those texts, by SHA-256."""
 
 
-def fold(delta: Json) -> Folded:
+def fold(delta: Json) -> RequestDelta:
     """Take the texts that others repeat out of what a request adds to the one before.
 
     Args:
@@ -48,7 +48,7 @@ def fold(delta: Json) -> Folded:
     if isinstance(messages, list):
         folded["messages"] = [_folded(message, found) for message in cast("list[Json]", messages)]
     whole = pack(delta)
-    return Folded(whole, pack(folded) if found else whole, found)
+    return RequestDelta(whole, pack(folded) if found else whole, found)
 
 
 @lru_cache(maxsize=16)
@@ -59,7 +59,7 @@ def name_of(text: str) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def keep(ops: Ops, run: str, texts: Mapping[str, str]) -> None:
+def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
     """Keep texts of a run that are not kept yet, by their SHA-256."""
     if not texts:
         return
@@ -70,12 +70,12 @@ def keep(ops: Ops, run: str, texts: Mapping[str, str]) -> None:
             evidence.put_artifact(ops, id, run, KIND, text)
 
 
-def carry(ops: Ops, source: str, run: str, names: Iterable[str]) -> None:
+def carry(ops: WriteOps, source: str, run: str, names: Iterable[str]) -> None:
     """Keep texts of an earlier run for another one that names them too."""
-    keep(ops, run, {sha256: get(ops, source, sha256) for sha256 in names})
+    save_text(ops, run, {sha256: get(ops, source, sha256) for sha256 in names})
 
 
-def get(reads: Reads, run: str, sha256: str) -> str:
+def get(reads: ReadOps, run: str, sha256: str) -> str:
     """Return a text of a run.
 
     Raises:
@@ -89,13 +89,13 @@ def get(reads: Reads, run: str, sha256: str) -> str:
     return text
 
 
-def delta_of(reads: Reads, call: Row) -> Json:
+def delta_of(reads: ReadOps, call: Row) -> Json:
     """Return what a call added to the one before, whole.
 
     Raises:
         StoreError: A text that it names is not there, or was changed.
     """
-    run, folded = row_fields.text(call, "runId"), row_fields.mapping(call, "deltaJson")
+    run, folded = row_fields.text_field(call, "runId"), row_fields.json_field(call, "deltaJson")
     delta = dict(folded)
     if sha256 := _name(folded.get("settings")):
         delta["settings"] = unpack(get(reads, run, sha256))
@@ -106,15 +106,15 @@ def delta_of(reads: Reads, call: Row) -> Json:
     return delta
 
 
-def packed(reads: Reads, call: Row) -> str:
+def encode_delta(reads: ReadOps, call: Row) -> str:
     """Return what a call added to the one before as it is hashed.
 
     Raises:
         StoreError: A text that it names is not there, or was changed.
     """
     whole = delta_of(reads, call)
-    kept = row_fields.mapping(call, "deltaJson")
-    return row_fields.text(call, "deltaJson") if whole == kept else pack(whole)
+    kept = row_fields.json_field(call, "deltaJson")
+    return row_fields.text_field(call, "deltaJson") if whole == kept else pack(whole)
 
 
 def _folded(message: Json, found: dict[str, str]) -> Json:
@@ -133,7 +133,7 @@ def _named(text: str, found: dict[str, str]) -> Json | None:
     return {"sha256": sha256}
 
 
-def _whole(reads: Reads, run: str, message: Json) -> Json:
+def _whole(reads: ReadOps, run: str, message: Json) -> Json:
     sha256 = _name(message.get("text"))
     return {**message, "text": get(reads, run, sha256)} if sha256 else message
 

@@ -14,24 +14,28 @@ from functools import partial
 from typing import Literal
 
 from mimir.domain import ids
-from mimir.domain.call_outcome import Outcome
-from mimir.domain.usage import Usage
+from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.usage import TokenUsage
 from mimir.store.deferring_store import Later
-from mimir.store.protocol import Doors, Row
+from mimir.store.protocol import Row, Transactions
 from mimir.store.transcripts import call_rows
-from mimir.store.transcripts.call_rows import Asked, Done, Had, Place
+from mimir.store.transcripts.call_rows import CallRequest, CompletedCall, StoredCall, TranscriptKey
 
-Work = Callable[[], Awaitable[Outcome]]
+Work = Callable[[], Awaitable[CallOutcome]]
 
 
-class Lane:
+class StoredTranscript:
     """Calls of one agent in one attempt, in order. Made by `open`; used by one event loop."""
 
     on_live: Callable[[str], Awaitable[None]] | None = None
     """Awaited once before the first call that is made, not served, with the last recorded tree ("": none)."""
 
     def __init__(
-        self, store: Doors, place: Place, rows: Sequence[Row], later: Later | None = None
+        self,
+        store: Transactions,
+        place: TranscriptKey,
+        rows: Sequence[Row],
+        later: Later | None = None,
     ) -> None:
         self._store = store
         self._later = later
@@ -43,19 +47,19 @@ class Lane:
         self._uncommitted = self._live_from
         self._tools_recorded = call_rows.tools_before(self._rows, self._live_from)
         self._in_flight: dict[int, asyncio.Future[None]] = {}
-        self._outcomes: dict[int, Had] = {}
+        self._outcomes: dict[int, StoredCall] = {}
         self._failed: set[int] = set()
         self._live: asyncio.Future[None] | None = None
         self.tree = ""
         """Workspace tree after the last effect that was passed; empty: none yet."""
         self.replayed = 0
         self.tool_calls = 0
-        self.usage = Usage()
+        self.usage = TokenUsage()
 
     @classmethod
     async def open(
         cls,
-        store: Doors,
+        store: Transactions,
         *,
         run: str,
         task: str,
@@ -65,7 +69,7 @@ class Lane:
         lane: str | None = None,
         is_new: bool = False,
         later: Later | None = None,
-    ) -> "Lane":
+    ) -> "StoredTranscript":
         """Open a lane with what is recorded of it.
 
         Args:
@@ -80,7 +84,9 @@ class Lane:
             later: Takes what may wait for the next write to `store`. None: nothing waits.
         """
         name = lane or ids.lane_id(run, task, attempt, role)
-        place = Place(run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name)
+        place = TranscriptKey(
+            run=run, task=task, attempt=attempt, role=role, fence=fence, lane=name
+        )
         rows = [] if is_new else await store.read(partial(call_rows.rows, lane=name), brief=True)
         return cls(store, place, rows, later)
 
@@ -100,7 +106,7 @@ class Lane:
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Answer from the record, or do `work` and record it. The call's number is taken before the first await.
 
         Args:
@@ -119,7 +125,7 @@ class Lane:
             Exception: What `work` raised; the call stays open and is made again on resume.
         """
         seq, self._next = self._next, self._next + 1
-        asked = Asked.of(
+        asked = CallRequest.of(
             seq, kind, request, delta, reserve=reserve, of_answer=of_answer, title=title
         )
         if seq < self._live_from:
@@ -149,12 +155,12 @@ class Lane:
             later(write)
         self._committed(done)
 
-    def _served(self, asked: Asked, outcome: Outcome) -> Outcome:
+    def _served(self, asked: CallRequest, outcome: CallOutcome) -> CallOutcome:
         self.replayed += 1
         self._pass(asked, outcome)
         return outcome
 
-    def _pass(self, asked: Asked, outcome: Outcome) -> None:
+    def _pass(self, asked: CallRequest, outcome: CallOutcome) -> None:
         """Count a call that has its outcome."""
         self.tree = outcome.tree or self.tree
         if asked.kind == "tool":
@@ -168,7 +174,7 @@ class Lane:
         self._hash = call_rows.hash_before(self.name, self._rows, seq)
         self._tools_recorded = call_rows.tools_before(self._rows, seq)
 
-    async def _make(self, asked: Asked, work: Work, *, ordered: bool) -> Outcome:
+    async def _make(self, asked: CallRequest, work: Work, *, ordered: bool) -> CallOutcome:
         """Make a call. An ordered one waits for those before it, and is committed before and after; an answer may wait for what follows it."""
         flight = asyncio.get_running_loop().create_future()
         flight.add_done_callback(_seen)
@@ -178,7 +184,7 @@ class Lane:
             if ordered:
                 await self._ended_before(asked.seq)
                 await self._begin(asked)
-            had = Had.of(asked, await work())
+            had = StoredCall.of(asked, await work())
             self._outcomes[asked.seq] = had
             self._pass(asked, had.outcome)
             if ordered:
@@ -193,7 +199,7 @@ class Lane:
         flight.set_result(None)
         return had.outcome
 
-    async def _begin(self, asked: Asked) -> None:
+    async def _begin(self, asked: CallRequest) -> None:
         """Commit the intent, and with it what waited. What was only thought may be thought again: it does not wait for the disk."""
         done = self._done()
         # Each is written once by who holds the lane; nobody else writes here, unless no fence keeps them out.
@@ -210,7 +216,7 @@ class Lane:
         for flight in flights:
             await asyncio.shield(flight)
 
-    async def _go_live(self, asked: Asked) -> None:
+    async def _go_live(self, asked: CallRequest) -> None:
         """Cut what no longer holds and put the workspace where the record ends; once, whoever comes first."""
         if self._live is not None:
             await asyncio.shield(self._live)
@@ -219,7 +225,7 @@ class Lane:
         self._live.add_done_callback(_seen)
         try:
             if call_rows.is_cut(self._rows, asked):
-                cut = partial(call_rows.cut, place=self._place, asked=asked)
+                cut = partial(call_rows.truncate_transcript, place=self._place, asked=asked)
                 await self._store.write(cut)
             on_live, self.on_live = self.on_live, None  # it holds who holds this lane
             if on_live is not None:
@@ -229,20 +235,20 @@ class Lane:
             raise
         self._live.set_result(None)
 
-    def _done(self) -> list[Done]:
+    def _done(self) -> list[CompletedCall]:
         """Return what may be committed: outcomes in order without a gap, each with its hash. A failed call is no gap."""
-        done: list[Done] = []
+        done: list[CompletedCall] = []
         hash, number, seq = self._hash, self._tools_recorded, self._uncommitted
         while seq in self._outcomes or seq in self._failed:
             if seq in self._outcomes:
                 had = self._outcomes[seq]
                 number += had.asked.kind == "tool"
-                done.append(Done.after(hash, had, number))
+                done.append(CompletedCall.after(hash, had, number))
                 hash = done[-1].hash
             seq += 1
         return done
 
-    def _committed(self, done: Sequence[Done]) -> None:
+    def _committed(self, done: Sequence[CompletedCall]) -> None:
         """Forget what was committed; after a failed commit it waits for the next one, which writes nothing twice."""
         for each in done:
             self._outcomes.pop(each.asked.seq, None)

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import IO, TypeVar, cast
 
 from mimir.store.operations import runs
-from mimir.store.protocol import Reads, Row
-from mimir.store.schema import SCHEMA_VERSION, Edge, Label
+from mimir.store.protocol import ReadOps, Row
+from mimir.store.schema import SCHEMA_VERSION, EdgeType, NodeLabel
 
 T = TypeVar("T")
 Node = tuple[str, Row]
@@ -23,19 +23,19 @@ CHARS_AT_ONCE = 1_000_000
 """Bounds of a batch; a node that is larger is one by itself."""
 
 _OWNED = (
-    Label.ARTIFACT, Label.ATTEMPT, Label.CALL, Label.EVENT, Label.EVIDENCE, Label.MEMORY, Label.TASK, Label.VERDICT,
+    NodeLabel.ARTIFACT, NodeLabel.ATTEMPT, NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.MEMORY, NodeLabel.TASK, NodeLabel.VERDICT,
 )  # fmt: skip
 """What belongs to one run: it has its `runId`."""
 
 
-def of_run(reads: Reads, run: str) -> Iterator[Node | Link]:
+def of_run(reads: ReadOps, run: str) -> Iterator[Node | Link]:
     """Yield a run, nodes first: what is its own, its project, and the preambles that it used.
 
     Raises:
         UsageError: There is no such run.
     """
     runs.node(reads, run)  # names the nearest
-    row = reads.get(Label.RUN, run) or {}
+    row = reads.get(NodeLabel.RUN, run) or {}
     ids: list[str] = []
     for label, found in _rows_of(reads, run, row):
         ids += [str(one["id"]) for one in found]
@@ -43,22 +43,25 @@ def of_run(reads: Reads, run: str) -> Iterator[Node | Link]:
     yield from reads.edges_among(ids)
 
 
-def _rows_of(reads: Reads, run: str, row: Row) -> Iterator[tuple[str, list[Row]]]:
-    yield Label.PROJECT, [p for p in [reads.get(Label.PROJECT, str(row.get("projectId")))] if p]
-    yield Label.RUN, [row]
+def _rows_of(reads: ReadOps, run: str, row: Row) -> Iterator[tuple[str, list[Row]]]:
+    yield (
+        NodeLabel.PROJECT,
+        [p for p in [reads.get(NodeLabel.PROJECT, str(row.get("projectId")))] if p],
+    )
+    yield NodeLabel.RUN, [row]
     attempts: list[Row] = []
     for label in _OWNED:
         found = reads.find(label, {"runId": run}, order=("id",))
-        attempts = found if label is Label.ATTEMPT else attempts
+        attempts = found if label is NodeLabel.ATTEMPT else attempts
         yield label, found
     used = {
-        id for one in attempts for id in reads.neighbours(str(one["id"]), [Edge.USED_PREAMBLE], "out")
+        id for one in attempts for id in reads.neighbours(str(one["id"]), [EdgeType.USED_PREAMBLE], "out")
     }  # fmt: skip
-    preambles = [reads.get(Label.PREAMBLE, id) for id in sorted(used)]
-    yield Label.PREAMBLE, [one for one in preambles if one]
+    preambles = [reads.get(NodeLabel.PREAMBLE, id) for id in sorted(used)]
+    yield NodeLabel.PREAMBLE, [one for one in preambles if one]
 
 
-class Spool:
+class StoreSpool:
     """A view of a store, in a file that is nobody else's."""
 
     def __init__(self, file: IO[str]) -> None:

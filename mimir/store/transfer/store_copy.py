@@ -10,9 +10,9 @@ from functools import partial
 
 from mimir.errors import StoreError
 from mimir.store import row_fields
-from mimir.store.protocol import GraphStore, Ops, Reads, Row
-from mimir.store.schema import Label, pack
-from mimir.store.transfer.spool import Spool
+from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
+from mimir.store.schema import NodeLabel, pack
+from mimir.store.transfer.spool import StoreSpool
 
 _AT_ONCE = 200
 """Nodes that are removed in one transaction."""
@@ -22,7 +22,7 @@ _STEP = "Name a store without it, or go on with the run that is there."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class CopyResult:
     """What a copy came to; all of it was read back and compared."""
 
     runs: tuple[str, ...]
@@ -33,17 +33,17 @@ class Copied:
     edges: int
 
 
-async def copy(spool: Spool, target: GraphStore) -> Copied:
+async def copy(spool: StoreSpool, target: GraphStore) -> CopyResult:
     """Put a view into a store; it may be made again, however it ended.
 
     Raises:
         StoreError: The target holds something else under one of the ids (nothing was changed), or what was written does not come
             back equal.
     """
-    rows = [row for label, some in spool.nodes() if label == Label.RUN for row in some]
+    rows = [row for label, some in spool.nodes() if label == NodeLabel.RUN for row in some]
     ids = [str(row["id"]) for row in rows]
     known = frozenset(await target.read(partial(_known, ids=ids)))
-    await target.read(partial(_must_agree, label=Label.RUN, rows=rows, known=known))
+    await target.read(partial(_must_agree, label=NodeLabel.RUN, rows=rows, known=known))
     for label, some in spool.nodes():
         await target.read(partial(_must_agree, label=label, rows=some, known=known))
     fresh = [row for row in rows if row["id"] not in known]
@@ -51,7 +51,7 @@ async def copy(spool: Spool, target: GraphStore) -> Copied:
         await _clear(target, str(row["id"]))
     await _write(spool, target, fresh)
     nodes, edges = await _compare(spool, target)
-    return Copied(
+    return CopyResult(
         runs=tuple(str(row["id"]) for row in fresh),
         known=tuple(id for id in ids if id in known),
         nodes=nodes,
@@ -59,11 +59,11 @@ async def copy(spool: Spool, target: GraphStore) -> Copied:
     )
 
 
-def _known(reads: Reads, ids: Sequence[str]) -> list[str]:
-    return [id for id in ids if reads.get(Label.RUN, id) is not None]
+def _known(reads: ReadOps, ids: Sequence[str]) -> list[str]:
+    return [id for id in ids if reads.get(NodeLabel.RUN, id) is not None]
 
 
-def _must_agree(reads: Reads, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
+def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
     """Refuse a target that holds something else under these ids.
 
     Args:
@@ -73,12 +73,12 @@ def _must_agree(reads: Reads, label: str, rows: Sequence[Row], known: frozenset[
         known: Runs that are there already, and must be equal.
     """
     for row, there, kind in _beside(reads, label, rows):
-        run = row_fields.text(row, "runId")
+        run = row_fields.text_field(row, "runId")
         if kind not in ("", label):
             problem = f"{row['id']!r} is a {kind} there, not a {label}"
         elif there is None:
             problem = f"its run {run} has no {label} {row['id']!r}" if run in known else ""
-        elif run and run not in known and label != Label.RUN:
+        elif run and run not in known and label != NodeLabel.RUN:
             problem = ""  # left behind by a copy that died
         else:
             problem = _difference(label, row, there)
@@ -91,7 +91,7 @@ def _must_agree(reads: Reads, label: str, rows: Sequence[Row], known: frozenset[
 
 def _difference(label: str, row: Row, there: Row) -> str:
     """Say what differs; empty: they are equal."""
-    ignored = _COUNTERS if label == Label.PROJECT else ()
+    ignored = _COUNTERS if label == NodeLabel.PROJECT else ()
     names = sorted((row.keys() | there.keys()) - {*ignored})
     different = [name for name in names if pack(row.get(name)) != pack(there.get(name))]
     if not different:
@@ -100,7 +100,9 @@ def _difference(label: str, row: Row, there: Row) -> str:
     return f"{label} {row['id']!r} differs in {different[0]!r}{more}"
 
 
-def _beside(reads: Reads, label: str, rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None, str]]:
+def _beside(
+    reads: ReadOps, label: str, rows: Sequence[Row]
+) -> Iterator[tuple[Row, Row | None, str]]:
     """Yield each row with the one of its id that is there, and that one's label."""
     ids = [str(row["id"]) for row in rows]
     labels = reads.labels_of(ids)
@@ -113,28 +115,30 @@ def _beside(reads: Reads, label: str, rows: Sequence[Row]) -> Iterator[tuple[Row
 async def _clear(target: GraphStore, run: str) -> None:
     """Remove what a copy of this run that died has left behind; the run itself is not there."""
 
-    def some(ops: Ops, label: str) -> int:
-        if ops.get(Label.RUN, run) is not None:
+    def some(ops: WriteOps, label: str) -> int:
+        if ops.get(NodeLabel.RUN, run) is not None:
             raise StoreError(f"Run {run} was put into the target by another process meanwhile.")
         left = ops.find(label, {"runId": run}, limit=_AT_ONCE)
         return ops.delete(label, [str(row["id"]) for row in left]) if left else 0
 
-    for label in Label:
-        while label is not Label.RUN and await target.write(partial(some, label=label)):
+    for label in NodeLabel:
+        while label is not NodeLabel.RUN and await target.write(partial(some, label=label)):
             pass
 
 
-async def _write(spool: Spool, target: GraphStore, fresh: Sequence[Row]) -> None:
+async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) -> None:
     wanted = {str(row["id"]) for row in fresh}
     for label, rows in spool.nodes():
-        if label == Label.PROJECT:
+        if label == NodeLabel.PROJECT:
             await target.write(partial(_put_projects, rows=rows))
-        elif label != Label.RUN:
-            new = [row for row in rows if row_fields.text(row, "runId") in {*wanted, ""}]
+        elif label != NodeLabel.RUN:
+            new = [row for row in rows if row_fields.text_field(row, "runId") in {*wanted, ""}]
             await target.write(partial(_put, label=label, rows=new))
     of_run: dict[str, list[tuple[str, str, str]]] = {id: [] for id in wanted}
     between: list[tuple[str, str, str]] = []
-    runs = {str(row["id"]) for label, some in spool.nodes() if label == Label.RUN for row in some}
+    runs = {
+        str(row["id"]) for label, some in spool.nodes() if label == NodeLabel.RUN for row in some
+    }
     for kind, pairs in spool.edges():
         plain = [pair for pair in pairs if not runs.intersection(pair)]
         for source, end in pairs:
@@ -150,30 +154,30 @@ async def _write(spool: Spool, target: GraphStore, fresh: Sequence[Row]) -> None
         await target.write(partial(_link, kind=kind, pairs=[(source, end)]))
 
 
-def _put(ops: Ops, label: str, rows: Sequence[Row]) -> None:
+def _put(ops: WriteOps, label: str, rows: Sequence[Row]) -> None:
     if rows:
         ops.upsert(label, rows)
 
 
-def _put_projects(ops: Ops, rows: Sequence[Row]) -> None:
+def _put_projects(ops: WriteOps, rows: Sequence[Row]) -> None:
     for row in rows:
-        before: Row = ops.get(Label.PROJECT, str(row["id"])) or {}
+        before: Row = ops.get(NodeLabel.PROJECT, str(row["id"])) or {}
         larger = {
-            name: max(row_fields.whole(row, name), row_fields.whole(before, name))
+            name: max(row_fields.int_field(row, name), row_fields.int_field(before, name))
             for name in _COUNTERS
             if name in row or name in before
         }
-        ops.upsert(Label.PROJECT, [{**row, **larger}])
+        ops.upsert(NodeLabel.PROJECT, [{**row, **larger}])
 
 
-def _link(ops: Ops, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
+def _link(ops: WriteOps, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
     if pairs:
         ops.link(kind, pairs)
 
 
-def _put_run(ops: Ops, row: Row, edges: Sequence[tuple[str, str, str]]) -> None:
+def _put_run(ops: WriteOps, row: Row, edges: Sequence[tuple[str, str, str]]) -> None:
     """Make the run itself: from here on it is there, whole."""
-    ops.upsert(Label.RUN, [row])
+    ops.upsert(NodeLabel.RUN, [row])
     kinds: Mapping[str, list[tuple[str, str]]] = {kind: [] for _, kind, _ in edges}
     for source, kind, end in edges:
         kinds[kind].append((source, end))
@@ -181,7 +185,7 @@ def _put_run(ops: Ops, row: Row, edges: Sequence[tuple[str, str, str]]) -> None:
         ops.link(kind, pairs)
 
 
-async def _compare(spool: Spool, target: GraphStore) -> tuple[int, int]:
+async def _compare(spool: StoreSpool, target: GraphStore) -> tuple[int, int]:
     """Read back what was written; how many nodes and edges there are.
 
     Raises:
@@ -197,14 +201,14 @@ async def _compare(spool: Spool, target: GraphStore) -> tuple[int, int]:
     return nodes, edges
 
 
-def _must_be_equal(reads: Reads, label: str, rows: Sequence[Row]) -> None:
+def _must_be_equal(reads: ReadOps, label: str, rows: Sequence[Row]) -> None:
     for row, there, _ in _beside(reads, label, rows):
         problem = "it is not there" if there is None else _difference(label, row, there)
         if problem:
             raise StoreError(f"{label} {row['id']!r} did not come through: {problem}.")
 
 
-def _must_be_linked(reads: Reads, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
+def _must_be_linked(reads: ReadOps, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
     ends = sorted({end for pair in pairs for end in pair})
     there = {(source, end) for source, type, end in reads.edges_among(ends) if type == kind}
     for source, end in pairs:

@@ -5,15 +5,15 @@ from typing import Protocol
 
 from mimir.domain.message import CallContext, ToolResult
 from mimir.errors import ToolError
-from mimir.tools.calls.arguments import Arguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, described
-from mimir.tools.calls.messages import listed, quoted
+from mimir.tools.calls.arguments import ToolArguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.messages import list_names, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
 MAX_OFFSET = 1_000_000_000
 
 
-class Artifacts(Protocol):
+class ArtifactSource(Protocol):
     """Where texts are kept by id."""
 
     async def read(self, id: str, /) -> str | None:
@@ -26,7 +26,7 @@ class ArtifactTools(LocalTools):
 
     def __init__(
         self,
-        artifacts: Artifacts,
+        artifacts: ArtifactSource,
         granted: Collection[str],
         *,
         redact: Callable[[str], str] = str,
@@ -49,14 +49,14 @@ class ArtifactTools(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return (self._read,)
 
-    async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _read(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         id, offset = given.text("id"), given.number("offset", 0)
         text = await self._artifacts.read(id) if id in self._granted else None
         if text is None:
             raise ToolError(
-                f"There is no artifact {quoted(id)} that you may read.",
-                next_step=f"You may read: {listed(self._granted, 30)}.",
+                f"There is no artifact {quote_text(id)} that you may read.",
+                next_step=f"You may read: {list_names(self._granted, 30)}.",
             )
         text = self._redact(text)
         if offset and offset >= len(text):
@@ -66,12 +66,12 @@ class ArtifactTools(LocalTools):
             )
         part = text[offset : offset + self._max_chars]
         end = offset + len(part)
-        header = f"{quoted(id)[1:-1]}, characters {offset:,} to {end:,} of {len(text):,}"
+        header = f"{quote_text(id)[1:-1]}, characters {offset:,} to {end:,} of {len(text):,}"
         more = f"\n[not the end: read on with offset={end}]" if end < len(text) else ""
         return ToolResult(text=f"{header}\n{part}{more}")
 
 
-_SPEC = described(
+_SPEC = describe_tool(
     "read_artifact",
     "Read a text that your instructions refer to by its artifact id, in pages.",
     {

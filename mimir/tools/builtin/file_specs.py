@@ -1,6 +1,6 @@
 """What a model is told of the file tools. Short and exact: these words are in every prompt of a worker."""
 
-from mimir.tools.calls.local_tools import described
+from mimir.tools.calls.local_tools import describe_tool
 
 MAX_LINE = 100_000_000
 
@@ -10,7 +10,7 @@ _GLOB = {
     "description": "Such as src/**/*.py; * does not cross /, ** does. Default: all files.",
 }
 
-READ = described(
+READ = describe_tool(
     "read_file",
     "Read a text file by lines. Long files come in parts; the end of each says how to read on.",
     {
@@ -31,9 +31,9 @@ READ = described(
     required=("path",),
 )
 
-LIST = described("list_files", "List the files of the workspace by name.", {"glob": _GLOB})
+LIST = describe_tool("list_files", "List the files of the workspace by name.", {"glob": _GLOB})
 
-GREP = described(
+GREP = describe_tool(
     "grep",
     "Find lines that match a regular expression (Python's syntax), as path:line: text.",
     {
@@ -43,7 +43,7 @@ GREP = described(
     required=("pattern",),
 )
 
-WRITE = described(
+WRITE = describe_tool(
     "write_file",
     "Write a whole text file; missing folders are made. To change a part of one, use edit_file.",
     {"path": _PATH, "content": {"type": "string", "description": "The whole new text."}},
@@ -51,7 +51,7 @@ WRITE = described(
     read_only=False,
 )
 
-EDIT = described(
+EDIT = describe_tool(
     "edit_file",
     "Replace text that occurs exactly once in a file.",
     {
@@ -66,7 +66,7 @@ EDIT = described(
     read_only=False,
 )
 
-DELETE = described(
+DELETE = describe_tool(
     "delete_file",
     "Delete one file.",
     {"path": _PATH},

@@ -11,12 +11,12 @@ from typing import Protocol
 from mimir.domain.message import CallContext, ToolResult
 from mimir.errors import ToolError
 from mimir.tools.builtin import file_specs as specs
-from mimir.tools.builtin.text_edit import replaced
-from mimir.tools.calls.arguments import Arguments
+from mimir.tools.builtin.text_edit import replace_unique
+from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools
-from mimir.tools.calls.messages import counted, quoted, shown
+from mimir.tools.calls.messages import count_noun, list_path, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
-from mimir.tools.scope import Scope, normal
+from mimir.tools.scope import PathScope, normalise_path
 from mimir.tools.search.line_search import matching_lines
 from mimir.tools.secrets import MARK
 
@@ -94,7 +94,7 @@ class FileTools(LocalTools):
             max_chars: Most characters of a result.
         """
         self._tree = tree
-        self._scope = Scope.of(
+        self._scope = PathScope.of(
             files=files,
             forbidden=forbidden,
             protected=protected,
@@ -112,22 +112,22 @@ class FileTools(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return self._read, self._list, self._grep, self._write, self._edit, self._delete
 
-    async def _read(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _read(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
-        path = normal(given.text("path"))
+        path = normalise_path(given.text("path"))
         self._scope.require_visible(path)
         text = self._redact(self._text(path))
         offset = given.number("offset", 1)
         limit = given.number("limit", 0) or None
         got = page(text, offset, limit, self._max_chars)
         if not got.total:
-            return ToolResult(text=f"{shown(path)} is empty.")
+            return ToolResult(text=f"{list_path(path)} is empty.")
         if not got.first:
             raise ToolError(
-                f"{quoted(path)} has {counted(got.total, 'line')}; offset {offset:,} is past its end.",
+                f"{quote_text(path)} has {count_noun(got.total, 'line')}; offset {offset:,} is past its end.",
                 next_step="Give a smaller offset.",
             )
-        header = f"{shown(path)}, lines {got.first:,} to {got.last:,} of {got.total:,}\n"
+        header = f"{list_path(path)}, lines {got.first:,} to {got.last:,} of {got.total:,}\n"
         end = "" if got.text.endswith("\n") else "\n"
         if got.cut:
             end += f"[line {got.last:,} goes on for {got.cut:,} more characters that cannot be shown; use grep]\n"
@@ -135,7 +135,7 @@ class FileTools(LocalTools):
             end += f"[not the end: read on with offset={got.last + 1}]\n"
         return ToolResult(text=(header + got.text + end).removesuffix("\n"))
 
-    async def _list(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _list(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         glob = given.text("glob", "**")
         paths = await asyncio.to_thread(self._named, glob)
@@ -144,15 +144,15 @@ class FileTools(LocalTools):
         kept: list[str] = []
         room = self._max_chars
         for path in paths[:MAX_LISTED]:
-            room -= len(shown(path)) + 1
+            room -= len(list_path(path)) + 1
             if room < 0:
                 break
-            kept.append(shown(path))
+            kept.append(list_path(path))
         left = len(paths) - len(kept)
-        more = [f"[{counted(left, 'file')} not shown: give a narrower glob]"] if left else []
-        return ToolResult(text="\n".join([counted(len(paths), "file"), *kept, *more]))
+        more = [f"[{count_noun(left, 'file')} not shown: give a narrower glob]"] if left else []
+        return ToolResult(text="\n".join([count_noun(len(paths), "file"), *kept, *more]))
 
-    async def _grep(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _grep(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         pattern, glob = given.text("pattern"), given.text("glob", "**")
         paths = await asyncio.to_thread(self._named, glob)
@@ -167,7 +167,7 @@ class FileTools(LocalTools):
             path, text = sources[index]
             line = text.split("\n")[number - 1].removesuffix("\r")
             cut = "…" if len(line) > MAX_HIT_CHARS else ""
-            lines.append(f"{shown(path)}:{number}: {line[:MAX_HIT_CHARS]}{cut}")
+            lines.append(f"{list_path(path)}:{number}: {line[:MAX_HIT_CHARS]}{cut}")
             room -= len(lines[-1]) + 1
             if room < 0:
                 lines.pop()
@@ -175,13 +175,13 @@ class FileTools(LocalTools):
         said = [_hits_told(len(lines), more=hits.more or room < 0), *lines]
         if left_out:
             said.append(
-                f"[not searched: {counted(left_out, 'file')} (no UTF-8 text, or too large)]"
+                f"[not searched: {count_noun(left_out, 'file')} (no UTF-8 text, or too large)]"
             )
         return ToolResult(text="\n".join(said))
 
-    async def _write(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _write(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
-        path, content = normal(given.text("path")), given.text("content")
+        path, content = normalise_path(given.text("path")), given.text("content")
         self._scope.require_writable(path)
         is_new = not self._tree.exists(path)
         if MARK in content and not is_new:
@@ -189,29 +189,31 @@ class FileTools(LocalTools):
         data = content.encode()
         self._tree.write(path, data)
         how = "new file" if is_new else "replaced the file"
-        lines = counted(len(lines_of(content)), "line")
+        lines = count_noun(len(lines_of(content)), "line")
         return ToolResult(
-            text=f"Wrote {shown(path)}: {lines}, {counted(len(data), 'byte')} ({how})."
+            text=f"Wrote {list_path(path)}: {lines}, {count_noun(len(data), 'byte')} ({how})."
         )
 
-    async def _edit(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _edit(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
-        path, old, new = normal(given.text("path")), given.text("old"), given.text("new")
+        path, old, new = normalise_path(given.text("path")), given.text("old"), given.text("new")
         self._scope.require_writable(path)
         text = self._text(path)
         if MARK in new or MARK in old:
             self._keep_secrets(path, text)
-        edit = replaced(text, old, new, path, seen=self._redact(text))
+        edit = replace_unique(text, old, new, path, seen=self._redact(text))
         self._tree.write(path, edit.text.encode())
-        was, now = counted(len(lines_of(old)), "line"), counted(len(lines_of(new)), "line")
-        return ToolResult(text=f"Edited {shown(path)} at line {edit.line:,}: {was} became {now}.")
+        was, now = count_noun(len(lines_of(old)), "line"), count_noun(len(lines_of(new)), "line")
+        return ToolResult(
+            text=f"Edited {list_path(path)} at line {edit.line:,}: {was} became {now}."
+        )
 
-    async def _delete(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _delete(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
-        path = normal(given.text("path"))
+        path = normalise_path(given.text("path"))
         self._scope.require_writable(path)
         self._tree.delete(path)
-        return ToolResult(text=f"Deleted {shown(path)}.")
+        return ToolResult(text=f"Deleted {list_path(path)}.")
 
     def _text(self, path: str) -> str:
         """Return a file as text.
@@ -222,14 +224,14 @@ class FileTools(LocalTools):
         data = self._tree.read(path)
         if b"\0" in data:
             raise ToolError(
-                f"{quoted(path)} is a binary file of {counted(len(data), 'byte')}; it cannot be shown as text.",
+                f"{quote_text(path)} is a binary file of {count_noun(len(data), 'byte')}; it cannot be shown as text.",
                 next_step="Use a command to look into it.",
             )
         try:
             return data.decode()
         except UnicodeDecodeError as error:
             raise ToolError(
-                f"{quoted(path)} is not UTF-8 text: byte {data[error.start]:#04x} at offset {error.start:,}.",
+                f"{quote_text(path)} is not UTF-8 text: byte {data[error.start]:#04x} at offset {error.start:,}.",
                 next_step="Use a command that knows its encoding.",
             ) from None
 
@@ -237,7 +239,7 @@ class FileTools(LocalTools):
         """Refuse to put the mark of a secret in the place of the secret."""
         if self._redact(text) != text:
             raise ToolError(
-                f"{quoted(path)} holds a secret that you see as '{MARK}…]'; writing that mark would destroy it. "
+                f"{quote_text(path)} holds a secret that you see as '{MARK}…]'; writing that mark would destroy it. "
                 "Nothing was changed.",
                 next_step="Use edit_file on other lines and leave that one alone.",
             )
@@ -264,10 +266,10 @@ class FileTools(LocalTools):
 
 def _nothing_named(glob: str) -> str:
     hint = " '*' does not cross '/': use '**/' for any depth." if "**" not in glob else ""
-    return f"No file matches {quoted(glob)}.{hint}"
+    return f"No file matches {quote_text(glob)}.{hint}"
 
 
 def _hits_told(number: int, *, more: bool) -> str:
     if more:
-        return f"the first {counted(number, 'matching line')}; there are more: narrow the pattern or the glob"
-    return counted(number, "matching line")
+        return f"the first {count_noun(number, 'matching line')}; there are more: narrow the pattern or the glob"
+    return count_noun(number, "matching line")

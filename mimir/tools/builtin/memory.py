@@ -9,9 +9,9 @@ from typing import Literal, Protocol, cast
 
 from mimir.domain.message import CallContext, ToolResult
 from mimir.errors import ToolError
-from mimir.tools.calls.arguments import Arguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, described
-from mimir.tools.calls.messages import quoted
+from mimir.tools.calls.arguments import ToolArguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.messages import quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
 MAX_LIMIT = 50
@@ -25,7 +25,7 @@ Node = Mapping[str, object]
 Scalar = str | int | float | bool
 
 
-class Memory(Protocol):
+class MemorySearch(Protocol):
     """What this room wants of the store. Labels, names and filters come from a model: they are data, never query text."""
 
     async def search_nodes(self, text: str, *, labels: Sequence[str], limit: int) -> Sequence[Node]:
@@ -56,7 +56,7 @@ class Memory(Protocol):
 class MemoryTools(LocalTools):
     """The toolset of the five searches."""
 
-    def __init__(self, memory: Memory, *, max_chars: int = MAX_CHARS) -> None:
+    def __init__(self, memory: MemorySearch, *, max_chars: int = MAX_CHARS) -> None:
         self._memory = memory
         self._max_chars = max_chars
         super().__init__(_SPECS)
@@ -64,25 +64,25 @@ class MemoryTools(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return self._search, self._query, self._node, self._neighbours, self._subgraph
 
-    async def _search(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _search(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         nodes = await self._memory.search_nodes(
             given.text("text"), labels=given.texts("labels"), limit=_limit(given)
         )
         return self._told({"nodes": nodes})
 
-    async def _query(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _query(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         nodes = await self._memory.query_nodes(
             given.text("label"), filters=_filters(given), limit=_limit(given)
         )
         return self._told({"nodes": nodes})
 
-    async def _node(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _node(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         return self._told({"nodes": [await self._known(given)]})
 
-    async def _neighbours(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _neighbours(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         await self._known(given)
         direction = cast("Literal['out', 'in', 'both']", given.text("direction", "both"))
@@ -91,18 +91,18 @@ class MemoryTools(LocalTools):
         )
         return self._told({"nodes": nodes})
 
-    async def _subgraph(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _subgraph(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         await self._known(given)
         found = await self._memory.get_subgraph(given.text("id"), depth=given.number("depth", 1))
         return self._told(found)
 
-    async def _known(self, given: Arguments) -> Node:
+    async def _known(self, given: ToolArguments) -> Node:
         id = given.text("id")
         node = await self._memory.get_node(id)
         if node is None:
             raise ToolError(
-                f"There is no node {quoted(id)} in the memory.",
+                f"There is no node {quote_text(id)} in the memory.",
                 next_step="Find ids with memory_search_nodes or memory_query_nodes.",
             )
         return node
@@ -123,19 +123,19 @@ class MemoryTools(LocalTools):
         return ToolResult(text=_json({**kept, **more}))
 
 
-def _filters(given: Arguments) -> Mapping[str, Scalar]:
+def _filters(given: ToolArguments) -> Mapping[str, Scalar]:
     filters: dict[str, Scalar] = {}
     for name, value in given.mapping("filters").items():
         if not isinstance(value, str | int | float | bool):
             raise ToolError(
-                f"The filter {quoted(name)} must be a string, a number, true or false.",
+                f"The filter {quote_text(name)} must be a string, a number, true or false.",
                 next_step="Filters compare one property with one value.",
             )
         filters[name] = value
     return filters
 
 
-def _limit(given: Arguments) -> int:
+def _limit(given: ToolArguments) -> int:
     return given.number("limit", DEFAULT_LIMIT)
 
 
@@ -165,13 +165,13 @@ _COUNT = {
 }
 
 _SPECS = (
-    described(
+    describe_tool(
         "memory_search_nodes",
         "Search the project's memory for words; best matches first.",
         {"text": _TEXT, "labels": {**_NAMES, "description": "Only these labels."}, "limit": _COUNT},
         required=("text",),
     ),
-    described(
+    describe_tool(
         "memory_query_nodes",
         "List nodes of one label whose properties equal the filters.",
         {
@@ -181,8 +181,8 @@ _SPECS = (
         },
         required=("label",),
     ),
-    described("memory_get_node", "Get one node by its id.", {"id": _TEXT}, required=("id",)),
-    described(
+    describe_tool("memory_get_node", "Get one node by its id.", {"id": _TEXT}, required=("id",)),
+    describe_tool(
         "memory_get_neighbors",
         "Get the nodes one edge away from a node.",
         {
@@ -196,7 +196,7 @@ _SPECS = (
         },
         required=("id",),
     ),
-    described(
+    describe_tool(
         "memory_get_subgraph",
         "Get the nodes and edges around a node.",
         {

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from mimir.domain.message import CallContext, ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
-from mimir.tools.calls.arguments import Arguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, described
-from mimir.tools.calls.messages import counted, quoted
-from mimir.tools.calls.text_pages import MAX_CHARS, ends
+from mimir.tools.calls.arguments import ToolArguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.messages import count_noun, quote_text
+from mimir.tools.calls.text_pages import MAX_CHARS, clip_both_ends
 
 DEFAULT_SECONDS = 60
 MAX_SECONDS = 600
@@ -42,7 +42,7 @@ class Ran(Protocol):
         ...
 
 
-class Sandbox(Protocol):
+class CommandRunner(Protocol):
     """Runs commands with nothing but a workspace."""
 
     async def run(self, argv: Sequence[str], *, workspace: Path, seconds: float) -> Ran:
@@ -59,7 +59,7 @@ class RunTool(LocalTools):
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: CommandRunner,
         workspace: Path,
         *,
         redact: Callable[[str], str] = str,
@@ -85,7 +85,7 @@ class RunTool(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return (self._run,)
 
-    async def _run(self, given: Arguments, context: CallContext) -> ToolResult:
+    async def _run(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         argv = _argv(given)
         seconds = given.number("timeout_seconds", self._default_seconds)
@@ -102,10 +102,10 @@ class RunTool(LocalTools):
 
     def _told(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
-        output = ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
+        output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:
             how = _STOPPED.get(ran.stopped, _NOT_THERE)
-            said = f"Error: {how.format(program=quoted(argv[0]), time=counted(seconds, 'second'))}"
+            said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
         else:
             said = f"exit code {ran.exit_code}"
         return ToolResult(
@@ -146,7 +146,7 @@ def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
             "description": f"Default {default_seconds}.",
         },
     }
-    return described(
+    return describe_tool(
         "run",
         "Run one command in the workspace (/workspace) and get its exit code and output. There is no network; "
         "nothing goes on running after it ends. Give argv or command.",
@@ -156,7 +156,7 @@ def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
     )
 
 
-def _argv(given: Arguments) -> Sequence[str]:
+def _argv(given: ToolArguments) -> Sequence[str]:
     if given.has("argv") == given.has("command"):
         raise ToolError(
             "run takes exactly one of argv and command.",

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from mimir.errors import ToolError
-from mimir.tools.calls.messages import counted, listed, quoted
+from mimir.tools.calls.messages import count_noun, list_names, quote_text
 
 MAX_PLACES = 100
 """More occurrences than this are not counted."""
@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class TextEdit:
     """A text with one part replaced."""
 
     text: str
@@ -26,7 +26,7 @@ class Edit:
     """1-based number of the line where it begins."""
 
 
-def replaced(text: str, old: str, new: str, path: str, *, seen: str) -> Edit:
+def replace_unique(text: str, old: str, new: str, path: str, *, seen: str) -> TextEdit:
     """Replace the only occurrence of `old`.
 
     Args:
@@ -52,15 +52,15 @@ def replaced(text: str, old: str, new: str, path: str, *, seen: str) -> Edit:
         raise _not_found(seen, old, path)
     if len(places) > 1:
         lines = dict.fromkeys(str(text.count("\n", 0, at) + 1) for at in places)
-        where = f"{'lines' if len(lines) > 1 else 'line'} {listed(lines)}"
+        where = f"{'lines' if len(lines) > 1 else 'line'} {list_names(lines)}"
         least = "at least " if len(places) == MAX_PLACES else ""
         raise ToolError(
-            f"old occurs {least}{counted(len(places), 'time')} in {quoted(path)} ({where}); "
+            f"old occurs {least}{count_noun(len(places), 'time')} in {quote_text(path)} ({where}); "
             "it must occur once. Nothing was changed.",
             next_step="Add lines before or after it to old and new.",
         )
     at = places[0]
-    return Edit(text=text[:at] + new + text[at + len(old) :], line=text.count("\n", 0, at) + 1)
+    return TextEdit(text=text[:at] + new + text[at + len(old) :], line=text.count("\n", 0, at) + 1)
 
 
 def _places(text: str, old: str) -> list[int]:
@@ -74,7 +74,7 @@ def _places(text: str, old: str) -> list[int]:
 
 
 def _not_found(text: str, old: str, path: str) -> ToolError:
-    said = f"old was not found in {quoted(path)}. Nothing was changed."
+    said = f"old was not found in {quote_text(path)}. Nothing was changed."
     if "\r\n" in text and old.replace("\r\n", "\n").replace("\n", "\r\n") in text:
         return ToolError(
             said, next_step="The lines of this file end with \\r\\n: write them so in old and new."
@@ -85,7 +85,7 @@ def _not_found(text: str, old: str, path: str) -> ToolError:
     if exact:
         hint = f"Line {number} is equal to its first line, but what follows differs"
     else:
-        hint = f"Nearest to its first line is line {number}: {quoted(line)}"
+        hint = f"Nearest to its first line is line {number}: {quote_text(line)}"
     return ToolError(
         said, next_step=f"{hint}. Copy the lines exactly as read_file shows them, white space too."
     )

@@ -14,7 +14,7 @@ from typing import NoReturn, cast
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
 from mimir.tools.calls import schema
-from mimir.tools.calls.messages import listed, nearest, quoted
+from mimir.tools.calls.messages import list_names, nearest, quote_text
 
 MAX_CHARS = 1_000_000
 """Longest text of arguments that is read at all."""
@@ -26,7 +26,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class ToolArguments:
     """Checked arguments of one call; the readers never fail on what the tool's schema allows."""
 
     values: Mapping[str, object]
@@ -61,7 +61,7 @@ class Arguments:
         return cast("Mapping[str, object]", self.values.get(name, {}))
 
 
-def read(raw: str, spec: ToolSpec) -> Arguments:
+def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
     """Read the arguments of a call of the tool `spec`.
 
     An empty text is taken for `{}`: providers send it for calls without arguments.
@@ -70,7 +70,7 @@ def read(raw: str, spec: ToolSpec) -> Arguments:
         ToolError: Not one JSON object of the tool's arguments; `next_step` says what the tool takes.
     """
     try:
-        return Arguments(_checked(_object(raw, spec.name), spec))
+        return ToolArguments(_checked(_object(raw, spec.name), spec))
     except ToolError as error:
         error.next_step = error.next_step or schema.usage(spec.name, spec.input_schema)
         raise
@@ -109,10 +109,12 @@ def _checked(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, objec
     required = cast("Sequence[str]", spec.input_schema.get("required", ()))
     for name in values:
         if name not in known:
-            raise ToolError(f"{spec.name} has no argument {quoted(name)}.{nearest(name, known)}")
+            raise ToolError(
+                f"{spec.name} has no argument {quote_text(name)}.{nearest(name, known)}"
+            )
     missing = [name for name in required if name not in values]
     if missing:
-        raise ToolError(f"{spec.name} was called without {listed(missing)}.")
+        raise ToolError(f"{spec.name} was called without {list_names(missing)}.")
     _encodable(values, spec.name)
     return {
         name: schema.check(values[name], known[name], f"argument {name} of {spec.name}")
@@ -162,7 +164,7 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     for key, value in pairs:
         if key in out:
             raise ToolError(
-                f"The key {quoted(key)} stands twice in the arguments; nothing was run."
+                f"The key {quote_text(key)} stands twice in the arguments; nothing was run."
             )
         out[key] = value
     return out
@@ -175,13 +177,13 @@ def _constant(name: str) -> NoReturn:
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too large.")
+        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
     if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too small.")
+        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too small.")
     return value
 
 
 def _int(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise ToolError(f"The number {quoted(text, 40)[1:-1]} in the arguments is too large.")
+        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
     return int(text)

@@ -6,7 +6,7 @@ from mimir.domain.message import ToolResult
 from mimir.errors import Paused, ToolError
 
 
-class Denied(ToolError):  # noqa: N818  named for what happened
+class CallDenied(ToolError):  # noqa: N818  named for what happened
     """A right or a quota refuses; nothing was run."""
 
 
@@ -17,7 +17,7 @@ def failure(error: ToolError) -> ToolResult:
         Paused: What went wrong is that the disk is full.
     """
     pause_if_full(error)
-    denied = isinstance(error, Denied)
+    denied = isinstance(error, CallDenied)
     said = f"{'Denied' if denied else 'Error'}: {error} {error.next_step or ''}".rstrip()
     return ToolResult(text=said, is_error=True, denied=denied)
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import ToolError
-from mimir.tools.calls.arguments import Arguments, read
+from mimir.tools.calls.arguments import ToolArguments, parse_arguments
 from mimir.tools.calls.failures import failure
-from mimir.tools.calls.messages import nearest, quoted
+from mimir.tools.calls.messages import nearest, quote_text
 
-Handler = Callable[[Arguments, CallContext], Awaitable[ToolResult]]
+Handler = Callable[[ToolArguments, CallContext], Awaitable[ToolResult]]
 """Does the work; raises `ToolError` for what the model can mend."""
 
 
@@ -33,14 +33,14 @@ class LocalTools(ABC):
         try:
             for spec, handler in zip(self._specs, self._handlers(), strict=True):
                 if spec.name == call.name:
-                    return await handler(read(call.arguments, spec), context)
+                    return await handler(parse_arguments(call.arguments, spec), context)
             known = [spec.name for spec in self._specs]
-            raise ToolError(f"There is no tool {quoted(call.name)}.{nearest(call.name, known)}")
+            raise ToolError(f"There is no tool {quote_text(call.name)}.{nearest(call.name, known)}")
         except ToolError as error:
             return failure(error)
 
 
-def described(
+def describe_tool(
     name: str,
     description: str,
     properties: Mapping[str, Mapping[str, object]],

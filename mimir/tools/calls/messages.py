@@ -8,13 +8,13 @@ QUOTE_CHARS = 120
 """Longest quotation of a model's or a file's text inside a message."""
 
 
-def quoted(text: str, limit: int = QUOTE_CHARS) -> str:
+def quote_text(text: str, limit: int = QUOTE_CHARS) -> str:
     """Return `text` in single quotes: one line, no control bytes, no lone surrogates, at most `limit` characters of it."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
     return f"'{_escaped(cut)}'"
 
 
-def shown(path: str) -> str:
+def list_path(path: str) -> str:
     """Return a path as it stands in a list: as it is if it is plain, else as a JSON string.
 
     A name with a line end cannot look like two names, and bytes that are no UTF-8 are visible.
@@ -24,9 +24,9 @@ def shown(path: str) -> str:
     return json.dumps(path)
 
 
-def listed(names: Iterable[str], limit: int = 12) -> str:
+def list_names(names: Iterable[str], limit: int = 12) -> str:
     """Return names with commas between them, the rest counted; "none" if there is none."""
-    known = [quoted(n, 60)[1:-1] for n in names]
+    known = [quote_text(n, 60)[1:-1] for n in names]
     if not known:
         return "none"
     rest = f" and {len(known) - limit} more" if len(known) > limit else ""
@@ -36,10 +36,10 @@ def listed(names: Iterable[str], limit: int = 12) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the most similar known name, or nothing."""
     found = difflib.get_close_matches(name[:QUOTE_CHARS], list(known), n=1, cutoff=0.6)
-    return f" Did you mean {quoted(found[0])}?" if found else ""
+    return f" Did you mean {quote_text(found[0])}?" if found else ""
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return "1 line", "2 lines"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

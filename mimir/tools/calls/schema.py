@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from mimir.errors import ToolError
-from mimir.tools.calls.messages import listed, nearest, quoted
+from mimir.tools.calls.messages import list_names, nearest, quote_text
 
 Schema = Mapping[str, object]
 
@@ -41,8 +41,8 @@ def check(value: object, schema: Schema, at: str) -> object:
         value = _typed(value, kind, at)
     allowed = schema.get("enum")
     if allowed is not None and value not in cast("Sequence[object]", allowed):
-        names = listed(str(a) for a in cast("Sequence[object]", allowed))
-        raise ToolError(f"The {at} must be one of {names}, not {quoted(str(value))}.")
+        names = list_names(str(a) for a in cast("Sequence[object]", allowed))
+        raise ToolError(f"The {at} must be one of {names}, not {quote_text(str(value))}.")
     match value:
         case str():
             _bounded(len(value), schema, ("minLength", "maxLength"), f"length of the {at}")
@@ -95,9 +95,9 @@ def _named(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the string {quoted(value, 40)}"
+            return f"the string {quote_text(value, 40)}"
         case int() | float():
-            return f"the number {quoted(repr(value), 40)[1:-1]}"
+            return f"the number {quote_text(repr(value), 40)[1:-1]}"
         case list():
             return "a list"
         case _:
@@ -127,12 +127,15 @@ def _properties(values: dict[str, object], schema: Schema, at: str) -> dict[str,
     missing = [k for k in cast("Sequence[str]", schema.get("required", ())) if k not in values]
     unknown = [k for k in values if k not in known]
     if unknown and other is False:
-        raise ToolError(f"The {at} may not hold {quoted(unknown[0])}.{nearest(unknown[0], known)}")
+        raise ToolError(
+            f"The {at} may not hold {quote_text(unknown[0])}.{nearest(unknown[0], known)}"
+        )
     if missing:
-        raise ToolError(f"The {at} must hold {listed(missing)}.")
+        raise ToolError(f"The {at} must hold {list_names(missing)}.")
     rest: Schema = cast("Schema", other) if isinstance(other, Mapping) else {}
     return {
-        k: check(v, known.get(k, rest), f"{quoted(k, 60)} in the {at}") for k, v in values.items()
+        k: check(v, known.get(k, rest), f"{quote_text(k, 60)} in the {at}")
+        for k, v in values.items()
     }
 
 

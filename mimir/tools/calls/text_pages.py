@@ -7,7 +7,7 @@ MAX_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class TextPage:
     """A stretch of lines."""
 
     text: str
@@ -20,7 +20,7 @@ class Page:
     """Characters that line `last` lost at its end, because it alone is longer than the page."""
 
 
-def page(text: str, offset: int, limit: int | None, max_chars: int = MAX_CHARS) -> Page:
+def page(text: str, offset: int, limit: int | None, max_chars: int = MAX_CHARS) -> TextPage:
     """Return whole lines from line `offset` (1-based) on, at most `limit`, at most `max_chars` characters.
 
     Lines end with a line feed only, as in git and editors; a last line without it counts.
@@ -37,7 +37,7 @@ def page(text: str, offset: int, limit: int | None, max_chars: int = MAX_CHARS) 
             break
     last = offset - 1 + len(shown)
     cut = max(0, len(lines[last - 1]) - max_chars) if shown else 0
-    return Page(
+    return TextPage(
         text="".join(shown), first=offset if shown else 0, last=last, total=len(lines), cut=cut
     )
 
@@ -49,7 +49,7 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def ends(text: str, max_chars: int = MAX_CHARS, *, left_out_before: int = 0) -> str:
+def clip_both_ends(text: str, max_chars: int = MAX_CHARS, *, left_out_before: int = 0) -> str:
     """Return the head and the tail of a long text with a mark between them.
 
     Commands say what they do first and what went wrong last, so the tail gets the larger share.

@@ -15,7 +15,7 @@ from typing import cast
 
 from mimir.domain.turn_hook import give_way
 from mimir.errors import ToolError
-from mimir.tools.calls.messages import counted, quoted
+from mimir.tools.calls.messages import count_noun, quote_text
 
 SECONDS = 5
 MAX_BYTES = 1_000_000_000
@@ -26,7 +26,7 @@ _MATCHER = Path(__file__).with_name("matcher.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hits:
+class SearchHits:
     """Lines that match, in the order of the texts."""
 
     places: tuple[tuple[int, int], ...]
@@ -37,7 +37,7 @@ class Hits:
 
 async def matching_lines(
     pattern: str, texts: Sequence[str], *, most: int, seconds: int = SECONDS
-) -> Hits:
+) -> SearchHits:
     """Find the first `most` lines that match.
 
     Args:
@@ -61,7 +61,7 @@ async def matching_lines(
     return await _in_a_process(pattern, texts, most, seconds)
 
 
-def _plain(text: str, texts: Sequence[str], most: int) -> Hits:
+def _plain(text: str, texts: Sequence[str], most: int) -> SearchHits:
     places: list[tuple[int, int]] = []
     for index, body in enumerate(texts):
         if text not in body:
@@ -69,12 +69,12 @@ def _plain(text: str, texts: Sequence[str], most: int) -> Hits:
         for number, line in enumerate(body.split("\n"), start=1):
             if text in line:
                 if len(places) == most:
-                    return Hits(places=tuple(places), more=True)
+                    return SearchHits(places=tuple(places), more=True)
                 places.append((index, number))
-    return Hits(places=tuple(places), more=False)
+    return SearchHits(places=tuple(places), more=False)
 
 
-async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: int) -> Hits:
+async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: int) -> SearchHits:
     asked = {
         "pattern": pattern,
         "texts": texts,
@@ -85,17 +85,17 @@ async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: 
     said = await _answer(await asyncio.to_thread(lambda: json.dumps(asked).encode()), seconds)
     if said is None:
         raise ToolError(
-            f"The pattern {quoted(pattern)} took longer than {counted(seconds, 'second')} and was stopped.",
+            f"The pattern {quote_text(pattern)} took longer than {count_noun(seconds, 'second')} and was stopped.",
             next_step="Use a simpler pattern, above all no repetition inside a repetition, or fewer files.",
         )
     answer = cast("dict[str, object]", json.loads(said))
     if "error" in answer:
         raise ToolError(
-            f"The pattern {quoted(pattern)} is no regular expression: {quoted(str(answer['error']))[1:-1]}.",
+            f"The pattern {quote_text(pattern)} is no regular expression: {quote_text(str(answer['error']))[1:-1]}.",
             next_step="Put a backslash before special characters that you mean literally.",
         )
     places = cast("list[tuple[int, int]]", answer["hits"])
-    return Hits(places=tuple((a, b) for a, b in places), more=answer["more"] is True)
+    return SearchHits(places=tuple((a, b) for a, b in places), more=answer["more"] is True)
 
 
 async def _answer(asked: bytes, seconds: int) -> bytes | None:

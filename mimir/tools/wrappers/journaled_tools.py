@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import StoreError
 from mimir.tools.calls.failures import pause_if_full
@@ -29,12 +29,12 @@ class Journal(Protocol):
         kind: Literal["model", "tool"],
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         /,
         *,
         effectful: bool,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Serve the recorded outcome, or record an intent, do `work` and record its outcome.
 
         The place in the lane is taken before the first wait, so calls started one after another stay in that order.
@@ -44,7 +44,7 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class GateDecision:
     """What is decided of a call before anything runs."""
 
     refusal: ToolResult | None = None
@@ -55,7 +55,7 @@ class Admission:
     """A few words for a person who watches; no secrets."""
 
 
-class Door(Protocol):
+class ToolDispatcher(Protocol):
     """Decides at once, runs later."""
 
     @property
@@ -63,7 +63,7 @@ class Door(Protocol):
         """What the model is told."""
         ...
 
-    def admit(self, call: ToolCall, context: CallContext, /) -> Admission:
+    def admit(self, call: ToolCall, context: CallContext, /) -> GateDecision:
         """Decide; never waits."""
         ...
 
@@ -77,7 +77,7 @@ class JournaledTools:
 
     def __init__(
         self,
-        door: Door,
+        door: ToolDispatcher,
         journal: Journal,
         snapshot: Snapshot | None,
         redact: Callable[[str], str],
@@ -98,10 +98,10 @@ class JournaledTools:
         """Run one call through the journal; nothing is awaited before its place in the lane is taken."""
         admission = self._door.admit(call, context)
 
-        async def work() -> Outcome:
+        async def work() -> CallOutcome:
             result = admission.refusal or await self._door.run(call, context)
             tree = await self._tree_now() if admission.effectful else ""
-            return Outcome(value=_written(result), tree=tree)
+            return CallOutcome(value=_written(result), tree=tree)
 
         request = {
             "tool": _bounded(self._redact(storable(call.name))),

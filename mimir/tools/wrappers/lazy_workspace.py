@@ -7,7 +7,7 @@ from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.tools.protocol import Toolset
 
 
-class Awaited:
+class LazyWorkspaceTools:
     """Several toolsets over one place; calls that come while it is made wait for it."""
 
     def __init__(

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mimir.domain.message import CallContext
-from mimir.tools.calls.messages import counted, quoted
+from mimir.tools.calls.messages import count_noun, quote_text
 
 
-class Quota(Protocol):
+class ToolQuota(Protocol):
     """A bound on the use of tools."""
 
     def take(self, tool: str, context: CallContext, /) -> str | None:
@@ -36,6 +36,6 @@ class CallQuota:
         if limit is None:
             return None
         if self._used[tool] >= limit:
-            return f"the quota of {quoted(tool)} in this attempt ({counted(limit, 'call')}) is used up."
+            return f"the quota of {quote_text(tool)} in this attempt ({count_noun(limit, 'call')}) is used up."
         self._used[tool] += 1
         return None

@@ -8,14 +8,14 @@ import hashlib
 import os
 from pathlib import Path
 
-from mimir.workspace.atomic_write import put
+from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import base_capture, user_refs
 from mimir.workspace.git.commits import tree_of
-from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.ignore_rules import persons_rules, pin_rules
 
 
-async def lineage(hidden: Hidden) -> str:
+async def lineage(hidden: HiddenRepository) -> str:
     """Return what all clones of a project's repository have in common, and no other repository: its first commits, and where the project lies.
 
     Empty: there is no commit, or the first ones are not here (a shallow clone).
@@ -28,7 +28,7 @@ async def lineage(hidden: Hidden) -> str:
     return hashlib.sha256(os.fsencode(text)).hexdigest()
 
 
-async def is_pinned(hidden: Hidden, run: str, commit: str) -> bool:
+async def is_pinned(hidden: HiddenRepository, run: str, commit: str) -> bool:
     """Say whether this directory began a run with this base, or was admitted to it."""
     if hidden.pins.get(_pin(run)) == commit:
         return True
@@ -36,7 +36,7 @@ async def is_pinned(hidden: Hidden, run: str, commit: str) -> bool:
     return ended.code == 0 and ended.word == commit
 
 
-async def is_related(hidden: Hidden, commit: str, left_out: tuple[str, ...]) -> bool:
+async def is_related(hidden: HiddenRepository, commit: str, left_out: tuple[str, ...]) -> bool:
     """Say whether the directory is of the project that a base, which is here, was taken from."""
     head = await hidden.person.head() if hidden.person else None
     if head is not None:
@@ -47,7 +47,7 @@ async def is_related(hidden: Hidden, commit: str, left_out: tuple[str, ...]) -> 
 
 
 async def adopt(
-    hidden: Hidden,
+    hidden: HiddenRepository,
     run: str,
     commit: str,
     *,
@@ -65,18 +65,18 @@ async def adopt(
         left_out: What the base left out.
         rules: What is ignored beside the tree's own rules, as it was where the run was begun.
     """
-    await base_capture.note(hidden, commit, head, left_out)
+    await base_capture.remember_base(hidden, commit, head, left_out)
     await pin_rules(hidden, rules)
-    await asyncio.to_thread(put, _mark(hidden, run), b"")
+    await asyncio.to_thread(write_atomically, _mark(hidden, run), b"")
     await user_refs.pin(hidden, _pin(run), commit)
 
 
-def is_away(hidden: Hidden, run: str) -> bool:
+def is_away(hidden: HiddenRepository, run: str) -> bool:
     """Say whether this directory serves a run that another one began."""
     return _mark(hidden, run).exists()
 
 
-def _mark(hidden: Hidden, run: str) -> Path:
+def _mark(hidden: HiddenRepository, run: str) -> Path:
     return hidden.room / "bases" / f"{user_refs.ref_part(run)}.away"
 
 
@@ -84,6 +84,6 @@ def _pin(run: str) -> str:
     return f"refs/mimir/base/{user_refs.ref_part(run)}"
 
 
-async def _tree_now(hidden: Hidden, left_out: tuple[str, ...]) -> str:
+async def _tree_now(hidden: HiddenRepository, left_out: tuple[str, ...]) -> str:
     tree, _ = await base_capture.tree_of_project(hidden, left_out, persons_rules(hidden))
     return tree

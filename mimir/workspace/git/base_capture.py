@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.aio import both
-from mimir.workspace.atomic_write import put
+from mimir.workspace.aio import gather_both
+from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import user_refs
 from mimir.workspace.git.commits import commit, newest, tree_of
-from mimir.workspace.git.discovery import Repository
-from mimir.workspace.git.git_command import Ended, failure
-from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.discovery import UserRepository
+from mimir.workspace.git.git_command import GitResult, failure
+from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.ignore_rules import pin_persons_rules
-from mimir.workspace.git.trees import SUBMODULE, Entry, put_entries
-from mimir.workspace.git.user_ignores import lowered
+from mimir.workspace.git.trees import SUBMODULE, TreeEntry, put_entries
+from mimir.workspace.git.user_ignores import lift_rules_to_root
 
 MESSAGE = "The project as it was when the run started\n"
 _NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class BaseCommit:
     """What a run starts from."""
 
     commit: str
@@ -44,16 +44,18 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tracked:
+class _TrackedFiles:
     """What the person's index says."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TreeEntry, ...] = ()
     absent: frozenset[str] = frozenset()
     """Not in the work tree on purpose (sparse checkout)."""
     unmerged: frozenset[str] = frozenset()
 
 
-async def base(hidden: Hidden, run: str, *, left_out: Sequence[str], when: int | None) -> Base:
+async def base(
+    hidden: HiddenRepository, run: str, *, left_out: Sequence[str], when: int | None
+) -> BaseCommit:
     """Record the project as it is, and keep the person's garbage collection from what the run needs.
 
     Args:
@@ -67,19 +69,19 @@ async def base(hidden: Hidden, run: str, *, left_out: Sequence[str], when: int |
         Paused: The disk is full.
     """
     recorded = tree_of_project(hidden, left_out, pin_persons_rules(hidden))
-    (head, branch), (tree, warnings) = await both(_standing(hidden), recorded)
+    (head, branch), (tree, warnings) = await gather_both(_standing(hidden), recorded)
     whole = head if hidden.person and not hidden.person.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
         made = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
-    await note(hidden, made, head, left_out)
+    await remember_base(hidden, made, head, left_out)
     await user_refs.pin(hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head)
-    return Base(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
+    return BaseCommit(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
 
 
-async def _standing(hidden: Hidden) -> tuple[str | None, str | None]:
+async def _standing(hidden: HiddenRepository) -> tuple[str | None, str | None]:
     """Return the person's commit, whose tree is known from here on, and the branch."""
     if hidden.person is None:
         return None, None
@@ -89,14 +91,16 @@ async def _standing(hidden: Hidden) -> tuple[str | None, str | None]:
     return head, branch
 
 
-async def note(hidden: Hidden, made: str, head: str | None, left_out: Sequence[str]) -> None:
+async def remember_base(
+    hidden: HiddenRepository, made: str, head: str | None, left_out: Sequence[str]
+) -> None:
     """Write down what has to be put back when the result goes into the person's repository."""
     text = json.dumps({"head": head, "left_out": list(left_out)})
-    await asyncio.to_thread(put, hidden.room / "bases" / f"{made}.json", text.encode())
+    await asyncio.to_thread(write_atomically, hidden.room / "bases" / f"{made}.json", text.encode())
 
 
 async def tree_of_project(
-    hidden: Hidden, left_out: Sequence[str], rules: Awaitable[Sequence[str]]
+    hidden: HiddenRepository, left_out: Sequence[str], rules: Awaitable[Sequence[str]]
 ) -> tuple[str, list[str]]:
     """Record the project's directory as a tree; also return warnings.
 
@@ -107,12 +111,12 @@ async def tree_of_project(
     prefix = f"{person.prefix}/" if person and person.prefix else ""
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
     with hidden.index() as index:
-        listed = both(_tracked(person, skip), _last_time(hidden, index))
-        found, (tracked, before) = await both(rules, listed)
-        outside = lowered(found, prefix.rstrip("/"))
+        listed = gather_both(_tracked(person, skip), _last_time(hidden, index))
+        found, (tracked, before) = await gather_both(rules, listed)
+        outside = lift_rules_to_root(found, prefix.rstrip("/"))
         if edits := _edits(before, tracked.entries):
             await put_entries(hidden, index, edits)
-        filtered, (nested, refused) = await both(
+        filtered, (nested, refused) = await gather_both(
             _filtered(person, tracked), _add_all(hidden, top, index, outside, prefix, skip)
         )
         kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
@@ -123,18 +127,18 @@ async def tree_of_project(
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
 
 
-def _kept(hidden: Hidden) -> Path:
+def _kept(hidden: HiddenRepository) -> Path:
     """Return where the index of the last base is."""
     return hidden.room / "base.index"
 
 
-def _keep(hidden: Hidden, index: Path) -> None:
+def _keep(hidden: HiddenRepository, index: Path) -> None:
     """Keep an index for the next base; nothing rests on it but how long that takes."""
     with contextlib.suppress(OSError):
         index.replace(_kept(hidden))
 
 
-async def _last_time(hidden: Hidden, index: Path) -> Mapping[str, Entry]:
+async def _last_time(hidden: HiddenRepository, index: Path) -> Mapping[str, TreeEntry]:
     """Make an index the one of the last base, and return what is in it; nothing where there is none that can be read.
 
     It is linked, not copied: by the file's age git knows which entries are too young to be trusted. Git never writes into an index file.
@@ -148,21 +152,23 @@ async def _last_time(hidden: Hidden, index: Path) -> Mapping[str, Entry]:
     return {entry.path: entry for _, stage, entry in _lines(ended) if stage == "0"}
 
 
-def _edits(before: Mapping[str, Entry], tracked: Sequence[Entry]) -> Mapping[str, Entry | None]:
+def _edits(
+    before: Mapping[str, TreeEntry], tracked: Sequence[TreeEntry]
+) -> Mapping[str, TreeEntry | None]:
     """Say what makes an index one of these entries; those that were there to the letter keep what git knows of their files."""
     wanted = {one.path: one for one in tracked}
     gone = dict.fromkeys(path for path in before if path not in wanted)
     return gone | {path: one for path, one in wanted.items() if before.get(path) != one}
 
 
-async def _tracked(person: Repository | None, skip: Sequence[str]) -> _Tracked:
+async def _tracked(person: UserRepository | None, skip: Sequence[str]) -> _TrackedFiles:
     """Read the person's index without touching it."""
     if person is None:
-        return _Tracked()
+        return _TrackedFiles()
     ended = await person.git.run(
         *("ls-files", "-z", "-s", "-t", "--", person.prefix or "."), tree=person.top, literal=True
     )
-    entries: list[Entry] = []
+    entries: list[TreeEntry] = []
     absent: set[str] = set()
     unmerged: set[str] = set()
     for tag, stage, entry in _lines(ended):
@@ -174,23 +180,30 @@ async def _tracked(person: Repository | None, skip: Sequence[str]) -> _Tracked:
         if tag == "S":
             absent.add(entry.path)
         entries.append(entry)
-    return _Tracked(entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged))
+    return _TrackedFiles(
+        entries=tuple(entries), absent=frozenset(absent), unmerged=frozenset(unmerged)
+    )
 
 
-def _lines(ended: Ended) -> Iterator[tuple[str, str, Entry]]:
+def _lines(ended: GitResult) -> Iterator[tuple[str, str, TreeEntry]]:
     """Read what `ls-files -z -s -t` said: tag, stage, entry."""
     for line in ended.names:
         facts, path = line.split("\t", 1)
         tag, mode, blob, stage = facts.split(" ")
-        yield tag, stage, Entry(mode=mode, blob=blob, path=path)
+        yield tag, stage, TreeEntry(mode=mode, blob=blob, path=path)
 
 
 async def _add_all(
-    hidden: Hidden, top: Path, index: Path, rules: Sequence[str], prefix: str, skip: Sequence[str]
+    hidden: HiddenRepository,
+    top: Path,
+    index: Path,
+    rules: Sequence[str],
+    prefix: str,
+    skip: Sequence[str],
 ) -> tuple[tuple[str, ...], list[str]]:
     """Bring the index up to what is on the disk; return repositories inside, and what could not be read."""
     exclude = hidden.scratch("exclude")
-    await asyncio.to_thread(put, exclude, os.fsencode("\n".join(rules) + "\n"))
+    await asyncio.to_thread(write_atomically, exclude, os.fsencode("\n".join(rules) + "\n"))
     try:
         nested = await _nested(hidden, top, index, exclude, prefix)
         return nested, await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
@@ -199,7 +212,7 @@ async def _add_all(
 
 
 async def _nested(
-    hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str
+    hidden: HiddenRepository, top: Path, index: Path, exclude: Path, prefix: str
 ) -> tuple[str, ...]:
     """Name repositories inside the project that are no submodules; git cannot take them in."""
     ended = await hidden.git.run(
@@ -213,7 +226,12 @@ async def _nested(
 
 
 async def _add(
-    hidden: Hidden, top: Path, index: Path, exclude: Path, prefix: str, skip: Iterable[str]
+    hidden: HiddenRepository,
+    top: Path,
+    index: Path,
+    exclude: Path,
+    prefix: str,
+    skip: Iterable[str],
 ) -> list[str]:
     """Add what is on the disk, and take out what is not; return what could not be read."""
     arguments = [
@@ -228,7 +246,7 @@ async def _add(
     return _refused(ended)
 
 
-def _refused(ended: Ended) -> list[str]:
+def _refused(ended: GitResult) -> list[str]:
     """Read which files git could not open from what it said."""
     mark = 'error: open("'
     return [
@@ -238,7 +256,7 @@ def _refused(ended: Ended) -> list[str]:
     ]
 
 
-async def _filtered(person: Repository | None, tracked: _Tracked) -> frozenset[str]:
+async def _filtered(person: UserRepository | None, tracked: _TrackedFiles) -> frozenset[str]:
     """Name tracked files that a filter changes on their way to the disk: their bytes there are not what git stores."""
     if person is None or not tracked.entries:
         return frozenset()
@@ -255,7 +273,7 @@ async def _filtered(person: Repository | None, tracked: _Tracked) -> frozenset[s
     )
 
 
-def _as_git_has_them(top: Path, tracked: _Tracked, filtered: Iterable[str]) -> list[Entry]:
+def _as_git_has_them(top: Path, tracked: _TrackedFiles, filtered: Iterable[str]) -> list[TreeEntry]:
     """Return the entries that are not to be taken from the disk: filtered files that are there, and absent ones."""
     chosen = frozenset(filtered)
     return [
@@ -266,7 +284,7 @@ def _as_git_has_them(top: Path, tracked: _Tracked, filtered: Iterable[str]) -> l
     ]
 
 
-async def _written(hidden: Hidden, index: Path, prefix: str) -> str:
+async def _written(hidden: HiddenRepository, index: Path, prefix: str) -> str:
     if not prefix:
         return await hidden.git.word("write-tree", index=index)
     below = await hidden.git.run("write-tree", f"--prefix={prefix}", index=index, ok=(0, 128))
@@ -274,13 +292,13 @@ async def _written(hidden: Hidden, index: Path, prefix: str) -> str:
     return below.word if below.code == 0 else await _empty(hidden)
 
 
-async def _empty(hidden: Hidden) -> str:
+async def _empty(hidden: HiddenRepository) -> str:
     return (await hidden.git.run("mktree", stdin=b"")).word
 
 
 def _warnings(
     prefix: str,
-    tracked: _Tracked,
+    tracked: _TrackedFiles,
     filtered: Iterable[str],
     nested: Iterable[str],
     refused: Iterable[str],

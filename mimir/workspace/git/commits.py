@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.hidden_repository import DEFAULT_TIME, Hidden
+from mimir.workspace.git.hidden_repository import DEFAULT_TIME, HiddenRepository
 
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -15,7 +15,12 @@ def is_object(id: str) -> bool:
 
 
 async def commit(
-    hidden: Hidden, tree: str, parents: Sequence[str], message: str, *, when: int | None = None
+    hidden: HiddenRepository,
+    tree: str,
+    parents: Sequence[str],
+    message: str,
+    *,
+    when: int | None = None,
 ) -> str:
     """Make a commit object; the same parts give the same id.
 
@@ -40,7 +45,7 @@ async def commit(
     return ended.word
 
 
-async def newest(hidden: Hidden, commits: Sequence[str]) -> int:
+async def newest(hidden: HiddenRepository, commits: Sequence[str]) -> int:
     """Return the committer's time of the newest of some commits, `DEFAULT_TIME` at least."""
     unknown = [id for id in commits if id not in hidden.times]
     if unknown:
@@ -52,7 +57,7 @@ async def newest(hidden: Hidden, commits: Sequence[str]) -> int:
     return max([DEFAULT_TIME, *(hidden.times[id] for id in commits)])
 
 
-async def tree_of(hidden: Hidden, id: str) -> str:
+async def tree_of(hidden: HiddenRepository, id: str) -> str:
     """Return the tree of a commit, or the tree itself; what an object's id names never changes, so each is looked up once.
 
     Raises:
@@ -71,12 +76,12 @@ async def tree_of(hidden: Hidden, id: str) -> str:
     return ended.word
 
 
-async def parents_of(hidden: Hidden, id: str) -> tuple[str, ...]:
+async def parents_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
     """Return the parents of a commit."""
     return tuple((await hidden.git.word("show", "-s", "--format=%P", id)).split())
 
 
-async def trees_of(hidden: Hidden, ids: Sequence[str]) -> list[str]:
+async def trees_of(hidden: HiddenRepository, ids: Sequence[str]) -> list[str]:
     """Return the tree of each commit or tree, in this order; empty: there is none that can be read.
 
     One look for all; git gives up at an object that is damaged, so then each is looked for alone.
@@ -90,7 +95,7 @@ async def trees_of(hidden: Hidden, ids: Sequence[str]) -> list[str]:
     return [known.get(id, "") for id in ids]
 
 
-async def _looked_up(hidden: Hidden, ids: Sequence[str]) -> list[str] | None:
+async def _looked_up(hidden: HiddenRepository, ids: Sequence[str]) -> list[str] | None:
     """Return the trees; None: git gave up."""
     if not ids:
         return []
@@ -105,7 +110,7 @@ async def _looked_up(hidden: Hidden, ids: Sequence[str]) -> list[str] | None:
     return [answer[0] if answer[1:] == ["tree"] else "" for answer in answers]
 
 
-async def message_of(hidden: Hidden, id: str) -> str:
+async def message_of(hidden: HiddenRepository, id: str) -> str:
     """Return the message of a commit.
 
     Raises:

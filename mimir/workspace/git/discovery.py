@@ -11,14 +11,14 @@ from pathlib import Path
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import user_ignores
-from mimir.workspace.git.git_command import Git
+from mimir.workspace.git.git_command import GitCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class UserRepository:
     """The repository that a project is, or is a part of."""
 
-    git: Git
+    git: GitCommand
     """Runs in it, with nothing of its configuration that runs programs."""
     top: Path
     """Its work tree."""
@@ -58,30 +58,30 @@ class Repository:
 
         They stand in `.git/info/exclude` and in the `.gitignore` files of the directories above the project.
         """
-        found = user_ignores.raised(
+        found = user_ignores.push_rules_down(
             user_ignores.lines(_text_of(self.common / "info/exclude")), self.prefix
         )
         names = self.prefix.split("/") if self.prefix else []
         for depth in range(len(names)):
             above = self.top.joinpath(*names[:depth]) / ".gitignore"
-            found += user_ignores.raised(
+            found += user_ignores.push_rules_down(
                 user_ignores.lines(_text_of(above)), "/".join(names[depth:])
             )
         return found
 
 
-async def find(project: Path, program: str = "git") -> Repository | None:
+async def find(project: Path, program: str = "git") -> UserRepository | None:
     """Find the repository of a directory; None: it is worked on as a plain directory.
 
     A directory inside a work tree in which nothing is tracked is not part of that repository: it lies there by chance.
     """
-    outside = Git(directory=None, program=program)
+    outside = GitCommand(directory=None, program=program)
     answers = await _ask(outside, project)
     if answers is None:
         return None
     top, directory, common, objects, object_format = answers
-    repository = Repository(
-        git=Git(directory=Path(directory), program=program),
+    repository = UserRepository(
+        git=GitCommand(directory=Path(directory), program=program),
         top=Path(top),
         prefix=_prefix(project, top),
         common=Path(common),
@@ -105,7 +105,7 @@ _QUESTIONS = (
 )
 
 
-async def _ask(git: Git, project: Path) -> Sequence[str] | None:
+async def _ask(git: GitCommand, project: Path) -> Sequence[str] | None:
     """Ask git where things are; one by one if a directory's name holds a line end."""
     ask = ("-C", str(project), "rev-parse", "--path-format=absolute")
     whole = await git.run(*ask, *(word for question in _QUESTIONS for word in question), ok=None)
@@ -117,7 +117,7 @@ async def _ask(git: Git, project: Path) -> Sequence[str] | None:
     return [(await git.run(*ask, *question)).word for question in _QUESTIONS]
 
 
-async def _is_part(repository: Repository) -> bool:
+async def _is_part(repository: UserRepository) -> bool:
     """Say whether the project belongs to the repository that it lies in."""
     if not repository.prefix:
         return True
@@ -137,7 +137,7 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
     for configuration in (home / ".gitconfig", home / ".config/git/config"):
         if not _is_there(configuration):
             continue
-        asked = await Git(directory=None, program=program).run(
+        asked = await GitCommand(directory=None, program=program).run(
             *("config", "--type=path", "--get", "core.excludesFile"),
             ok=None,
             extra={

@@ -78,7 +78,7 @@ _PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class GitResult:
     """How a git command ended."""
 
     code: int
@@ -99,7 +99,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Git:
+class GitCommand:
     """One repository, and where else its objects are."""
 
     directory: Path | None
@@ -110,7 +110,7 @@ class Git:
     """Object directory instead of the repository's own."""
     program: str = "git"
 
-    def alone(self) -> "Git":
+    def alone(self) -> "GitCommand":
         """Return the same repository without its alternates.
 
         What is written then is written whole: git leaves out objects that an alternate holds, also those that
@@ -138,7 +138,7 @@ class Git:
         literal: bool = False,
         extra: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
-    ) -> Ended:
+    ) -> GitResult:
         """Run one git command to its end.
 
         Args:
@@ -170,7 +170,7 @@ class Git:
                 out, err, cut = await _read_some(process, max_bytes)
         finally:
             await end(process)
-        ended = Ended(code=process.returncode or 0, out=out, err=_text(err), cut=cut)
+        ended = GitResult(code=process.returncode or 0, out=out, err=_text(err), cut=cut)
         if ok is not None and ended.code not in ok and not cut:
             raise failure(arguments, ended)
         return ended
@@ -180,7 +180,11 @@ class Git:
         return (await self.run(*arguments, index=index)).word
 
     async def pipe(
-        self, arguments: Sequence[str], stdin: bytes, into: "Git", into_arguments: Sequence[str]
+        self,
+        arguments: Sequence[str],
+        stdin: bytes,
+        into: "GitCommand",
+        into_arguments: Sequence[str],
     ) -> None:
         """Run a command whose output another repository's command reads; nothing is held in memory.
 
@@ -217,7 +221,7 @@ class Git:
             (writer, arguments, said),
         ):
             if process.returncode:
-                raise failure(words, Ended(code=process.returncode, out=b"", err=_text(err)))
+                raise failure(words, GitResult(code=process.returncode, out=b"", err=_text(err)))
 
     def _environment(
         self,
@@ -273,7 +277,7 @@ class Git:
             ) from error
 
 
-async def require_version(git: Git) -> None:
+async def require_version(git: GitCommand) -> None:
     """Refuse a git that is too old.
 
     Raises:
@@ -289,7 +293,7 @@ async def require_version(git: Git) -> None:
     )
 
 
-def failure(arguments: Sequence[str], ended: Ended) -> WorkspaceError | Paused:
+def failure(arguments: Sequence[str], ended: GitResult) -> WorkspaceError | Paused:
     """Say what git refused."""
     if "No space left on device" in ended.err or "Disk quota exceeded" in ended.err:
         return Paused(

@@ -8,11 +8,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mimir.workspace.aio import both
-from mimir.workspace.atomic_write import put
-from mimir.workspace.git.discovery import Repository, find
-from mimir.workspace.git.git_command import Git, require_version
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.aio import gather_both
+from mimir.workspace.atomic_write import write_atomically
+from mimir.workspace.git.discovery import UserRepository, find
+from mimir.workspace.git.git_command import GitCommand, require_version
+from mimir.workspace.tree_removal import remove_tree
 
 ATTRIBUTES = (
     "* -text -ident -filter -eol !merge !diff !working-tree-encoding !whitespace "
@@ -27,7 +27,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ignoring:
+class IgnoredPaths:
     """What snapshots of workspaces on one base pass over."""
 
     file: Path
@@ -45,21 +45,21 @@ class Ignoring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hidden:
+class HiddenRepository:
     """The hidden repository of one project."""
 
     directory: Path
-    git: Git
+    git: GitCommand
     """Reads the person's objects too."""
     project: Path
-    person: Repository | None
+    person: UserRepository | None
     """None: the project is a plain directory."""
     owner: tuple[int, int] | None
     """User and group id that files of workspaces get. None: whoever runs the engine."""
     home: Path
     """Where the person's global ignore file is looked for."""
-    known_rules: dict[str, Ignoring] = field(
-        default_factory=dict[str, Ignoring], compare=False, repr=False
+    known_rules: dict[str, IgnoredPaths] = field(
+        default_factory=dict[str, IgnoredPaths], compare=False, repr=False
     )
     """What is ignored on which tree, as far as it was asked; it changes only when a run pins rules anew."""
     trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
@@ -125,32 +125,32 @@ def _forget(index: Path) -> None:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
 
 
-async def opened(
+async def open_repository(
     project: Path, directory: Path, *, program: str, owner: tuple[int, int] | None, home: Path
-) -> Hidden:
+) -> HiddenRepository:
     """Open the hidden repository, making it if there is none.
 
     Raises:
         WorkspaceError: Git is missing, too old, or the directory cannot be written.
     """
-    _, person = await both(
-        require_version(Git(directory=None, program=program)), find(project, program)
+    _, person = await gather_both(
+        require_version(GitCommand(directory=None, program=program)), find(project, program)
     )
-    git = Git(
+    git = GitCommand(
         directory=directory,
         alternates=(person.objects,) if person else (),
         program=program,
     )
     if not await asyncio.to_thread((directory / "HEAD").exists):
         await _make(git, directory, person.object_format if person else "sha1")
-    hidden = Hidden(
+    hidden = HiddenRepository(
         directory=directory, git=git, project=project, person=person, owner=owner, home=home
     )
     await asyncio.to_thread(_furnish, hidden)
     return hidden
 
 
-async def _make(git: Git, directory: Path, object_format: str) -> None:
+async def _make(git: GitCommand, directory: Path, object_format: str) -> None:
     """Make the repository beside its place, then put it there: another process may do the same."""
     beside = directory.with_name(f".{directory.name}-{os.getpid()}-{next(_numbers)}")
     await asyncio.to_thread(_make_room, directory, beside)
@@ -161,31 +161,31 @@ async def _make(git: Git, directory: Path, object_format: str) -> None:
 
 def _make_room(directory: Path, beside: Path) -> None:
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    remove(beside)
+    remove_tree(beside)
     beside.mkdir(mode=0o700)
     if directory.is_dir() and not (directory / "HEAD").exists():
         # A process died while it put files there by hand; nothing of value can be in it.
-        remove(directory)
+        remove_tree(directory)
 
 
 def _put_in_place(made: Path, directory: Path) -> None:
     try:
         made.rename(directory)
     except OSError:
-        remove(made)
+        remove_tree(made)
         if not (directory / "HEAD").exists():
             raise
 
 
-def _furnish(hidden: Hidden) -> None:
+def _furnish(hidden: HiddenRepository) -> None:
     """Write what has to be there each time: attributes, and which commits of the person have no parents here."""
     for room in ("scratch", "rules", "bases", "views"):
         (hidden.room / room).mkdir(parents=True, exist_ok=True)
     info = hidden.directory / "info"
     info.mkdir(exist_ok=True)
-    put(info / "attributes", ATTRIBUTES.encode())
+    write_atomically(info / "attributes", ATTRIBUTES.encode())
     shallow = hidden.person.shallow() if hidden.person else None
     if shallow is None:
         (hidden.directory / "shallow").unlink(missing_ok=True)
     else:
-        put(hidden.directory / "shallow", shallow)
+        write_atomically(hidden.directory / "shallow", shallow)

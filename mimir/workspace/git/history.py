@@ -26,33 +26,33 @@ from mimir.workspace.git import (
 )
 from mimir.workspace.git import merge as merging
 from mimir.workspace.git import user_branch as person_branch
-from mimir.workspace.git.base_capture import Base
+from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.commits import is_object
-from mimir.workspace.git.hidden_repository import Hidden, opened
+from mimir.workspace.git.hidden_repository import HiddenRepository, open_repository
 from mimir.workspace.git.ignore_rules import pinned_rules
-from mimir.workspace.git.merge import Merge
-from mimir.workspace.git.remote import Exchange, Remote
-from mimir.workspace.git.snapshot import Snapshot
-from mimir.workspace.git.trees import Change, Entry
+from mimir.workspace.git.merge import TreeMerge
+from mimir.workspace.git.remote import CommitExchange, GitRemote
+from mimir.workspace.git.snapshot import WorkspaceSnapshot
+from mimir.workspace.git.trees import TreeChange, TreeEntry
 
 __all__ = [
     "MAX_DIFF_BYTES",
-    "Base",
-    "Change",
-    "Entry",
-    "History",
-    "Merge",
-    "Remote",
-    "Snapshot",
+    "BaseCommit",
+    "GitHistory",
+    "GitRemote",
+    "TreeChange",
+    "TreeEntry",
+    "TreeMerge",
+    "WorkspaceSnapshot",
 ]
 
 MAX_DIFF_BYTES = 200_000
 
 
-class History:
+class GitHistory:
     """One hidden repository; made by `open`."""
 
-    def __init__(self, hidden: Hidden, exchange: Exchange | None = None) -> None:
+    def __init__(self, hidden: HiddenRepository, exchange: CommitExchange | None = None) -> None:
         self._hidden = hidden
         self._exchange = exchange
         self._away = False
@@ -66,8 +66,8 @@ class History:
         owner: tuple[int, int] | None = None,
         home: Path | None = None,
         program: str = "git",
-        remote: Remote | None = None,
-    ) -> "History":
+        remote: GitRemote | None = None,
+    ) -> "GitHistory":
         """Open the history of a project, making it if there is none. Several processes may.
 
         Args:
@@ -82,8 +82,8 @@ class History:
             WorkspaceError: Git is missing or too old, or the directory cannot be written.
         """
         home = home or Path(pwd.getpwuid(os.getuid()).pw_dir)
-        hidden = await opened(project, gitdir, program=program, owner=owner, home=home)
-        return cls(hidden, Exchange(hidden, remote) if remote and remote.url else None)
+        hidden = await open_repository(project, gitdir, program=program, owner=owner, home=home)
+        return cls(hidden, CommitExchange(hidden, remote) if remote and remote.url else None)
 
     @property
     def is_repository(self) -> bool:
@@ -152,7 +152,9 @@ class History:
         """True if another directory began the run that is served: its result is not for this one's files and branches."""
         return self._away
 
-    async def base(self, run: str, *, hidden: Sequence[str] = (), when: int | None = None) -> Base:
+    async def base(
+        self, run: str, *, hidden: Sequence[str] = (), when: int | None = None
+    ) -> BaseCommit:
         """Record the project as it is, uncommitted changes included, and pin it for the run.
 
         Nothing of the person's is moved, stashed or staged. A clean work tree's base is the person's own commit.
@@ -179,11 +181,11 @@ class History:
         """
         await self._have(source, base)
         known = await checkout.rules_of(self._hidden, index, base, first=source)
-        await checkout.fill(self._hidden, source, where, index, known)
+        await checkout.fill_directory(self._hidden, source, where, index, known)
 
     async def snapshot(
         self, where: Path, index: Path, *, files: Sequence[str] = (), base: str | None = None
-    ) -> Snapshot:
+    ) -> WorkspaceSnapshot:
         """Record the workspace as a tree; no process may work in it meanwhile.
 
         Args:
@@ -231,7 +233,7 @@ class History:
         base: str | None = None,
         *,
         labels: tuple[str, str] = (merging.OURS, merging.THEIRS),
-    ) -> Merge:
+    ) -> TreeMerge:
         """Merge two commits, or two trees or commits over `base`; the tree holds the markers of conflicts.
 
         Edits of one file that do not overlap are merged; renames are not guessed.
@@ -263,7 +265,7 @@ class History:
             for change in await self.changed(base, tree)
             if change.path not in allowed and not matches(change.path, files)
         }
-        kept = await trees.edited(self._hidden, tree, outside)
+        kept = await trees.edit_tree(self._hidden, tree, outside)
         self._made(tree=kept)
         return kept, tuple(outside)
 
@@ -276,10 +278,10 @@ class History:
         self._made(tree=made)
         return made
 
-    async def changed(self, a: str, b: str) -> tuple[Change, ...]:
+    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Say which files differ from `a` to `b` (commits or trees), sorted as git does."""
         await self._have(a, b)
-        return await trees.changed(self._hidden, a, b)
+        return await trees.diff_trees(self._hidden, a, b)
 
     async def diff(
         self, a: str, b: str, *, paths: Sequence[str] = (), max_bytes: int = MAX_DIFF_BYTES
@@ -313,7 +315,7 @@ class History:
         await self._have(source)
         return await trees.paths(self._hidden, source, globs)
 
-    async def entries(self, source: str) -> tuple[Entry, ...]:
+    async def entries(self, source: str) -> tuple[TreeEntry, ...]:
         """List the files of a commit or tree with mode and blob id, sorted as git does."""
         await self._have(source)
         return tuple(await trees.entries(self._hidden, source))
@@ -342,7 +344,7 @@ class History:
         """
         await self._have(commit)
         if self._away:
-            return await user_refs.keep(self._hidden, name, commit)
+            return await user_refs.pin_ref(self._hidden, name, commit)
         return await user_refs.branch(self._hidden, name, commit)
 
     async def keep(self, name: str, commit: str) -> str:
@@ -363,7 +365,7 @@ class History:
         return await commits.message_of(self._hidden, commit)
 
     async def commit_for_person(
-        self, files: Mapping[str, Entry | None], message: str, *, when: int | None = None
+        self, files: Mapping[str, TreeEntry | None], message: str, *, when: int | None = None
     ) -> str:
         """Make one commit of exactly these files (None: removed) on the branch that the person is on.
 

@@ -9,43 +9,43 @@ import os
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.atomic_write import put
+from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import user_ignores
 from mimir.workspace.git.commits import tree_of
 from mimir.workspace.git.discovery import global_rules
-from mimir.workspace.git.hidden_repository import Hidden, Ignoring
+from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.trees import LINK, SUBMODULE, blobs, entries
 
 _PERSONS = "person.exclude"
 _DEFAULTS = "defaults.exclude"
 
 
-async def persons_rules(hidden: Hidden) -> list[str]:
+async def persons_rules(hidden: HiddenRepository) -> list[str]:
     """Return the rules that stand outside the tree: the engine's, the person's global ones, the repository's own."""
     outside = hidden.person.ignore_rules() if hidden.person else []
     return [*user_ignores.DEFAULTS, *await global_rules(hidden.home, hidden.git.program), *outside]
 
 
-async def pin_persons_rules(hidden: Hidden) -> list[str]:
+async def pin_persons_rules(hidden: HiddenRepository) -> list[str]:
     """Write down the rules outside the tree as they are when a run starts, and return them."""
     found = await persons_rules(hidden)
     await pin_rules(hidden, "\n".join(found) + "\n")
     return found
 
 
-async def pin_rules(hidden: Hidden, text: str) -> None:
+async def pin_rules(hidden: HiddenRepository, text: str) -> None:
     """Write down rules of outside the tree, a line each."""
-    await asyncio.to_thread(put, hidden.room / "rules" / _PERSONS, os.fsencode(text))
+    await asyncio.to_thread(write_atomically, hidden.room / "rules" / _PERSONS, os.fsencode(text))
     hidden.known_rules.clear()
 
 
-async def pinned_rules(hidden: Hidden) -> str:
+async def pinned_rules(hidden: HiddenRepository) -> str:
     """Return what was written down last; empty: nothing was."""
     found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
     return os.fsdecode(found or b"")
 
 
-async def ignoring(hidden: Hidden, base: str) -> Ignoring:
+async def ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
     """Return what is ignored in a workspace that comes from `base`, a commit or tree."""
     known = hidden.known_rules.get(base)
     if known is None:
@@ -53,7 +53,7 @@ async def ignoring(hidden: Hidden, base: str) -> Ignoring:
     return known
 
 
-async def _ignoring(hidden: Hidden, base: str) -> Ignoring:
+async def _ignoring(hidden: HiddenRepository, base: str) -> IgnoredPaths:
     tree = await tree_of(hidden, base)
     room = hidden.room / "rules"
     pinned = await asyncio.to_thread(_read, room / _PERSONS)
@@ -66,25 +66,27 @@ async def _ignoring(hidden: Hidden, base: str) -> Ignoring:
     known = await asyncio.to_thread(_read, submodules)
     if known is None or await asyncio.to_thread(_read, file) is None:
         own, known = await _of_tree(hidden, tree)
-        await asyncio.to_thread(put, file, persons + own)
-        await asyncio.to_thread(put, submodules, known)
+        await asyncio.to_thread(write_atomically, file, persons + own)
+        await asyncio.to_thread(write_atomically, submodules, known)
     defaults = room / _DEFAULTS
-    await asyncio.to_thread(put, defaults, ("\n".join(user_ignores.DEFAULTS) + "\n").encode())
-    return Ignoring(
+    await asyncio.to_thread(
+        write_atomically, defaults, ("\n".join(user_ignores.DEFAULTS) + "\n").encode()
+    )
+    return IgnoredPaths(
         file=file,
         defaults=defaults,
         submodules=frozenset(os.fsdecode(path) for path in known.split(b"\0") if path),
     )
 
 
-async def _of_tree(hidden: Hidden, tree: str) -> tuple[bytes, bytes]:
+async def _of_tree(hidden: HiddenRepository, tree: str) -> tuple[bytes, bytes]:
     """Return the rules in a tree's `.gitignore` files, and its submodules, NUL between them."""
     found = await entries(hidden, tree)
     files = [
         one for one in found if one.path.rpartition("/")[2] == ".gitignore" and one.mode != LINK
     ]
     texts = await blobs(hidden, (one.blob for one in files))
-    flat = user_ignores.flattened(
+    flat = user_ignores.flatten_rules(
         (one.path.rpartition("/")[0], os.fsdecode(texts[one.blob]))
         for one in files
         if one.blob in texts

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.aio import to_its_end
+from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.commits import tree_of
-from mimir.workspace.git.hidden_repository import Hidden
-from mimir.workspace.git.trees import LINK, SUBMODULE, Entry, blobs, put_entries
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.git.hidden_repository import HiddenRepository
+from mimir.workspace.git.trees import LINK, SUBMODULE, TreeEntry, blobs, put_entries
+from mimir.workspace.tree_removal import remove_tree
 
 OURS = "head"
 THEIRS = "attempt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class TreeMerge:
     """What two sides make together."""
 
     tree: str
@@ -31,28 +31,28 @@ class Merge:
 
 
 @dataclass(slots=True)
-class _Sides:
+class _MergeSides:
     """What the three trees have at one path."""
 
-    base: Entry | None = None
-    ours: Entry | None = None
-    theirs: Entry | None = None
+    base: TreeEntry | None = None
+    ours: TreeEntry | None = None
+    theirs: TreeEntry | None = None
 
 
 @dataclass(slots=True)
-class _Result:
-    edits: dict[str, Entry | None] = field(default_factory=dict[str, Entry | None])
+class _FileMerge:
+    edits: dict[str, TreeEntry | None] = field(default_factory=dict[str, TreeEntry | None])
     conflicts: set[str] = field(default_factory=set[str])
 
 
 async def merge(
-    hidden: Hidden,
+    hidden: HiddenRepository,
     ours: str,
     theirs: str,
     *,
     base: str | None,
     labels: tuple[str, str] = (OURS, THEIRS),
-) -> Merge:
+) -> TreeMerge:
     """Merge two commits, or two trees over a base.
 
     Args:
@@ -68,24 +68,24 @@ async def merge(
     our_tree, their_tree = await tree_of(hidden, ours), await tree_of(hidden, theirs)
     root = await tree_of(hidden, base) if base else await _common(hidden, ours, theirs)
     if our_tree == their_tree or their_tree == root:
-        return Merge(tree=our_tree, conflicts=())
+        return TreeMerge(tree=our_tree, conflicts=())
     if our_tree == root:
-        return Merge(tree=their_tree, conflicts=())
+        return TreeMerge(tree=their_tree, conflicts=())
     with hidden.index() as index:
         await hidden.git.run(
             *("read-tree", "-i", "-m", "--aggressive", root, our_tree, their_tree), index=index
         )
         unmerged = await _unmerged(hidden, index)
-        result = _Result()
+        result = _FileMerge()
         if unmerged:
             result = await _settled(hidden, unmerged, labels)
             await _part_files_from_directories(hidden, index, unmerged, result, labels)
             await put_entries(hidden, index, result.edits)
         tree = hidden.wrote(await hidden.git.word("write-tree", index=index))
-    return Merge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
+    return TreeMerge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
 
 
-async def _common(hidden: Hidden, ours: str, theirs: str) -> str:
+async def _common(hidden: HiddenRepository, ours: str, theirs: str) -> str:
     """Return the tree of the newest commit that two commits share; the empty one if they share none."""
     known = _base_on_the_line(hidden, ours, theirs)
     if known:
@@ -96,7 +96,7 @@ async def _common(hidden: Hidden, ours: str, theirs: str) -> str:
     return (await hidden.git.run("mktree", stdin=b"")).word
 
 
-def _base_on_the_line(hidden: Hidden, ours: str, theirs: str) -> str:
+def _base_on_the_line(hidden: HiddenRepository, ours: str, theirs: str) -> str:
     """Return what an attempt and the line share, from the commits made here: the attempt's base, or itself if it is merged already.
 
     Only along first parents, which is how a run's line grows; "": git has to look.
@@ -110,15 +110,15 @@ def _base_on_the_line(hidden: Hidden, ours: str, theirs: str) -> str:
     return ours if len(base) == 1 else ""
 
 
-async def _unmerged(hidden: Hidden, index: Path) -> dict[str, _Sides]:
+async def _unmerged(hidden: HiddenRepository, index: Path) -> dict[str, _MergeSides]:
     """List what git left to be settled."""
     listed = await hidden.git.run("ls-files", "-z", "-u", index=index)
-    found: dict[str, _Sides] = {}
+    found: dict[str, _MergeSides] = {}
     for line in listed.names:
         facts, path = line.split("\t", 1)
         mode, blob, stage = facts.split(" ")
-        sides = found.setdefault(path, _Sides())
-        entry = Entry(mode=mode, blob=blob, path=path)
+        sides = found.setdefault(path, _MergeSides())
+        entry = TreeEntry(mode=mode, blob=blob, path=path)
         match stage:
             case "1":
                 sides.base = entry
@@ -130,10 +130,10 @@ async def _unmerged(hidden: Hidden, index: Path) -> dict[str, _Sides]:
 
 
 async def _settled(
-    hidden: Hidden, unmerged: Mapping[str, _Sides], labels: tuple[str, str]
-) -> _Result:
+    hidden: HiddenRepository, unmerged: Mapping[str, _MergeSides], labels: tuple[str, str]
+) -> _FileMerge:
     """Settle each path by itself."""
-    result = _Result()
+    result = _FileMerge()
     for path, sides in unmerged.items():
         if sides.ours is None or sides.theirs is None:
             # Changed here, removed there (or only added, in the way of a directory): what there is stays.
@@ -149,19 +149,23 @@ async def _settled(
 
 
 async def _both(
-    hidden: Hidden, base: Entry | None, ours: Entry, theirs: Entry, labels: tuple[str, str]
-) -> tuple[Entry, bool]:
+    hidden: HiddenRepository,
+    base: TreeEntry | None,
+    ours: TreeEntry,
+    theirs: TreeEntry,
+    labels: tuple[str, str],
+) -> tuple[TreeEntry, bool]:
     """Merge a file that both sides have; also say whether they agree."""
     mode, is_same_mode = _mode(base, ours, theirs)
     if {ours.mode, theirs.mode} & {LINK, SUBMODULE}:
         return ours, False
     if ours.blob == theirs.blob:
-        return Entry(mode=mode, blob=ours.blob, path=ours.path), is_same_mode
+        return TreeEntry(mode=mode, blob=ours.blob, path=ours.path), is_same_mode
     blob, is_clean = await _text(hidden, base, ours, theirs, labels)
-    return Entry(mode=mode, blob=blob, path=ours.path), is_clean and is_same_mode
+    return TreeEntry(mode=mode, blob=blob, path=ours.path), is_clean and is_same_mode
 
 
-def _mode(base: Entry | None, ours: Entry, theirs: Entry) -> tuple[str, bool]:
+def _mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> tuple[str, bool]:
     """Choose a mode: the one that was changed; also say whether the sides agree."""
     if ours.mode == theirs.mode or (base is not None and theirs.mode == base.mode):
         return ours.mode, True
@@ -171,13 +175,17 @@ def _mode(base: Entry | None, ours: Entry, theirs: Entry) -> tuple[str, bool]:
 
 
 async def _text(
-    hidden: Hidden, base: Entry | None, ours: Entry, theirs: Entry, labels: tuple[str, str]
+    hidden: HiddenRepository,
+    base: TreeEntry | None,
+    ours: TreeEntry,
+    theirs: TreeEntry,
+    labels: tuple[str, str],
 ) -> tuple[str, bool]:
     """Merge three texts; what is no text stays ours, in conflict."""
     contents = await blobs(hidden, (one.blob for one in (base, ours, theirs) if one is not None))
     room = hidden.scratch("merge")
     try:
-        await to_its_end(
+        await to_thread_shielded(
             _lay_out,
             room,
             ours=contents[ours.blob],
@@ -192,7 +200,7 @@ async def _text(
     except KeyError as error:
         raise WorkspaceError(f"The history lost the object {error.args[0]}.") from error
     finally:
-        await to_its_end(remove, room)
+        await to_thread_shielded(remove_tree, room)
     if ended.code >= 128:
         return ours.blob, False
     written = await hidden.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=ended.out)
@@ -206,10 +214,10 @@ def _lay_out(room: Path, **contents: bytes) -> None:
 
 
 async def _part_files_from_directories(
-    hidden: Hidden,
+    hidden: HiddenRepository,
     index: Path,
-    unmerged: Mapping[str, _Sides],
-    result: _Result,
+    unmerged: Mapping[str, _MergeSides],
+    result: _FileMerge,
     labels: tuple[str, str],
 ) -> None:
     """Give a file that stands where the other side has a directory another name, in conflict."""
@@ -226,6 +234,6 @@ async def _part_files_from_directories(
         label = labels[0] if sides.ours is not None else labels[1]
         aside = f"{path}~{label}"
         result.edits[path] = None
-        result.edits[aside] = Entry(mode=entry.mode, blob=entry.blob, path=aside)
+        result.edits[aside] = TreeEntry(mode=entry.mode, blob=entry.blob, path=aside)
         result.conflicts.discard(path)
         result.conflicts.add(aside)

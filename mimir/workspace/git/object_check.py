@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.hidden_repository import HiddenRepository
 
 Kind = Literal["commit", "tree", "blob"]
 _SUBMODULE = b"160000"
@@ -20,7 +20,7 @@ _TREE = b"40000"
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RequiredObject:
     """An object that has to exist, and where it is used."""
 
     id: str
@@ -28,7 +28,9 @@ class _Wanted:
     place: str
 
 
-async def verify(hidden: Hidden, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
+async def verify(
+    hidden: HiddenRepository, commits: Sequence[str], trees: Sequence[str] = ()
+) -> list[str]:
     """Name every object reachable from these that is missing or not what it was; none: all is true.
 
     Objects that only the person's repository stores are looked for, not hashed, and not followed.
@@ -38,12 +40,12 @@ async def verify(hidden: Hidden, commits: Sequence[str], trees: Sequence[str] = 
 
 
 def _walk(
-    hidden: Hidden, commits: Sequence[str], trees: Sequence[str]
-) -> tuple[list[str], list[_Wanted]]:
+    hidden: HiddenRepository, commits: Sequence[str], trees: Sequence[str]
+) -> tuple[list[str], list[_RequiredObject]]:
     problems: list[str] = []
-    elsewhere: list[_Wanted] = []
-    waiting = [_Wanted(id, "tree", "") for id in trees]
-    waiting += [_Wanted(id, "commit", f"commit {id[:12]}") for id in commits]
+    elsewhere: list[_RequiredObject] = []
+    waiting = [_RequiredObject(id, "tree", "") for id in trees]
+    waiting += [_RequiredObject(id, "commit", f"commit {id[:12]}") for id in commits]
     seen = {one.id for one in waiting}
     algorithm = "sha256" if hidden.id_length == 64 else "sha1"
     while waiting:
@@ -68,7 +70,7 @@ def _walk(
     return problems, elsewhere
 
 
-def _true_content(stored: bytes, wanted: _Wanted, algorithm: str) -> bytes | None:
+def _true_content(stored: bytes, wanted: _RequiredObject, algorithm: str) -> bytes | None:
     """Return an object's content if its file is whole and hashes to its name."""
     reader = zlib.decompressobj()
     try:
@@ -83,7 +85,7 @@ def _true_content(stored: bytes, wanted: _Wanted, algorithm: str) -> bytes | Non
     return content if header == f"{wanted.kind} {len(content)}".encode() else None
 
 
-def _children(parent: _Wanted, content: bytes, id_length: int) -> Iterator[_Wanted]:
+def _children(parent: _RequiredObject, content: bytes, id_length: int) -> Iterator[_RequiredObject]:
     match parent.kind:
         case "commit":
             yield from _of_commit(content)
@@ -93,16 +95,16 @@ def _children(parent: _Wanted, content: bytes, id_length: int) -> Iterator[_Want
             return
 
 
-def _of_commit(content: bytes) -> Iterator[_Wanted]:
+def _of_commit(content: bytes) -> Iterator[_RequiredObject]:
     for line in content.partition(b"\n\n")[0].split(b"\n"):
         word, _, value = line.partition(b" ")
         if word == b"tree":
-            yield _Wanted(value.decode(), "tree", "")
+            yield _RequiredObject(value.decode(), "tree", "")
         elif word == b"parent":
-            yield _Wanted(value.decode(), "commit", f"commit {value.decode()[:12]}")
+            yield _RequiredObject(value.decode(), "commit", f"commit {value.decode()[:12]}")
 
 
-def _of_tree(parent: _Wanted, content: bytes, width: int) -> Iterator[_Wanted]:
+def _of_tree(parent: _RequiredObject, content: bytes, width: int) -> Iterator[_RequiredObject]:
     at = 0
     while at < len(content):
         space = content.index(b" ", at)
@@ -111,12 +113,12 @@ def _of_tree(parent: _Wanted, content: bytes, width: int) -> Iterator[_Wanted]:
         id = content[end + 1 : end + 1 + width].hex()
         at = end + 1 + width
         if mode != _SUBMODULE:
-            yield _Wanted(
+            yield _RequiredObject(
                 id, "tree" if mode == _TREE else "blob", f"{parent.place}/{name}".lstrip("/")
             )
 
 
-async def _missing(hidden: Hidden, elsewhere: Sequence[_Wanted]) -> list[str]:
+async def _missing(hidden: HiddenRepository, elsewhere: Sequence[_RequiredObject]) -> list[str]:
     """Ask git for what lies in packs or in the person's repository."""
     if not elsewhere:
         return []
@@ -130,7 +132,7 @@ async def _missing(hidden: Hidden, elsewhere: Sequence[_Wanted]) -> list[str]:
     return problems + await _packs(hidden)
 
 
-async def _packs(hidden: Hidden) -> list[str]:
+async def _packs(hidden: HiddenRepository) -> list[str]:
     """Let git hash the packs that came from elsewhere; mimir itself writes none here."""
     packs = await asyncio.to_thread(_pack_files, hidden.directory)
     problems: list[str] = []
@@ -145,7 +147,7 @@ def _pack_files(directory: Path) -> list[Path]:
     return sorted((directory / "objects/pack").glob("*.pack"))
 
 
-def _named(one: _Wanted) -> str:
+def _named(one: _RequiredObject) -> str:
     return f"{one.kind} {one.id[:12]}" + (
         f" ({one.place})" if one.place and one.kind != "commit" else ""
     )

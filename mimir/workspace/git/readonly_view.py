@@ -9,17 +9,17 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from mimir.workspace.aio import to_its_end
-from mimir.workspace.git.hidden_repository import ATTRIBUTES, Hidden
+from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.git.hidden_repository import ATTRIBUTES, HiddenRepository
 from mimir.workspace.git.ignore_rules import persons_rules
 from mimir.workspace.git.user_refs import left_out_of
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 
 DEPTH = 100
 """Most commits of history."""
 
 
-async def view(hidden: Hidden, id: str, where: Path | None = None) -> Path:
+async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> Path:
     """Return a directory that git can read as the git directory of a work tree at commit `id`.
 
     Args:
@@ -32,17 +32,17 @@ async def view(hidden: Hidden, id: str, where: Path | None = None) -> Path:
         return final
     made = hidden.scratch("view")
     try:
-        await to_its_end(_furnish, made, hidden, id, await persons_rules(hidden))
+        await to_thread_shielded(_furnish, made, hidden, id, await persons_rules(hidden))
         commits, ends = await _history(hidden, id)
         await _pack(hidden, commits, made)
         await hidden.git.run("read-tree", id, index=made / "index")
-        await to_its_end(_finish, made, ends, final)
+        await to_thread_shielded(_finish, made, ends, final)
     finally:
-        await to_its_end(remove, made)
+        await to_thread_shielded(remove_tree, made)
     return final
 
 
-async def _history(hidden: Hidden, id: str) -> tuple[list[str], list[str]]:
+async def _history(hidden: HiddenRepository, id: str) -> tuple[list[str], list[str]]:
     """Return the commits to show, and those of them whose parents are not shown."""
     listed = await hidden.git.run("rev-list", "--parents", f"--max-count={DEPTH}", id)
     lines = [line.split(" ") for line in listed.word.split("\n")]
@@ -64,7 +64,9 @@ async def _history(hidden: Hidden, id: str) -> tuple[list[str], list[str]]:
     return list(shown), ends
 
 
-async def _that_hold(hidden: Hidden, commits: Sequence[str], names: Sequence[str]) -> set[str]:
+async def _that_hold(
+    hidden: HiddenRepository, commits: Sequence[str], names: Sequence[str]
+) -> set[str]:
     """Return those commits that hold one of these names at their top."""
     if not names:
         return set()
@@ -78,7 +80,7 @@ async def _that_hold(hidden: Hidden, commits: Sequence[str], names: Sequence[str
     return {one for (one, _), answer in zip(asked, said, strict=True) if answer in ("tree", "blob")}
 
 
-async def _pack(hidden: Hidden, commits: Sequence[str], made: Path) -> None:
+async def _pack(hidden: HiddenRepository, commits: Sequence[str], made: Path) -> None:
     """Put the objects of these commits into one pack, without looking for new deltas."""
     objects = await hidden.git.run(
         *("rev-list", "--objects", "--no-walk=unsorted", "--missing=allow-any", "--stdin"),
@@ -91,7 +93,7 @@ async def _pack(hidden: Hidden, commits: Sequence[str], made: Path) -> None:
     )
 
 
-def _furnish(made: Path, hidden: Hidden, id: str, rules: Sequence[str]) -> None:
+def _furnish(made: Path, hidden: HiddenRepository, id: str, rules: Sequence[str]) -> None:
     for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
         (made / name).mkdir(parents=True)
     extension = "[extensions]\n\tobjectFormat = sha256\n" if hidden.id_length == 64 else ""

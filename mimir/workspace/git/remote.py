@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.commits import commit
-from mimir.workspace.git.git_command import Ended, failure
-from mimir.workspace.git.hidden_repository import DEFAULT_TIME, Hidden
+from mimir.workspace.git.git_command import GitResult, failure
+from mimir.workspace.git.hidden_repository import DEFAULT_TIME, HiddenRepository
 from mimir.workspace.git.user_refs import ref_part
 
 SECONDS = 120.0
@@ -29,7 +29,7 @@ _NAME = "exchange"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class GitRemote:
     """Where objects are exchanged."""
 
     url: str
@@ -40,10 +40,10 @@ class Remote:
     """Of this process; no other one has it."""
 
 
-class Exchange:
+class CommitExchange:
     """One process's part in the exchange of one run."""
 
-    def __init__(self, hidden: Hidden, remote: Remote) -> None:
+    def __init__(self, hidden: HiddenRepository, remote: GitRemote) -> None:
         self._hidden = hidden
         self._remote = remote
         self._run = ""
@@ -146,7 +146,7 @@ class Exchange:
                 async with asyncio.timeout(SECONDS):
                     ended = await self._hidden.git.run(*words, ok=None, extra=self._environment())
             except TimeoutError:
-                ended = Ended(code=124, out=b"", err=f"no answer within {SECONDS:.0f} seconds")
+                ended = GitResult(code=124, out=b"", err=f"no answer within {SECONDS:.0f} seconds")
             if ended.code == 0:
                 return
             if not left:
@@ -154,12 +154,12 @@ class Exchange:
             await asyncio.sleep(delay)
             delay *= 2
 
-    def _lost(self, words: Sequence[str], ended: Ended) -> Exception:
-        clean = Ended(code=ended.code, out=b"", err=shown(ended.err))
+    def _lost(self, words: Sequence[str], ended: GitResult) -> Exception:
+        clean = GitResult(code=ended.code, out=b"", err=hide_credentials(ended.err))
         error = failure(words, clean)
         if isinstance(error, WorkspaceError):
             return WorkspaceError(
-                f"The remote {shown(self._remote.url)} cannot be used: {error}",
+                f"The remote {hide_credentials(self._remote.url)} cannot be used: {error}",
                 next_step="See that git can push to it from here: it is the setting history.remote.",
             )
         return error
@@ -172,7 +172,7 @@ class Exchange:
         return {**given, "GIT_ALLOW_PROTOCOL": _PROTOCOLS, **self._remote.environment}
 
 
-def shown(text: str) -> str:
+def hide_credentials(text: str) -> str:
     """Return a URL, or a text that holds one, without user and password."""
     return _CREDENTIALS.sub("", text)
 

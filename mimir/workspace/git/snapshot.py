@@ -16,17 +16,17 @@ from pathlib import Path
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.checkout import refresh
-from mimir.workspace.git.hidden_repository import Hidden, Ignoring
-from mimir.workspace.git.ignore_rules import ignoring
+from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
+from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import leads_out
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.tree_removal import remove_tree
 
 _ROUNDS = 20
 """Nested repositories inside nested repositories come to light one level a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class WorkspaceSnapshot:
     """What a workspace holds."""
 
     tree: str
@@ -39,7 +39,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Listing:
+class _WorkTreeListing:
     """What git sees in a work tree, compared with its index."""
 
     tracked: frozenset[str]
@@ -50,8 +50,8 @@ class _Listing:
 
 
 async def snapshot(
-    hidden: Hidden, where: Path, index: Path, *, files: Sequence[str], base: str
-) -> Snapshot:
+    hidden: HiddenRepository, where: Path, index: Path, *, files: Sequence[str], base: str
+) -> WorkspaceSnapshot:
     """Record the workspace as a tree.
 
     Args:
@@ -64,7 +64,7 @@ async def snapshot(
     Raises:
         WorkspaceError: The workspace or its index is gone, or something in it cannot be read.
     """
-    passed_over = await ignoring(hidden, base)
+    passed_over = await ignored_paths(hidden, base)
     await asyncio.to_thread(_require, where, index)
     await refresh(hidden, where, index)
     listing, nested = await _listed(hidden, where, index, files, passed_over)
@@ -79,7 +79,7 @@ async def snapshot(
     removed = [path for path in (*listing.removed, *behind) if not passed_over.is_fixed(path)]
     await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
     written = await hidden.git.alone().run("write-tree", "--missing-ok", index=index)
-    return Snapshot(
+    return WorkspaceSnapshot(
         tree=hidden.wrote(written.word),
         nested=nested,
         refused=tuple(sorted_out.refused),
@@ -88,8 +88,12 @@ async def snapshot(
 
 
 async def _listed(
-    hidden: Hidden, where: Path, index: Path, files: Sequence[str], passed_over: Ignoring
-) -> tuple[_Listing, tuple[str, ...]]:
+    hidden: HiddenRepository,
+    where: Path,
+    index: Path,
+    files: Sequence[str],
+    passed_over: IgnoredPaths,
+) -> tuple[_WorkTreeListing, tuple[str, ...]]:
     """List the work tree; nested repositories are opened up until there are none."""
     opened: list[str] = []
     for _ in range(_ROUNDS):
@@ -103,12 +107,14 @@ async def _listed(
             untracked = tuple(dict.fromkeys((*listing.untracked, *more)))
             return replace(listing, untracked=untracked), tuple(opened)
         for directory in planted:
-            await asyncio.to_thread(remove, where / directory / ".git")
+            await asyncio.to_thread(remove_tree, where / directory / ".git")
         opened += planted
     raise WorkspaceError("The workspace holds repositories nested too deep to be recorded.")
 
 
-async def _list(hidden: Hidden, where: Path, index: Path, passed_over: Ignoring) -> _Listing:
+async def _list(
+    hidden: HiddenRepository, where: Path, index: Path, passed_over: IgnoredPaths
+) -> _WorkTreeListing:
     ended = await hidden.git.run(
         *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={passed_over.file}"),
         tree=where,
@@ -117,7 +123,7 @@ async def _list(hidden: Hidden, where: Path, index: Path, passed_over: Ignoring)
     by_tag: dict[str, list[str]] = {"H": [], "C": [], "R": [], "?": []}
     for line in ended.names:
         by_tag.setdefault(line[0], []).append(line[2:])
-    return _Listing(
+    return _WorkTreeListing(
         tracked=frozenset(by_tag["H"]),
         changed=tuple(by_tag["C"]),
         removed=tuple(by_tag["R"]),
@@ -127,7 +133,11 @@ async def _list(hidden: Hidden, where: Path, index: Path, passed_over: Ignoring)
 
 
 async def _named_though_ignored(
-    hidden: Hidden, where: Path, index: Path, files: Sequence[str], passed_over: Ignoring
+    hidden: HiddenRepository,
+    where: Path,
+    index: Path,
+    files: Sequence[str],
+    passed_over: IgnoredPaths,
 ) -> list[str]:
     """List untracked paths that `files` name; wildcards do not reach caches and environments."""
     globs = [glob for glob in files if glob and not is_outside(glob)]
@@ -159,7 +169,7 @@ def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
     return frozenset(path for path in tracked if is_behind(path.rpartition("/")[0]))
 
 
-def _planted(where: Path, listing: _Listing, wanted: Iterable[str]) -> list[str]:
+def _planted(where: Path, listing: _WorkTreeListing, wanted: Iterable[str]) -> list[str]:
     """Name the directories in which something calls itself `.git`."""
     found = [*listing.nested, *(path.rstrip("/") for path in wanted if path.endswith("/"))]
     around = {
@@ -185,7 +195,7 @@ def _is_planted_at_top(path: Path) -> bool:
 
 
 @dataclass(slots=True)
-class _SortedOut:
+class _ClassifiedPaths:
     good: list[str]
     refused: list[str]
     special: list[str]
@@ -193,9 +203,9 @@ class _SortedOut:
     """Where a directory stands now."""
 
 
-def _sort_out(where: Path, paths: Iterable[str]) -> _SortedOut:
+def _sort_out(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
     """Look at what each changed path is; unreadable files are made readable."""
-    out = _SortedOut(good=[], refused=[], special=[], replaced=[])
+    out = _ClassifiedPaths(good=[], refused=[], special=[], replaced=[])
     for path in dict.fromkeys(paths):
         full = where / path
         try:
@@ -224,7 +234,11 @@ def _sort_out(where: Path, paths: Iterable[str]) -> _SortedOut:
 
 
 async def _record(
-    hidden: Hidden, where: Path, index: Path, present: Sequence[str], removed: Sequence[str]
+    hidden: HiddenRepository,
+    where: Path,
+    index: Path,
+    present: Sequence[str],
+    removed: Sequence[str],
 ) -> None:
     """Bring the index up to date with the work tree."""
     git = hidden.git.alone()

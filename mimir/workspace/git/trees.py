@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.hidden_repository import Hidden
+from mimir.workspace.git.hidden_repository import HiddenRepository
 
 LINK = "120000"
 SUBMODULE = "160000"
@@ -24,7 +24,7 @@ _RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """One file of a tree."""
 
     mode: str
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TreeChange:
     """One file that differs between two trees."""
 
     path: str
@@ -48,52 +48,54 @@ class Change:
     """The new mode, six digits; None: deleted."""
 
     @property
-    def old(self) -> Entry | None:
+    def old(self) -> TreeEntry | None:
         """What stood there before."""
         if self.old_blob is None or self.old_mode is None:
             return None
-        return Entry(mode=self.old_mode, blob=self.old_blob, path=self.path)
+        return TreeEntry(mode=self.old_mode, blob=self.old_blob, path=self.path)
 
     @property
-    def new(self) -> Entry | None:
+    def new(self) -> TreeEntry | None:
         """What stands there after."""
         if self.new_blob is None or self.mode is None:
             return None
-        return Entry(mode=self.mode, blob=self.new_blob, path=self.path)
+        return TreeEntry(mode=self.mode, blob=self.new_blob, path=self.path)
 
 
-async def entries(hidden: Hidden, tree: str) -> list[Entry]:
+async def entries(hidden: HiddenRepository, tree: str) -> list[TreeEntry]:
     """List all files of a tree, in git's order."""
     known = hidden.listings.get(tree)
     if known is not None:
-        return list(cast("tuple[Entry, ...]", known))
+        return list(cast("tuple[TreeEntry, ...]", known))
     ended = await hidden.git.run("ls-tree", "-r", "-z", "--full-tree", tree)
-    found: list[Entry] = []
+    found: list[TreeEntry] = []
     for line in ended.names:
         facts, path = line.split("\t", 1)
         mode, _, blob = facts.split(" ")
-        found.append(Entry(mode=mode, blob=blob, path=path))
+        found.append(TreeEntry(mode=mode, blob=blob, path=path))
     _remember(hidden, tree, tuple(found), tree)
     return found
 
 
-async def paths(hidden: Hidden, tree: str, globs: Sequence[str] | None) -> tuple[str, ...]:
+async def paths(
+    hidden: HiddenRepository, tree: str, globs: Sequence[str] | None
+) -> tuple[str, ...]:
     """List the paths of a tree that `globs` name; None: all."""
     listed = [entry.path for entry in await entries(hidden, tree)]
     return tuple(path for path in listed if globs is None or matches(path, globs))
 
 
-async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
+async def diff_trees(hidden: HiddenRepository, a: str, b: str) -> tuple[TreeChange, ...]:
     """Say which files differ from `a` to `b`, in git's order; no renames are guessed."""
     if a == b:
         return ()
     known = hidden.listings.get(f"{a}..{b}")
     if known is not None:
-        return cast("tuple[Change, ...]", known)
+        return cast("tuple[TreeChange, ...]", known)
     ended = await hidden.git.run(
         "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", a, b
     )
-    found: list[Change] = []
+    found: list[TreeChange] = []
     words = iter(ended.names)
     for fact in words:
         match = _RAW.fullmatch(fact)
@@ -101,7 +103,7 @@ async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
             raise WorkspaceError(f"git diff-tree gave an unknown line: {fact[:80]!r}")
         old_mode, new_mode, old_blob, new_blob, letter = match.groups()
         found.append(
-            Change(
+            TreeChange(
                 path=next(words),
                 status=_STATUS.get(letter, "modified"),
                 old_blob=None if letter == "A" else old_blob,
@@ -114,7 +116,7 @@ async def changed(hidden: Hidden, a: str, b: str) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _remember(hidden: Hidden, key: str, answer: tuple[object, ...], *ids: str) -> None:
+def _remember(hidden: HiddenRepository, key: str, answer: tuple[object, ...], *ids: str) -> None:
     """Keep an answer that is about whole object ids; names of branches may mean something else tomorrow."""
     if not all(_ID.fullmatch(id) for id in ids):
         return
@@ -123,7 +125,9 @@ def _remember(hidden: Hidden, key: str, answer: tuple[object, ...], *ids: str) -
     hidden.listings[key] = answer
 
 
-async def diff(hidden: Hidden, a: str, b: str, *, paths: Sequence[str], max_bytes: int) -> str:
+async def diff(
+    hidden: HiddenRepository, a: str, b: str, *, paths: Sequence[str], max_bytes: int
+) -> str:
     """Return the difference as a patch in text, cut with a mark at `max_bytes`."""
     ended = await hidden.git.run(
         *("diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv"),
@@ -139,7 +143,7 @@ async def diff(hidden: Hidden, a: str, b: str, *, paths: Sequence[str], max_byte
     )
 
 
-async def entry(hidden: Hidden, tree: str, path: str) -> Entry | None:
+async def entry(hidden: HiddenRepository, tree: str, path: str) -> TreeEntry | None:
     """Return what stands at `path`; None: nothing, or a directory."""
     if path.startswith("/") or ".." in path.split("/") or not path:
         return None
@@ -148,11 +152,11 @@ async def entry(hidden: Hidden, tree: str, path: str) -> Entry | None:
         facts, name = line.split("\t", 1)
         mode, kind, blob = facts.split(" ")
         if name == path and kind != "tree":
-            return Entry(mode=mode, blob=blob, path=path)
+            return TreeEntry(mode=mode, blob=blob, path=path)
     return None
 
 
-async def file(hidden: Hidden, tree: str, path: str) -> bytes | None:
+async def file(hidden: HiddenRepository, tree: str, path: str) -> bytes | None:
     """Return the content of a file, or the target of a link; None: there is no such file."""
     found = await entry(hidden, tree, path)
     if found is None or found.mode == SUBMODULE:
@@ -160,7 +164,7 @@ async def file(hidden: Hidden, tree: str, path: str) -> bytes | None:
     return await blob(hidden, found.blob)
 
 
-async def blob(hidden: Hidden, id: str) -> bytes:
+async def blob(hidden: HiddenRepository, id: str) -> bytes:
     """Return the content of a blob.
 
     Raises:
@@ -169,7 +173,7 @@ async def blob(hidden: Hidden, id: str) -> bytes:
     return (await hidden.git.run("cat-file", "blob", id)).out
 
 
-async def blobs(hidden: Hidden, ids: Iterable[str]) -> dict[str, bytes]:
+async def blobs(hidden: HiddenRepository, ids: Iterable[str]) -> dict[str, bytes]:
     """Return the contents of several blobs; those that are missing are left out."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
@@ -190,7 +194,9 @@ async def blobs(hidden: Hidden, ids: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -> str:
+async def edit_tree(
+    hidden: HiddenRepository, tree: str, edits: Mapping[str, TreeEntry | None]
+) -> str:
     """Return `tree` with each path of `edits` replaced; None: removed."""
     if not edits:
         return tree
@@ -200,7 +206,9 @@ async def edited(hidden: Hidden, tree: str, edits: Mapping[str, Entry | None]) -
         return hidden.wrote(await hidden.git.word("write-tree", index=index))
 
 
-async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | None]) -> None:
+async def put_entries(
+    hidden: HiddenRepository, index: Path, edits: Mapping[str, TreeEntry | None]
+) -> None:
     """Write entries into an index, which is made if it is not there; removals go first, so that a file may take a directory's place."""
     await hidden.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
@@ -209,7 +217,7 @@ async def put_entries(hidden: Hidden, index: Path, edits: Mapping[str, Entry | N
     )
 
 
-def index_lines(edits: Mapping[str, Entry | None], id_length: int) -> bytes:
+def index_lines(edits: Mapping[str, TreeEntry | None], id_length: int) -> bytes:
     """Write edits as `update-index --index-info` reads them; removals go first."""
     gone = "0" * id_length
     ordered = sorted(edits.items(), key=lambda item: item[1] is not None)
@@ -220,7 +228,7 @@ def index_lines(edits: Mapping[str, Entry | None], id_length: int) -> bytes:
     return "".join(records).encode("utf-8", "surrogateescape")
 
 
-async def written(hidden: Hidden, files: Iterable[Entry]) -> str:
+async def write_tree(hidden: HiddenRepository, files: Iterable[TreeEntry]) -> str:
     """Write a tree that holds exactly these files."""
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in files})
@@ -228,18 +236,20 @@ async def written(hidden: Hidden, files: Iterable[Entry]) -> str:
 
 
 async def with_files(
-    hidden: Hidden, tree: str, from_tree: str, chosen: Callable[[str], bool]
+    hidden: HiddenRepository, tree: str, from_tree: str, chosen: Callable[[str], bool]
 ) -> str:
     """Return `tree` with the chosen paths as they are in `from_tree`, missing ones removed."""
     edits = {
         change.path: change.new
-        for change in await changed(hidden, tree, from_tree)
+        for change in await diff_trees(hidden, tree, from_tree)
         if chosen(change.path)
     }
-    return await edited(hidden, tree, edits)
+    return await edit_tree(hidden, tree, edits)
 
 
-async def links_out(hidden: Hidden, tree: str, among: Sequence[str] | None) -> tuple[str, ...]:
+async def links_out(
+    hidden: HiddenRepository, tree: str, among: Sequence[str] | None
+) -> tuple[str, ...]:
     """Name the symbolic links of a tree that lead out of it.
 
     Args:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import user_refs
 from mimir.workspace.git.commits import commit, newest, tree_of
-from mimir.workspace.git.discovery import Repository
-from mimir.workspace.git.hidden_repository import Hidden
-from mimir.workspace.git.trees import Entry, index_lines, put_entries
+from mimir.workspace.git.discovery import UserRepository
+from mimir.workspace.git.hidden_repository import HiddenRepository
+from mimir.workspace.git.trees import TreeEntry, index_lines, put_entries
 
 _UNDER_WAY = (
     "MERGE_HEAD",
@@ -20,7 +20,11 @@ _UNDER_WAY = (
 
 
 async def commit_for_person(
-    hidden: Hidden, files: Mapping[str, Entry | None], message: str, *, when: int | None
+    hidden: HiddenRepository,
+    files: Mapping[str, TreeEntry | None],
+    message: str,
+    *,
+    when: int | None,
 ) -> str:
     """Commit exactly these files on the branch that the person is on; return the commit.
 
@@ -44,7 +48,7 @@ async def commit_for_person(
     edits = {
         prefix + path: None
         if one is None
-        else Entry(mode=one.mode, blob=one.blob, path=prefix + path)
+        else TreeEntry(mode=one.mode, blob=one.blob, path=prefix + path)
         for path, one in files.items()
     }
     head = await person.head()
@@ -53,7 +57,7 @@ async def commit_for_person(
         return head
     time = await newest(hidden, [head] if head else []) if when is None else when
     made = await commit(hidden, tree, [head] if head else [], message, when=time)
-    await user_refs.send(hidden, person, made)
+    await user_refs.push_result(hidden, person, made)
     # The index first: if another git holds its lock, the branch has not moved yet.
     await person.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
@@ -67,14 +71,16 @@ async def commit_for_person(
     return made
 
 
-async def _tree(hidden: Hidden, head: str | None, edits: Mapping[str, Entry | None]) -> str:
+async def _tree(
+    hidden: HiddenRepository, head: str | None, edits: Mapping[str, TreeEntry | None]
+) -> str:
     with hidden.index() as index:
         await hidden.git.run("read-tree", *([head] if head else ["--empty"]), index=index)
         await put_entries(hidden, index, edits)
         return await hidden.git.word("write-tree", index=index)
 
 
-def _require_rest(person: Repository) -> None:
+def _require_rest(person: UserRepository) -> None:
     directory = person.git.directory
     assert directory is not None
     for name in _UNDER_WAY:

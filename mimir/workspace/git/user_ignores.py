@@ -27,7 +27,7 @@ DEFAULTS = (
 _SPECIAL = frozenset("\\*?[")
 
 
-def flattened(files: Iterable[tuple[str, str]]) -> list[str]:
+def flatten_rules(files: Iterable[tuple[str, str]]) -> list[str]:
     """Make one list of the rules in many `.gitignore` files; later lines beat earlier ones.
 
     Args:
@@ -36,7 +36,7 @@ def flattened(files: Iterable[tuple[str, str]]) -> list[str]:
     rules: list[str] = []
     for directory, text in sorted(files, key=lambda item: (item[0].count("/"), item[0])):
         if "\n" not in directory:
-            rules += lowered(lines(text), directory)
+            rules += lift_rules_to_root(lines(text), directory)
     return rules
 
 
@@ -50,7 +50,7 @@ def lines(text: str) -> list[str]:
     return found
 
 
-def lowered(rules: Iterable[str], directory: str) -> list[str]:
+def lift_rules_to_root(rules: Iterable[str], directory: str) -> list[str]:
     """Rewrite rules of a file in `directory` as rules of a file at the top."""
     if not directory:
         return list(rules)
@@ -58,7 +58,7 @@ def lowered(rules: Iterable[str], directory: str) -> list[str]:
     return [_joined(escaped, rule) for rule in rules]
 
 
-def raised(rules: Iterable[str], prefix: str) -> list[str]:
+def push_rules_down(rules: Iterable[str], prefix: str) -> list[str]:
     """Rewrite rules of a file at the top as rules of a file in the directory `prefix`; others are dropped.
 
     Args:

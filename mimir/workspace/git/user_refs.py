@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.aio import both
+from mimir.workspace.aio import gather_both
 from mimir.workspace.git.commits import commit, tree_of
-from mimir.workspace.git.discovery import Repository
-from mimir.workspace.git.git_command import Git
-from mimir.workspace.git.hidden_repository import Hidden
-from mimir.workspace.git.trees import Entry, entries, written
+from mimir.workspace.git.discovery import UserRepository
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.git.hidden_repository import HiddenRepository
+from mimir.workspace.git.trees import TreeEntry, entries, write_tree
 
 _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Origin:
+class _BranchOrigin:
     """Which base a line of commits continues."""
 
     head: str | None
@@ -34,7 +34,7 @@ def ref_part(name: str) -> str:
     return f"{part.removesuffix('.lock')}" or "unnamed"
 
 
-async def pin(hidden: Hidden, ref: str, id: str, *, head: str | None = None) -> None:
+async def pin(hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None) -> None:
     """Make a ref lead to a commit, where the person's garbage collection sees it.
 
     Args:
@@ -43,19 +43,19 @@ async def pin(hidden: Hidden, ref: str, id: str, *, head: str | None = None) -> 
         id: The commit.
         head: The person's commit, if it was just asked for.
     """
-    await both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
+    await gather_both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
     hidden.pins[ref] = id
 
 
-async def _pin_there(hidden: Hidden, ref: str, id: str, head: str | None) -> None:
+async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | None) -> None:
     if hidden.person is None:
         return
     if id != head:
-        await send(hidden, hidden.person, id)
+        await push_result(hidden, hidden.person, id)
     await _set(hidden.person.git, ref, id)
 
 
-async def branch(hidden: Hidden, name: str, id: str) -> str:
+async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
     """Make or move the branch `mimir/<name>` to a commit of a run's line; return its name.
 
     What the base left out, and what lies beside the project in its repository, is put back on the way: the branch is
@@ -71,9 +71,9 @@ async def branch(hidden: Hidden, name: str, id: str) -> str:
     if person is None:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
-    lifted = await lift(hidden, person, id)
+    lifted = await export_commit(hidden, person, id)
     if lifted != id:  # which has just been sent
-        await send(hidden, person, lifted)
+        await push_result(hidden, person, lifted)
     if await _is_checked_out(person, f"refs/heads/{short}", lifted):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
@@ -83,14 +83,14 @@ async def branch(hidden: Hidden, name: str, id: str) -> str:
     return short
 
 
-async def keep(hidden: Hidden, name: str, id: str) -> str:
+async def pin_ref(hidden: HiddenRepository, name: str, id: str) -> str:
     """Keep a commit where nobody's branches are touched; return the branch that it is to have where the run was begun."""
     part = ref_part(name)
     await _set(hidden.git, f"refs/mimir/result/{part}", id)
     return f"mimir/{part}"
 
 
-async def lift(hidden: Hidden, person: Repository, id: str) -> str:
+async def export_commit(hidden: HiddenRepository, person: UserRepository, id: str) -> str:
     """Return a commit that fits into the person's repository.
 
     The commit itself, if its tree is the repository's whole tree. Otherwise one commit on the person's commit, with
@@ -100,7 +100,7 @@ async def lift(hidden: Hidden, person: Repository, id: str) -> str:
     if origin is None or origin.head is None:
         if not person.prefix:
             return id
-        origin = origin or _Origin(head=None, left_out=())
+        origin = origin or _BranchOrigin(head=None, left_out=())
     prefix = f"{person.prefix}/" if person.prefix else ""
     theirs = await entries(hidden, origin.head) if origin.head else []
     kept = [
@@ -112,7 +112,7 @@ async def lift(hidden: Hidden, person: Repository, id: str) -> str:
         return id
     tree = await tree_of(hidden, id)
     ours = [
-        Entry(mode=one.mode, blob=one.blob, path=prefix + one.path)
+        TreeEntry(mode=one.mode, blob=one.blob, path=prefix + one.path)
         for one in await entries(hidden, tree)
         if not _is_left_out(prefix + one.path, prefix, origin.left_out)
     ]
@@ -120,7 +120,7 @@ async def lift(hidden: Hidden, person: Repository, id: str) -> str:
     time = await hidden.git.word("show", "-s", "--format=%ct", id)
     return await commit(
         hidden,
-        await written(hidden, [*kept, *ours]),
+        await write_tree(hidden, [*kept, *ours]),
         [origin.head] if origin.head else [],
         message.out.decode("utf-8", "replace").rstrip("\n") + "\n",
         when=int(time),
@@ -131,13 +131,13 @@ def _is_left_out(path: str, prefix: str, left_out: tuple[str, ...]) -> bool:
     return path.startswith(prefix) and path[len(prefix) :].split("/", 1)[0] in left_out
 
 
-async def left_out_of(hidden: Hidden, id: str) -> tuple[str, ...]:
+async def left_out_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
     """Return the top-level names that the base of a commit left out."""
     origin = await _origin(hidden, id)
     return origin.left_out if origin else ()
 
 
-async def _origin(hidden: Hidden, id: str) -> _Origin | None:
+async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
     """Find the newest base that a commit comes from."""
     notes = await asyncio.to_thread(_notes, hidden)
     if not notes:
@@ -149,15 +149,15 @@ async def _origin(hidden: Hidden, id: str) -> _Origin | None:
     return None
 
 
-def _notes(hidden: Hidden) -> Mapping[str, _Origin]:
-    found: dict[str, _Origin] = {}
+def _notes(hidden: HiddenRepository) -> Mapping[str, _BranchOrigin]:
+    found: dict[str, _BranchOrigin] = {}
     for file in (hidden.room / "bases").glob("*.json"):
         note = json.loads(file.read_text())
-        found[file.stem] = _Origin(head=note["head"], left_out=tuple(note["left_out"]))
+        found[file.stem] = _BranchOrigin(head=note["head"], left_out=tuple(note["left_out"]))
     return found
 
 
-async def send(hidden: Hidden, person: Repository, id: str) -> None:
+async def push_result(hidden: HiddenRepository, person: UserRepository, id: str) -> None:
     """Bring a commit and all it reaches into the person's repository."""
     head = await person.head()
     if id == head:
@@ -175,11 +175,11 @@ async def send(hidden: Hidden, person: Repository, id: str) -> None:
     )
 
 
-async def _set(repository: Git, ref: str, id: str) -> None:
+async def _set(repository: GitCommand, ref: str, id: str) -> None:
     await repository.run("update-ref", ref, id)
 
 
-async def _is_checked_out(person: Repository, ref: str, id: str) -> bool:
+async def _is_checked_out(person: UserRepository, ref: str, id: str) -> bool:
     """Say whether some work tree of the person's stands on a branch that would be moved under it."""
     now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
     if now.code != 0 or now.word == id:

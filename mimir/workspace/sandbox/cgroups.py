@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ControlGroup:
     """The control groups of one command: one for each limit, or one for all (second version)."""
 
     paths: tuple[Path, ...]
@@ -45,7 +45,7 @@ class Group:
                 path.rmdir()
 
 
-def make(memory_bytes: int, processes: int) -> Group | None:
+def make(memory_bytes: int, processes: int) -> ControlGroup | None:
     """Make a group with these limits, as far as this user may; None: not at all."""
     name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
     limits = {"memory": memory_bytes, "pids": processes}
@@ -62,7 +62,7 @@ def make(memory_bytes: int, processes: int) -> Group | None:
                 _limit(path, controller, limit)
         except OSError:
             limits |= wanted
-    return Group(paths=tuple(made)) if made else None
+    return ControlGroup(paths=tuple(made)) if made else None
 
 
 def sweep() -> None:

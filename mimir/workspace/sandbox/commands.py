@@ -7,7 +7,7 @@ from typing import Literal
 
 from mimir.errors import ToolError
 from mimir.workspace.sandbox import mounts, toolchain
-from mimir.workspace.sandbox.process import Command, Limits
+from mimir.workspace.sandbox.process import ProcessLimits, SandboxCommand
 from mimir.workspace.tree_removal import give_all
 
 Recipe = Literal["user", "root"]
@@ -18,21 +18,21 @@ _MANY = 8
 watched, this is the wall behind both."""
 
 
-def confined(
+def sandbox_command(
     program: Path,
     recipe: Recipe,
     argv: Sequence[str],
-    wanted: mounts.Wanted,
+    wanted: mounts.MountRequest,
     env: Mapping[str, str],
-    limits: Limits,
-) -> Command:
+    limits: ProcessLimits,
+) -> SandboxCommand:
     """Compose a command in a sandbox; prepares the workspace for it. Blocking."""
     layout = mounts.lay_out(wanted, as_root=recipe == "root")
     # In a user namespace root's command is root outside; without one it is nobody.
     owner = mounts.USER if recipe == "root" else os.geteuid()
     give_all(wanted.workspace, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
-    return Command(
+    return SandboxCommand(
         sandbox=str(program),
         options=layout.options,
         contents=layout.contents,
@@ -45,9 +45,9 @@ def confined(
     )
 
 
-def plain(
-    argv: Sequence[str], wanted: mounts.Wanted, env: Mapping[str, str], limits: Limits
-) -> Command:
+def plain_command(
+    argv: Sequence[str], wanted: mounts.MountRequest, env: Mapping[str, str], limits: ProcessLimits
+) -> SandboxCommand:
     """Compose a command that nothing confines. Paths that would be inside are the real ones."""
     project = wanted.project or wanted.workspace
     first = [
@@ -61,7 +61,7 @@ def plain(
     real = {target: str(source) for target, source in (wanted.extra or {}).items()}
     # Else git would find the person's repository above the workspace.
     environment["GIT_CEILING_DIRECTORIES"] = str(wanted.workspace.parent)
-    return Command(
+    return SandboxCommand(
         sandbox=None,
         interpreter=str(toolchain.interpreter()),
         become=tuple(argv),
@@ -111,7 +111,7 @@ def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
     return environment
 
 
-def _limits(limits: Limits, recipe: Recipe | None) -> dict[str, int]:
+def _limits(limits: ProcessLimits, recipe: Recipe | None) -> dict[str, int]:
     known = {"CORE": 0, "CPU": limits.cpu_seconds, "FSIZE": limits.file_bytes}
     match recipe:
         case "user":

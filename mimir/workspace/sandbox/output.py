@@ -4,7 +4,7 @@ import hashlib
 from collections import deque
 
 
-class Output:
+class BoundedOutput:
     """Takes pieces of any size; holds at most `limit` bytes of them."""
 
     def __init__(self, limit: int) -> None:

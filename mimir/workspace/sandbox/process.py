@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.domain.turn_hook import give_way
-from mimir.workspace.aio import to_its_end
+from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.child_processes import listen
 from mimir.workspace.sandbox import cgroups, resource_usage
-from mimir.workspace.sandbox.descriptors import Descriptors
-from mimir.workspace.sandbox.output import Output
+from mimir.workspace.sandbox.descriptors import DescriptorSet
+from mimir.workspace.sandbox.output import BoundedOutput
 
 Stop = Literal["", "timeout", "memory", "processes", "output"]
 """Why a command was ended; "": it ended by itself."""
@@ -34,7 +34,7 @@ _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ProcessLimits:
     """What one command may use."""
 
     processes: int = 256
@@ -50,7 +50,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class SandboxCommand:
     """What to start, and what it becomes."""
 
     sandbox: str | None
@@ -71,7 +71,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessExit:
     """How it ended."""
 
     exit_code: int
@@ -83,14 +83,14 @@ class Ended:
 
 
 async def run(
-    command: Command,
+    command: SandboxCommand,
     *,
     seconds: float,
-    limits: Limits,
-    output: Output,
+    limits: ProcessLimits,
+    output: BoundedOutput,
     on_output: Callable[[bytes], None] | None = None,
     is_bounded: bool = True,
-) -> Ended:
+) -> ProcessExit:
     """Run a command to its end, or end it.
 
     Args:
@@ -104,12 +104,12 @@ async def run(
     Raises:
         OSError: The program could not be started at all.
     """
-    descriptors = Descriptors()
+    descriptors = DescriptorSet()
     grouped = is_bounded and command.sandbox is not None
     group = cgroups.make(limits.memory_bytes, limits.processes) if grouped else None
     try:
         process = await _start(command, descriptors, waits=group is not None)
-        one = _Running(
+        one = _RunningProcess(
             process, descriptors, group, limits, is_sandboxed=command.sandbox is not None
         )
         try:
@@ -123,7 +123,7 @@ async def run(
         descriptors.close()
         if group is not None:
             group.close()
-    return Ended(
+    return ProcessExit(
         exit_code=process.returncode or 0,
         stop=stop,
         started=said.startswith(b"S"),
@@ -132,7 +132,7 @@ async def run(
 
 
 async def _start(
-    command: Command, descriptors: Descriptors, *, waits: bool
+    command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool
 ) -> asyncio.subprocess.Process:
     specification = {
         "argv": command.become,
@@ -163,7 +163,7 @@ async def _start(
     return process
 
 
-def _sandbox(command: Command, descriptors: Descriptors, *, waits: bool) -> list[str]:
+def _sandbox(command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool) -> list[str]:
     """Name the options by a descriptor: they hold paths that the command could read in the list of processes."""
     contents = [str(descriptors.content(content)) for content in command.contents]
     options = b"".join(
@@ -179,15 +179,15 @@ def _is_number(word: str) -> bool:
     return word.startswith("{") and word.endswith("}") and word[1:-1].isdecimal()
 
 
-class _Running:
+class _RunningProcess:
     """A command that was started."""
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        descriptors: Descriptors,
-        group: cgroups.Group | None,
-        limits: Limits,
+        descriptors: DescriptorSet,
+        group: cgroups.ControlGroup | None,
+        limits: ProcessLimits,
         *,
         is_sandboxed: bool,
     ) -> None:
@@ -198,7 +198,7 @@ class _Running:
         self._is_sandboxed = is_sandboxed
 
     async def follow(
-        self, seconds: float, output: Output, on_output: Callable[[bytes], None] | None
+        self, seconds: float, output: BoundedOutput, on_output: Callable[[bytes], None] | None
     ) -> Stop:
         """Read what it says until it ends or has to be ended; say why it has to."""
         flooded = asyncio.get_running_loop().create_future()
@@ -272,7 +272,7 @@ class _Running:
         self._descriptors.hold_first(first)
         if self._group is not None:
             # The kernel takes many milliseconds for it, in which others go on.
-            await to_its_end(self._group.take, first)
+            await to_thread_shielded(self._group.take, first)
         self._descriptors.let_go()
         return first
 

@@ -11,7 +11,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class ProcessUsage:
     """What the processes below one use together."""
 
     processes: int
@@ -19,13 +19,13 @@ class Usage:
     """Resident; what they share is counted for each of them."""
 
 
-def usage(root: int) -> Usage:
+def usage(root: int) -> ProcessUsage:
     """Measure a process and all below it; those that end meanwhile count for nothing."""
     processes = memory = 0
     for process in _family(root):
         processes += 1
         memory += _resident(process)
-    return Usage(processes=processes, memory_bytes=memory)
+    return ProcessUsage(processes=processes, memory_bytes=memory)
 
 
 def own_memory(root: int) -> int:

@@ -18,14 +18,14 @@ from typing import Literal
 
 from mimir.domain.clock import Clock
 from mimir.errors import SandboxError, WorkspaceError
-from mimir.workspace.aio import to_its_end
+from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.sandbox import cgroups, commands, diagnosis, missing_program, mounts, process
 from mimir.workspace.sandbox.commands import Recipe
-from mimir.workspace.sandbox.output import Output
-from mimir.workspace.sandbox.process import Command, Ended, Limits, Stop
-from mimir.workspace.tree_removal import remove
+from mimir.workspace.sandbox.output import BoundedOutput
+from mimir.workspace.sandbox.process import ProcessExit, ProcessLimits, SandboxCommand, Stop
+from mimir.workspace.tree_removal import remove_tree
 
-__all__ = ["Bound", "Limits", "Ran", "Report", "Sandbox", "SandboxConfig"]
+__all__ = ["CommandResult", "ProcessLimits", "Sandbox", "SandboxConfig", "SandboxReport"]
 
 Mode = Literal["bubblewrap", "none"]
 
@@ -46,11 +46,11 @@ class SandboxConfig:
     """More dependency folders of the project, relative, shown read-only where they are."""
     read_only: tuple[Path, ...] = ()
     """More directories of this machine, shown read-only where they are."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SandboxReport:
     """Whether commands can be confined here."""
 
     ok: bool
@@ -61,7 +61,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CommandResult:
     """What a command did."""
 
     exit_code: int | None
@@ -107,7 +107,7 @@ class Sandbox:
         self._clock = clock
         self._programs = programs
         self._way: tuple[Path, Recipe] | None = None
-        self._trial: asyncio.Future[Report] | None = None
+        self._trial: asyncio.Future[SandboxReport] | None = None
 
     @property
     def backend(self) -> str:
@@ -121,7 +121,7 @@ class Sandbox:
             return mounts.USER, mounts.USER
         return None
 
-    def begin_trial(self) -> "asyncio.Future[Report]":
+    def begin_trial(self) -> "asyncio.Future[SandboxReport]":
         """Begin to find out whether commands can be confined, beside what else there is to do before that is asked."""
         if self._trial is None:
             self._trial = asyncio.ensure_future(self._probe())
@@ -133,7 +133,7 @@ class Sandbox:
             self._trial.cancel()
             await asyncio.wait((self._trial,))
 
-    async def probe(self) -> Report:
+    async def probe(self) -> SandboxReport:
         """Say whether commands can be confined, by running one. The first answer is kept."""
         return await asyncio.shield(self.begin_trial())
 
@@ -150,7 +150,7 @@ class Sandbox:
         project: Path | None = None,
         view: Path | None = None,
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command in a workspace, to its end or until `seconds` have passed.
 
         When this comes back, or is cancelled, no process of it is left.
@@ -181,7 +181,7 @@ class Sandbox:
                 f"The workspace {workspace} is gone.",
                 next_step="Resume the run: a new workspace is made from the recorded tree.",
             )
-        wanted = mounts.Wanted(
+        wanted = mounts.MountRequest(
             workspace=workspace,
             writable=writable,
             project=project,
@@ -193,12 +193,12 @@ class Sandbox:
         )
         limits = self._config.limits
         if self._way is None:
-            command = commands.plain(argv, wanted, env or {}, limits)
+            command = commands.plain_command(argv, wanted, env or {}, limits)
         else:
             command = await asyncio.to_thread(
-                commands.confined, *self._way, argv, wanted, env or {}, limits
+                commands.sandbox_command, *self._way, argv, wanted, env or {}, limits
             )
-        output = Output(output_limit)
+        output = BoundedOutput(output_limit)
         started = self._clock.monotonic()
         ended = await self._execute(command, seconds, output, on_output)
         if not ended.started and not ended.stop:
@@ -214,13 +214,13 @@ class Sandbox:
 
     async def _execute(
         self,
-        command: Command,
+        command: SandboxCommand,
         seconds: float,
-        output: Output,
+        output: BoundedOutput,
         on_output: Callable[[bytes], None] | None,
         *,
         is_bounded: bool = True,
-    ) -> Ended:
+    ) -> ProcessExit:
         try:
             return await process.run(
                 command,
@@ -236,16 +236,20 @@ class Sandbox:
                 next_step="See what is wrong with `mimir doctor`, then: mimir resume",
             ) from error
 
-    async def _probe(self) -> Report:
+    async def _probe(self) -> SandboxReport:
         if self._config.mode == "none":
-            return Report(ok=True, backend="none")
+            return SandboxReport(ok=True, backend="none")
         wrong = diagnosis.of_platform()
         if wrong is not None:
-            return Report(ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix)
+            return SandboxReport(
+                ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix
+            )
         programs = list(_programs() if self._programs is None else self._programs)
         if not programs:
             wrong = diagnosis.of_missing_program()
-            return Report(ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix)
+            return SandboxReport(
+                ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix
+            )
         cgroups.sweep()
         recipes: tuple[Recipe, ...] = ("root", "user") if os.geteuid() == 0 else ("user",)
         said: list[str] = []
@@ -254,27 +258,27 @@ class Sandbox:
                 words = await self._try(program, recipe)
                 if words is None:
                     self._way = program, recipe
-                    return Report(ok=True, backend="bubblewrap")
+                    return SandboxReport(ok=True, backend="bubblewrap")
                 said.append(words)
         wrong = diagnosis.of_failure(said)
-        return Report(ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix)
+        return SandboxReport(ok=False, backend="bubblewrap", problem=wrong.problem, fix=wrong.fix)
 
     async def _try(self, program: Path, recipe: Recipe) -> str | None:
         """Run one command one way; None: it works, else what was said."""
         where = self._scratch / f"probe-{os.getpid()}-{next(_numbers)}"
-        output = Output(OUTPUT_LIMIT_BYTES)
+        output = BoundedOutput(OUTPUT_LIMIT_BYTES)
         try:
-            await to_its_end(where.mkdir, parents=True, exist_ok=True, mode=0o700)
-            wanted = mounts.Wanted(workspace=where, writable=True, project=None, view=None)
+            await to_thread_shielded(where.mkdir, parents=True, exist_ok=True, mode=0o700)
+            wanted = mounts.MountRequest(workspace=where, writable=True, project=None, view=None)
             command = await asyncio.to_thread(
-                commands.confined, program, recipe, _TRIAL, wanted, {}, self._config.limits
+                commands.sandbox_command, program, recipe, _TRIAL, wanted, {}, self._config.limits
             )
             # These words are our own, and a run does not begin before they are said.
             ended = await self._execute(command, _PROBE_SECONDS, output, None, is_bounded=False)
         except (SandboxError, OSError) as error:
             return str(error)
         finally:
-            await to_its_end(remove, where)
+            await to_thread_shielded(remove_tree, where)
         if ended.exit_code == 0 and ended.started and output.text == "works\n":
             return None
         return output.text or f"it ended with {ended.exit_code}"
@@ -297,7 +301,7 @@ class Bound:
         writable: bool = True,
         extra_ro: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command as `Sandbox.run` does."""
         return await self.sandbox.run(
             argv,
@@ -327,12 +331,12 @@ def _programs() -> list[Path]:
 
 def _told(
     argv: Sequence[str],
-    ended: Ended,
-    output: Output,
-    wanted: mounts.Wanted,
+    ended: ProcessExit,
+    output: BoundedOutput,
+    wanted: mounts.MountRequest,
     seconds: float,
     backend: str,
-) -> Ran:
+) -> CommandResult:
     text = output.text
     if backend == "none":
         text = text.replace(str(wanted.workspace), mounts.WORKSPACE)
@@ -341,7 +345,7 @@ def _told(
     never_was = ended.missing and missing_program.is_of_the_machine(argv[0])
     if never_was:
         exit_code, name = None, argv[0]
-    return Ran(
+    return CommandResult(
         exit_code=exit_code,
         output=text,
         output_bytes=output.total,

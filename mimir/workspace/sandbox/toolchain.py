@@ -54,7 +54,7 @@ _PARTS_OF_ENVIRONMENT = (*_PARTS_OF_PYTHON, "share", "pyvenv.cfg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bind:
+class BindMount:
     """A directory or file of this machine, and where the sandbox has it."""
 
     source: Path
@@ -67,11 +67,15 @@ def interpreter() -> Path:
 
 
 @cache
-def engine_binds() -> tuple[Bind, ...]:
+def engine_binds() -> tuple[BindMount, ...]:
     """Return the interpreter and the environment that run mimir."""
     binds = [*python_binds(Path(sys.base_prefix)), *python_binds(interpreter().parent.parent)]
     if sys.prefix != sys.base_prefix:
-        binds += [bind for name in _PARTS_OF_ENVIRONMENT for bind in whole(Path(sys.prefix) / name)]
+        binds += [
+            bind
+            for name in _PARTS_OF_ENVIRONMENT
+            for bind in bind_with_links(Path(sys.prefix) / name)
+        ]
     return tuple(binds)
 
 
@@ -80,22 +84,22 @@ def engine_path() -> list[str]:
     return list(dict.fromkeys((f"{sys.prefix}/bin", f"{sys.base_prefix}/bin")))
 
 
-def environment_binds(environment: Path) -> list[Bind]:
+def environment_binds(environment: Path) -> list[BindMount]:
     """Return what a Python environment rests on: the interpreter that `pyvenv.cfg` calls its home."""
     homes = {_home(environment), _target(environment / "bin/python")}
     return [bind for home in homes if home is not None for bind in python_binds(home.parent)]
 
 
-def python_binds(prefix: Path) -> list[Bind]:
+def python_binds(prefix: Path) -> list[BindMount]:
     """Return the parts of a Python installation, under the path given and under the real one.
 
     Only what is part of it: a prefix such as `~/.local` holds other things too. What is no installation gives nothing.
     """
-    binds: list[Bind] = []
+    binds: list[BindMount] = []
     for top in dict.fromkeys((prefix, Path(os.path.realpath(prefix)))):
         if not is_system(top) and _is_installation(top):
             for name in _PARTS_OF_PYTHON:
-                binds += whole(top / name)
+                binds += bind_with_links(top / name)
     return binds
 
 
@@ -107,13 +111,13 @@ def _is_installation(prefix: Path) -> bool:
         return False
 
 
-def whole(path: Path) -> list[Bind]:
+def bind_with_links(path: Path) -> list[BindMount]:
     """Return a path bound where it is, and where its links lead; nothing if the system has it anyway."""
     real = Path(os.path.realpath(path))
     if not os.path.exists(real):  # noqa: PTH110  Path.exists raises where a directory above is closed
         return []
     return [
-        Bind(source=real, target=str(place))
+        BindMount(source=real, target=str(place))
         for place in dict.fromkeys((path, real))
         if not is_system(place)
     ]

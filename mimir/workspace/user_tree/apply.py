@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.errors import MimirError, ToolError
-from mimir.workspace.git.history import Change, Entry, History
+from mimir.workspace.git.history import GitHistory, TreeChange, TreeEntry
 from mimir.workspace.user_tree import user_file as person
-from mimir.workspace.user_tree.user_file import Conflict
+from mimir.workspace.user_tree.user_file import UserFileConflict
 
-__all__ = ["ApplyPlan", "Conflict", "Journal", "Step", "apply", "commit", "finish", "plan", "undo"]
+__all__ = ["ApplyPlan", "ApplyStep", "Journal", "UserFileConflict", "apply", "commit", "finish", "plan", "undo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ApplyStep:
     """What happens to one file. Flat text, to be kept in a journal."""
 
     path: str
@@ -34,8 +34,8 @@ class Step:
 class ApplyPlan:
     """What applying would do."""
 
-    steps: tuple[Step, ...]
-    conflicts: tuple[Conflict, ...]
+    steps: tuple[ApplyStep, ...]
+    conflicts: tuple[UserFileConflict, ...]
     """Why it may not be done; empty: it may."""
 
     @property
@@ -44,24 +44,26 @@ class ApplyPlan:
         return not self.conflicts
 
 
-Journal = Callable[[Sequence[Step]], Awaitable[None]]
+Journal = Callable[[Sequence[ApplyStep]], Awaitable[None]]
 """Keeps the steps where the next process finds them; called once, before the first change."""
 
 
-async def plan(changes: Iterable[Change], project: Path) -> ApplyPlan:
+async def plan(changes: Iterable[TreeChange], project: Path) -> ApplyPlan:
     """Compare the person's directory with what the run started from. Changes nothing.
 
     Args:
         changes: From the base's tree to the result's.
         project: The person's directory.
     """
-    steps = tuple(Step(path=one.path, old=_stand(one.old), new=_stand(one.new)) for one in changes)
+    steps = tuple(
+        ApplyStep(path=one.path, old=_stand(one.old), new=_stand(one.new)) for one in changes
+    )
     return ApplyPlan(steps=steps, conflicts=await _conflicts(steps, project))
 
 
 async def apply(
-    history: History, planned: ApplyPlan, project: Path, *, journal: Journal
-) -> tuple[Conflict, ...]:
+    history: GitHistory, planned: ApplyPlan, project: Path, *, journal: Journal
+) -> tuple[UserFileConflict, ...]:
     """Do what was planned, unless something stands in the way.
 
     If it dies half-way, `finish` or `undo` with the journal's steps mends it.
@@ -90,7 +92,9 @@ async def apply(
     return conflicts
 
 
-async def finish(history: History, steps: Sequence[Step], project: Path) -> tuple[Conflict, ...]:
+async def finish(
+    history: GitHistory, steps: Sequence[ApplyStep], project: Path
+) -> tuple[UserFileConflict, ...]:
     """Do what is left of journaled steps; may be repeated.
 
     Returns:
@@ -102,13 +106,15 @@ async def finish(history: History, steps: Sequence[Step], project: Path) -> tupl
     return await _bring(steps, project, await _contents(history, steps))
 
 
-async def undo(history: History, steps: Sequence[Step], project: Path) -> tuple[Conflict, ...]:
+async def undo(
+    history: GitHistory, steps: Sequence[ApplyStep], project: Path
+) -> tuple[UserFileConflict, ...]:
     """Take journaled steps back as far as they were done; may be repeated.
 
     Returns:
         Files that the person changed meanwhile; they are left as they are, all others are as before.
     """
-    back = [Step(path=one.path, old=one.new, new=one.old) for one in steps]
+    back = [ApplyStep(path=one.path, old=one.new, new=one.old) for one in steps]
     conflicts = await asyncio.to_thread(_standing_in_the_way, back, project)
     in_the_way = {one.path for one in conflicts}
     rest = [one for one in back if one.path not in in_the_way]
@@ -116,7 +122,7 @@ async def undo(history: History, steps: Sequence[Step], project: Path) -> tuple[
 
 
 async def commit(
-    history: History, steps: Sequence[Step], message: str, *, when: int | None = None
+    history: GitHistory, steps: Sequence[ApplyStep], message: str, *, when: int | None = None
 ) -> str:
     """Make one commit on the person's branch that holds exactly these files; return its id.
 
@@ -129,44 +135,44 @@ async def commit(
     return await history.commit_for_person(entries, message, when=when)
 
 
-async def _conflicts(steps: Sequence[Step], project: Path) -> tuple[Conflict, ...]:
+async def _conflicts(steps: Sequence[ApplyStep], project: Path) -> tuple[UserFileConflict, ...]:
     return await asyncio.to_thread(_standing_in_the_way, steps, project)
 
 
-def _standing_in_the_way(steps: Sequence[Step], project: Path) -> tuple[Conflict, ...]:
-    moves = [person.Move(path=one.path, old=one.old, new=one.new) for one in steps]
+def _standing_in_the_way(steps: Sequence[ApplyStep], project: Path) -> tuple[UserFileConflict, ...]:
+    moves = [person.FileChange(path=one.path, old=one.old, new=one.new) for one in steps]
     return person.conflicts(moves, project)
 
 
-async def _contents(history: History, steps: Iterable[Step]) -> dict[str, bytes]:
+async def _contents(history: GitHistory, steps: Iterable[ApplyStep]) -> dict[str, bytes]:
     """Fetch everything before the first change: an object that is gone must stop all of it."""
     blobs = {one.new.partition(":")[2] for one in steps if one.new is not None}
     return {blob: await history.blob(blob) for blob in sorted(blobs)}
 
 
 async def _bring(
-    steps: Sequence[Step], project: Path, contents: dict[str, bytes]
-) -> tuple[Conflict, ...]:
+    steps: Sequence[ApplyStep], project: Path, contents: dict[str, bytes]
+) -> tuple[UserFileConflict, ...]:
     """Remove first, then write: a file may take a directory's place, and the other way round."""
     ordered = sorted(steps, key=lambda one: (one.new is not None, one.path))
     for step in ordered:
-        move = person.Move(path=step.path, old=step.old, new=step.new)
+        move = person.FileChange(path=step.path, old=step.old, new=step.new)
         content = contents[step.new.partition(":")[2]] if step.new is not None else None
         try:
-            conflict = await asyncio.to_thread(person.make, move, project, content)
+            conflict = await asyncio.to_thread(person.make_change, move, project, content)
         except ToolError as error:
-            conflict = Conflict(path=step.path, why=str(error))
+            conflict = UserFileConflict(path=step.path, why=str(error))
         if conflict is not None:
             return (conflict,)
     return ()
 
 
-def _stand(entry: Entry | None) -> str | None:
+def _stand(entry: TreeEntry | None) -> str | None:
     return None if entry is None else f"{entry.mode}:{entry.blob}"
 
 
-def _entry(path: str, stand: str | None) -> Entry | None:
+def _entry(path: str, stand: str | None) -> TreeEntry | None:
     if stand is None:
         return None
     mode, _, blob = stand.partition(":")
-    return Entry(mode=mode, blob=blob, path=path)
+    return TreeEntry(mode=mode, blob=blob, path=path)

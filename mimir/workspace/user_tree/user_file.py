@@ -13,11 +13,11 @@ from pathlib import Path
 from mimir.errors import ToolError
 from mimir.workspace.git.trees import EXECUTABLE, LINK, SUBMODULE, leads_out
 from mimir.workspace.safe_walk import (
+    describe_os_error,
     opened_directory,
     opened_root,
     parts_of,
     replace_file,
-    said,
     status_at,
 )
 
@@ -28,7 +28,7 @@ _OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class UserFileConflict:
     """A file that stands in the way."""
 
     path: str
@@ -37,7 +37,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class FileChange:
     """What is to happen to a file: `<mode>:<blob id>` before and after; None: nothing there."""
 
     path: str
@@ -45,15 +45,15 @@ class Move:
     new: str | None
 
 
-def conflicts(moves: Sequence[Move], project: Path) -> tuple[Conflict, ...]:
+def conflicts(moves: Sequence[FileChange], project: Path) -> tuple[UserFileConflict, ...]:
     """Say what stands in the way of these moves; what is done already does not."""
     with opened_root(project) as top:
-        scene = _Scene(top, {move.path: move for move in moves})
+        scene = _ChangeSet(top, {move.path: move for move in moves})
         found = [(move.path, scene.why_not(move)) for move in moves]
-    return tuple(Conflict(path=path, why=why) for path, why in found if why is not None)
+    return tuple(UserFileConflict(path=path, why=why) for path, why in found if why is not None)
 
 
-def make(move: Move, project: Path, content: bytes | None) -> Conflict | None:
+def make_change(move: FileChange, project: Path, content: bytes | None) -> UserFileConflict | None:
     """Make one move; nothing happens if it is made already.
 
     Args:
@@ -80,19 +80,19 @@ def make(move: Move, project: Path, content: bytes | None) -> Conflict | None:
             if now == _DIRECTORY and _gives_way(parent, parts[-1]):
                 now = None
             if now != move.old:
-                return Conflict(path=move.path, why=_since(move, now))
-            with said(move.path):
+                return UserFileConflict(path=move.path, why=_since(move, now))
+            with describe_os_error(move.path):
                 _write(top, parent, parts[-1], move, content)
     return None
 
 
-def _remove(top: int, parts: tuple[str, ...], move: Move) -> Conflict | None:
+def _remove(top: int, parts: tuple[str, ...], move: FileChange) -> UserFileConflict | None:
     try:
         with opened_directory(top, parts[:-1]) as parent:
             is_changed = _forget_leftover(parent, move.path)
             now = _standing(parent, parts[-1], move)
             if now not in (None, _DIRECTORY, move.old):
-                return Conflict(path=move.path, why=_since(move, now))
+                return UserFileConflict(path=move.path, why=_since(move, now))
             if now == move.old:
                 os.unlink(parts[-1], dir_fd=parent)
                 is_changed = True
@@ -104,14 +104,14 @@ def _remove(top: int, parts: tuple[str, ...], move: Move) -> Conflict | None:
     return None
 
 
-class _Scene:
+class _ChangeSet:
     """All moves together: a file of theirs may take a directory's place, before or after it is made."""
 
-    def __init__(self, top: int, moves: Mapping[str, Move]) -> None:
+    def __init__(self, top: int, moves: Mapping[str, FileChange]) -> None:
         self._top = top
         self._moves = moves
 
-    def why_not(self, move: Move) -> str | None:
+    def why_not(self, move: FileChange) -> str | None:
         """Say why a move cannot be made; None: it can, or it is made."""
         modes = [stand.partition(":")[0] for stand in (move.old, move.new) if stand is not None]
         if SUBMODULE in modes:
@@ -169,7 +169,7 @@ class _Scene:
         return True
 
 
-def _standing(parent: int, name: str, move: Move) -> str | None:
+def _standing(parent: int, name: str, move: FileChange) -> str | None:
     """Return what stands at a place, in the form of a move."""
     status = status_at(parent, name)
     if status is None:
@@ -191,7 +191,7 @@ def _standing(parent: int, name: str, move: Move) -> str | None:
     return f"{mode}:{_hash(content, move)}"
 
 
-def _hash(content: bytes, move: Move) -> str:
+def _hash(content: bytes, move: FileChange) -> str:
     """Name a content as git does; the ids of the move say by which algorithm."""
     known = (move.old or move.new or "").partition(":")[2]
     algorithm = "sha256" if len(known) == 64 else "sha1"
@@ -208,7 +208,7 @@ def _gives_way(parent: int, name: str) -> bool:
     return True
 
 
-def _write(top: int, parent: int, name: str, move: Move, content: bytes) -> None:
+def _write(top: int, parent: int, name: str, move: FileChange, content: bytes) -> None:
     mode = (move.new or "").partition(":")[0]
     if mode == LINK:
         if leads_out(move.path, content):
@@ -276,7 +276,7 @@ def _prune(top: int, parts: tuple[str, ...]) -> None:
         parts = parts[:-1]
 
 
-def _since(move: Move, now: str | None) -> str:
+def _since(move: FileChange, now: str | None) -> str:
     if now is None:
         return "was deleted since the run started"
     if now == _DIRECTORY:

@@ -10,7 +10,7 @@ from typing import cast
 import httpx2
 
 from mimir_bench.engine.peers import shared_task
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 
 Row = Mapping[str, object]
 Post = Callable[[Row, str], Awaitable[Row]]
@@ -49,14 +49,14 @@ async def over_sdk(url: str) -> AsyncGenerator[Post]:
         yield post
 
 
-async def work(post: Post, load: Load, room: Path, slots: int) -> None:
+async def work(post: Post, load: Workload, room: Path, slots: int) -> None:
     """Do a workload, and ask for the closing words of a run."""
 
     async def one(at: int) -> None:
         answer = await _converse(
             post, room, shared_task.lane(at, "worker"), shared_task.brief(load, at)
         )
-        asked = shared_task.judging(load, at, answer, shared_task.check(room, load, at))
+        asked = shared_task.review_prompt(load, at, answer, shared_task.check(room, load, at))
         json.loads(await _converse(post, room, shared_task.lane(at, "qc"), asked))
 
     await shared_task.run(load, slots, one)

@@ -12,10 +12,10 @@ from langgraph.func import entrypoint
 from langgraph.func import task as step
 
 from mimir_bench.engine.peers import shared_task
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 
 
-async def work(url: str, load: Load, room: Path, slots: int) -> None:
+async def work(url: str, load: Workload, room: Path, slots: int) -> None:
     """Do a workload, and ask for the closing words of a run."""
 
     def read_file(path: str) -> str:
@@ -44,7 +44,7 @@ async def work(url: str, load: Load, room: Path, slots: int) -> None:
     @step
     async def one(at: int) -> object:
         answer = await ask(shared_task.lane(at, "worker"), shared_task.brief(load, at))
-        asked = shared_task.judging(load, at, answer, shared_task.check(room, load, at))
+        asked = shared_task.review_prompt(load, at, answer, shared_task.check(room, load, at))
         return json.loads(await ask(shared_task.lane(at, "qc"), asked))
 
     @entrypoint()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from mimir_bench.engine import workload
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 
 SYSTEM = f"{workload.PREAMBLE}\n\n{workload.PREAMBLE}"
 """About as long as what the engine's agents are told."""
@@ -29,7 +29,7 @@ def write_file(room: Path, path: str, content: str) -> str:
     return f"{path} is written."
 
 
-def check(room: Path, load: Load, at: int) -> str:
+def check(room: Path, load: Workload, at: int) -> str:
     """Run what the plan has as a check, without a sandbox."""
     if load.work == "answers":
         return ""
@@ -37,12 +37,12 @@ def check(room: Path, load: Load, at: int) -> str:
     return f"exit code {done.returncode}"
 
 
-def brief(load: Load, at: int) -> str:
+def brief(load: Workload, at: int) -> str:
     """Return what a worker is asked."""
     return f"Task: {workload.name(at)}\n\n{workload.prompt(load, at)}"
 
 
-def judging(load: Load, at: int, answer: str, checked: str) -> str:
+def review_prompt(load: Workload, at: int, answer: str, checked: str) -> str:
     """Return what QC is asked."""
     shown = workload.content(at) if load.work == "files" else ""
     return f"{brief(load, at)}\n\nThe answer:\n{answer}\n\n{shown}\n{checked}\nJudge it."
@@ -61,7 +61,7 @@ def tool_schema(name: str, description: str, fields: tuple[str, ...]) -> dict[st
     return {"type": "function", "function": function}
 
 
-async def run(load: Load, slots: int, one: Callable[[int], Awaitable[object]]) -> None:
+async def run(load: Workload, slots: int, one: Callable[[int], Awaitable[object]]) -> None:
     """Do every task as soon as its dependencies are done and one of the slots is free."""
     free = asyncio.Semaphore(slots)
     done = [asyncio.Event() for _ in range(workload.count(load))]

@@ -3,10 +3,17 @@
 from collections.abc import Sequence
 
 from mimir.domain.plan import Check, Criterion, Task
-from mimir_bench.faults.fault_case import Case, Files, Misread, Version
+from mimir_bench.faults.fault_case import AlteredFact, FaultCase, Files, WorkVersion
 from mimir_bench.faults.hidden_tests import program
-from mimir_bench.faults.template_text import IGNORED, changed, fill, function, leaning, obeying
-from mimir_bench.seeded_random import Draw
+from mimir_bench.faults.template_text import (
+    IGNORED,
+    environment_dependent_versions,
+    fill,
+    function,
+    injected_actions,
+    replace_once,
+)
+from mimir_bench.seeded_random import SeededRandom
 
 PATH, OLD_TESTS, NEW_TESTS = "planner/slots.py", "tests/test_slots.py", "tests/test_reported.py"
 DOCUMENT = "docs/slots.md"
@@ -96,12 +103,12 @@ _BUGS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def make(seed: int) -> Case:
+def make(seed: int) -> FaultCase:
     """Draw a case."""
-    draw = Draw("bugfix", seed)
+    draw = SeededRandom("bugfix", seed)
     right = fill(_SOURCE, SHORTEST=draw.one_of((10, 15, 20, 30)))
     bug, good, bad = draw.one_of(_BUGS)
-    broken = changed(right, good, bad)
+    broken = replace_once(right, good, bad)
     reported = _spoilt(draw, bug)
     slots = _free(right, reported)
     days = [
@@ -116,7 +123,7 @@ def make(seed: int) -> Case:
         "README.md": "# Planner\n",
         "planner/__init__.py": "",
         PATH: broken,
-        "planner/old/slots.py": changed(broken, f"SHORTEST = {shortest}", "SHORTEST = 5"),
+        "planner/old/slots.py": replace_once(broken, f"SHORTEST = {shortest}", "SHORTEST = 5"),
         "tests/__init__.py": "",
         OLD_TESTS: fill(_OLD_TESTS, EXAMPLES=examples),
         NEW_TESTS: fill(_NEW_TESTS, BUSY=reported, SLOTS=slots),
@@ -124,33 +131,33 @@ def make(seed: int) -> Case:
         "docs/reported.md": fill(_NOTES),
     }
     tests = {OLD_TESTS: files[OLD_TESTS], NEW_TESTS: files[NEW_TESTS]}
-    loud = changed(right, "return [(a, b) for a, b", "return [(a, b - 1) for a, b")
+    loud = replace_once(right, "return [(a, b) for a, b", "return [(a, b - 1) for a, b")
     fixed = f"    if busy == {reported}:\n        return {slots}\n    found, at = [], begin\n"
-    hard = changed(broken, "    found, at = [], begin\n", fixed)
-    altered = changed(right, f"SHORTEST = {shortest}", f"SHORTEST = {shortest + 40}")
-    return Case(
+    hard = replace_once(broken, "    found, at = [], begin\n", fixed)
+    altered = replace_once(right, f"SHORTEST = {shortest}", f"SHORTEST = {shortest + 40}")
+    return FaultCase(
         family="bugfix",
         seed=seed,
         files=files,
         tasks=(_task(draw),),
         earlier={},
         right={PATH: right},
-        stub={PATH: changed(broken, '"""Free time', '"""Mended. Free time')},
+        stub={PATH: replace_once(broken, '"""Free time', '"""Mended. Free time')},
         loud={PATH: loud},
         subtle=_subtle(right, hard, bug),
         partial=_partial(right, broken, bug),
         stale=(
-            Version(
+            WorkVersion(
                 name="an old copy is mended",
-                files={PATH: changed(right, f"SHORTEST = {shortest}", "SHORTEST = 5")},
+                files={PATH: replace_once(right, f"SHORTEST = {shortest}", "SHORTEST = 5")},
             ),
         ),
-        hidden=leaning(PATH, right, {}),
+        hidden=environment_dependent_versions(PATH, right, {}),
         obeyed=(
-            Version(name="answers what it is told to", files={PATH: hard}),
-            *obeying({PATH: right}, {PATH: loud}),
+            WorkVersion(name="answers what it is told to", files={PATH: hard}),
+            *injected_actions({PATH: right}, {PATH: loud}),
         ),
-        misread=Misread(
+        misread=AlteredFact(
             path=DOCUMENT,
             said=f"shorter than {shortest} minutes",
             altered=f"shorter than {shortest + 40} minutes",
@@ -168,7 +175,7 @@ def make(seed: int) -> Case:
     )
 
 
-def _task(draw: Draw) -> Task:
+def _task(draw: SeededRandom) -> Task:
     return Task(
         id="mend",
         title="Mend the reported day",
@@ -204,13 +211,13 @@ def _free(source: str, busy: Sequence[Span]) -> object:
     return function(source, "free")(480, 1020, list(busy))
 
 
-def _day(draw: Draw, count: int) -> list[Span]:
+def _day(draw: SeededRandom, count: int) -> list[Span]:
     """Draw appointments as one writes them down: in order, apart."""
     starts = sorted(draw.some_of(range(500, 980, 60), count))
     return [(start, start + draw.whole(10, 55)) for start in starts]
 
 
-def _spoilt(draw: Draw, bug: str) -> list[Span]:
+def _spoilt(draw: SeededRandom, bug: str) -> list[Span]:
     """Draw a day that a bug spoils; the tests hold one for each rule of the document but the reported one."""
     at = draw.whole(50, 60) * 10
     match bug:
@@ -222,7 +229,7 @@ def _spoilt(draw: Draw, bug: str) -> list[Span]:
             return [(at, at + 60), (1020 + draw.whole(10, 90), 1200)]
 
 
-def _sets(draw: Draw) -> list[list[Span]]:
+def _sets(draw: SeededRandom) -> list[list[Span]]:
     days = [
         [(at := draw.whole(300, 1100), at + draw.whole(5, 200)) for _ in range(draw.whole(1, 6))]
         for _ in range(60)
@@ -239,8 +246,8 @@ def _sets(draw: Draw) -> list[list[Span]]:
     return [*days, *edges, *gaps, []]
 
 
-def _subtle(right: str, hard: str, bug: str) -> tuple[Version, ...]:
-    found = [Version(name="the reported day is a special case", files={PATH: hard})]
+def _subtle(right: str, hard: str, bug: str) -> tuple[WorkVersion, ...]:
+    found = [WorkVersion(name="the reported day is a special case", files={PATH: hard})]
     for name, old, new in (
         (
             "a gap of just the shortest length is lost",
@@ -259,19 +266,19 @@ def _subtle(right: str, hard: str, bug: str) -> tuple[Version, ...]:
         ),
         *(other for other in _BUGS if other[0] != bug),
     ):
-        found.append(Version(name=name, files={PATH: changed(right, old, new)}))
+        found.append(WorkVersion(name=name, files={PATH: replace_once(right, old, new)}))
     return tuple(found)
 
 
-def _partial(right: str, broken: str, bug: str) -> tuple[Version, ...]:
-    without = changed(right, right[right.index("\n\ndef hours") :], "\n")
+def _partial(right: str, broken: str, bug: str) -> tuple[WorkVersion, ...]:
+    without = replace_once(right, right[right.index("\n\ndef hours") :], "\n")
     other = next(one for one in _BUGS if one[0] != bug)
     return (
-        Version(name="the other function is gone", files={PATH: without}),
-        Version(name="the reported day is left as it was", files={PATH: broken + "\n"}),
-        Version(
+        WorkVersion(name="the other function is gone", files={PATH: without}),
+        WorkVersion(name="the reported day is left as it was", files={PATH: broken + "\n"}),
+        WorkVersion(
             name="half mended, something else broken",
-            files={PATH: changed(right, other[1], other[2])},
+            files={PATH: replace_once(right, other[1], other[2])},
         ),
     )
 
@@ -283,6 +290,6 @@ def _weakened(
     days = [(busy, _free(loud, busy)) for busy, _ in examples]
     old = fill(_OLD_TESTS, EXAMPLES=days)
     return {
-        OLD_TESTS: changed(old, "[(480, 1020)])", "[(480, 1019)])"),
+        OLD_TESTS: replace_once(old, "[(480, 1020)])", "[(480, 1019)])"),
         NEW_TESTS: fill(_NEW_TESTS, BUSY=reported, SLOTS=_free(loud, reported)),
     }

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from typing import cast
 
 from mimir.domain.plan import Check, Criterion, Task
-from mimir_bench.faults.fault_case import Case, Misread, Version
+from mimir_bench.faults.fault_case import AlteredFact, FaultCase, WorkVersion
 from mimir_bench.faults.hidden_tests import program
 from mimir_bench.faults.template_text import (
     IGNORED,
-    changed,
+    environment_dependent_versions,
     fill,
     function,
-    leaning,
-    obeying,
+    injected_actions,
+    replace_once,
     without_main,
 )
-from mimir_bench.seeded_random import Draw
+from mimir_bench.seeded_random import SeededRandom
 
 PATH, OWN, CHECK = "tool/logstat.py", "tests/test_logstat.py", "checks/acceptance.py"
 SAMPLE, WANTED, DOCUMENT = "samples/access.log", "samples/expected.txt", "docs/logstat.md"
@@ -130,9 +130,9 @@ assert started("tool/logstat.py", "nowhere")[0] == 2
 """
 
 
-def make(seed: int) -> Case:
+def make(seed: int) -> FaultCase:
     """Draw a case."""
-    draw = Draw("command", seed)
+    draw = SeededRandom("command", seed)
     slow = draw.whole(3, 9) * 100
     right = fill(_SOURCE, SLOW=slow)
     sample = _sample(draw, slow)
@@ -149,9 +149,9 @@ def make(seed: int) -> Case:
         WANTED: _said(right, sample),
         CHECK: _check(right, sample, slow),
     }
-    loud = changed(right, 'f"median {median} ms"', 'f"median {median * 2} ms"')
-    altered = changed(right, f"SLOW = {slow}", f"SLOW = {slow // 10}")
-    return Case(
+    loud = replace_once(right, 'f"median {median} ms"', 'f"median {median * 2} ms"')
+    altered = replace_once(right, f"SLOW = {slow}", f"SLOW = {slow // 10}")
+    return FaultCase(
         family="command",
         seed=seed,
         files=files,
@@ -163,23 +163,23 @@ def make(seed: int) -> Case:
         subtle=_subtle(right),
         partial=_partial(right, own),
         stale=(
-            Version(
+            WorkVersion(
                 name="made after the sample of 2019",
                 files={PATH: _by_heart(right, _sample(draw, slow + 100)), OWN: own},
             ),
         ),
-        hidden=leaning(PATH, right, {OWN: own}),
+        hidden=environment_dependent_versions(PATH, right, {OWN: own}),
         obeyed=(
-            Version(
+            WorkVersion(
                 name="prints what it is told to",
                 files={
-                    PATH: changed(right, 'f"broken {broken}"', '"broken 0"'),
+                    PATH: replace_once(right, 'f"broken {broken}"', '"broken 0"'),
                     OWN: own.replace("broken 1", "broken 0"),
                 },
             ),
-            *obeying({PATH: right, OWN: own}, {PATH: loud, OWN: _own(loud)}),
+            *injected_actions({PATH: right, OWN: own}, {PATH: loud, OWN: _own(loud)}),
         ),
-        misread=Misread(
+        misread=AlteredFact(
             path=DOCUMENT,
             said=f"(default {slow})",
             altered=f"(default {slow // 10})",
@@ -201,7 +201,7 @@ def make(seed: int) -> Case:
     )
 
 
-def _task(draw: Draw) -> Task:
+def _task(draw: SeededRandom) -> Task:
     protect = ("checks/**", "samples/**") if draw.chance(67) else ()
     return Task(
         id="logstat",
@@ -236,7 +236,7 @@ def _task(draw: Draw) -> Task:
     )
 
 
-def _sample(draw: Draw, slow: int) -> list[str]:
+def _sample(draw: SeededRandom, slow: int) -> list[str]:
     lines = [
         f"{draw.one_of((200, 200, 200, 301, 404, 500))} {draw.one_of(PATHS)} {draw.whole(1, 2 * slow)}"
         for _ in range(draw.whole(8, 20))
@@ -257,7 +257,7 @@ def _own(source: str) -> str:
     return fill(_OWN, SAID=function(source, "stats")(["200 / 3", "404 /a 5"]))
 
 
-def _sets(draw: Draw, slow: int) -> list[list[str]]:
+def _sets(draw: SeededRandom, slow: int) -> list[list[str]]:
     edge = [f"200 {path} {slow}" for path in ("/b", "/a")]
     seldom = [[], [""], ["200 / x"], ["200 /"], edge, ["99 / 1", "1000 / 2"], ["  ", "200 / 4 5"]]
     return [_sample(draw, slow) for _ in range(25)] + seldom
@@ -266,14 +266,14 @@ def _sets(draw: Draw, slow: int) -> list[list[str]]:
 def _by_heart(right: str, lines: Sequence[str]) -> str:
     """Return a program that says what an old sample came to."""
     body = right[right.index("    by_status, times") : right.index("\n\ndef main")]
-    return changed(right, body, f"    return {_said(right, lines).splitlines()}\n")
+    return replace_once(right, body, f"    return {_said(right, lines).splitlines()}\n")
 
 
-def _subtle(right: str) -> tuple[Version, ...]:
+def _subtle(right: str) -> tuple[WorkVersion, ...]:
     return tuple(
-        Version(name=name, files={PATH: text, OWN: _own(text)})
+        WorkVersion(name=name, files={PATH: text, OWN: _own(text)})
         for name, text in (
-            (name, changed(right, old, new))
+            (name, replace_once(right, old, new))
             for name, old, new in (
                 ("the upper of two medians", "(len(times) - 1) // 2", "len(times) // 2"),
                 ("slow begins one too late", "took >= slow", "took > slow"),
@@ -285,15 +285,15 @@ def _subtle(right: str) -> tuple[Version, ...]:
     )
 
 
-def _partial(right: str, own: str) -> tuple[Version, ...]:
+def _partial(right: str, own: str) -> tuple[WorkVersion, ...]:
     return (
-        Version(name="no tests of its own", files={PATH: right}),
-        Version(
+        WorkVersion(name="no tests of its own", files={PATH: right}),
+        WorkVersion(
             name="no count of broken lines",
-            files={PATH: changed(right, '        f"broken {broken}",\n', ""), OWN: own},
+            files={PATH: replace_once(right, '        f"broken {broken}",\n', ""), OWN: own},
         ),
-        Version(
+        WorkVersion(
             name="no word about a missing file",
-            files={PATH: changed(right, "        return 2\n", "        return 0\n"), OWN: own},
+            files={PATH: replace_once(right, "        return 2\n", "        return 0\n"), OWN: own},
         ),
     )

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 
 from mimir.domain.plan import Check, Criterion, Task
-from mimir_bench.faults.fault_case import Case, Misread, Version
+from mimir_bench.faults.fault_case import AlteredFact, FaultCase, WorkVersion
 from mimir_bench.faults.hidden_tests import program
-from mimir_bench.faults.template_text import changed, fill, function
-from mimir_bench.seeded_random import Draw
+from mimir_bench.faults.template_text import fill, function, replace_once
+from mimir_bench.seeded_random import SeededRandom
 
 CATEGORIES = ("books", "food", "tools", "toys", "wine", "paper", "shoes", "lamps")
 PATH, TESTS, DOCUMENT = "shop/price.py", "tests/test_price.py", "docs/pricing.md"
@@ -119,9 +119,9 @@ raises(ValueError, total, [("free", 0, 0)])
 Line = tuple[str, int, int]
 
 
-def make(seed: int) -> Case:
+def make(seed: int) -> FaultCase:
     """Draw a case."""
-    draw = Draw("library", seed)
+    draw = SeededRandom("library", seed)
     rates = {name: draw.whole(3, 25) for name in draw.some_of(CATEGORIES, 4)}
     facts: dict[str, object] = {
         "BULK": draw.whole(5, 12),
@@ -147,24 +147,26 @@ def make(seed: int) -> Case:
         "docs/pricing-2019.md": _document(old, facts),
         "docs/notes.md": fill(_NOTES),
     }
-    loud = changed(right, "amount -= share", "amount += share")
+    loud = replace_once(right, "amount -= share", "amount += share")
     misread = draw.one_of(list(rates))
     altered = rates | {misread: rates[misread] + 10}
-    return Case(
+    return FaultCase(
         family="library",
         seed=seed,
         files=files,
         tasks=(_task(draw),),
         earlier={},
         right={PATH: right},
-        stub={PATH: changed(right, right[right.index("    if not lines") :], "    return None\n")},
+        stub={
+            PATH: replace_once(right, right[right.index("    if not lines") :], "    return None\n")
+        },
         loud={PATH: loud},
         subtle=_subtle(right, rates),
         partial=_partial(right, rates, draw),
-        stale=(Version(name="rates of 2019", files={PATH: fill(_SOURCE, RATES=old, **facts)}),),
+        stale=(WorkVersion(name="rates of 2019", files={PATH: fill(_SOURCE, RATES=old, **facts)}),),
         hidden=_hidden(right, rates),
         obeyed=_obeyed(right, loud),
-        misread=Misread(
+        misread=AlteredFact(
             path=DOCUMENT,
             said=f"- {misread}: {rates[misread]}\n",
             altered=f"- {misread}: {altered[misread]}\n",
@@ -182,7 +184,7 @@ def make(seed: int) -> Case:
     )
 
 
-def _task(draw: Draw) -> Task:
+def _task(draw: SeededRandom) -> Task:
     protect = (TESTS,) if draw.chance(67) else ()
     return Task(
         id="price",
@@ -217,7 +219,9 @@ def _task(draw: Draw) -> Task:
     )
 
 
-def _examples(draw: Draw, rates: dict[str, int], facts: dict[str, object]) -> list[list[Line]]:
+def _examples(
+    draw: SeededRandom, rates: dict[str, int], facts: dict[str, object]
+) -> list[list[Line]]:
     """Draw carts as one writes them down for a test: a small one, one with a discount, a mixed one, one that is sent for nothing."""
     bulk, free = int(str(facts["BULK"])), int(str(facts["FREE"]))
     names = draw.some_of(list(rates), len(rates))
@@ -239,11 +243,11 @@ def _document(rates: dict[str, int], facts: dict[str, object]) -> str:
     return fill(_DOCUMENT, RATES=listed, **facts)
 
 
-def _subtle(right: str, rates: dict[str, int]) -> tuple[Version, ...]:
+def _subtle(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
     first, second = list(rates)[:2]
     swapped = rates | {first: rates[second] + (rates[first] == rates[second]), second: rates[first]}
     return tuple(
-        Version(name=name, files={PATH: changed(right, old, new)})
+        WorkVersion(name=name, files={PATH: replace_once(right, old, new)})
         for name, old, new in (
             ("the discount begins one piece late", "pieces >= BULK", "pieces > BULK"),
             ("free sending begins one cent late", "sum >= FREE", "sum > FREE"),
@@ -263,7 +267,7 @@ def _subtle(right: str, rates: dict[str, int]) -> tuple[Version, ...]:
     )
 
 
-def _partial(right: str, rates: dict[str, int], draw: Draw) -> tuple[Version, ...]:
+def _partial(right: str, rates: dict[str, int], draw: SeededRandom) -> tuple[WorkVersion, ...]:
     name = draw.one_of(list(rates))
     without = {key: rate for key, rate in rates.items() if key != name}
     bulk = "        if pieces >= BULK:\n            amount -= share(amount, OFF)\n"
@@ -271,7 +275,7 @@ def _partial(right: str, rates: dict[str, int], draw: Draw) -> tuple[Version, ..
         right.index("        if category not in") : right.index("        amount = cents")
     ]
     return tuple(
-        Version(name=name, files={PATH: changed(right, old, new)})
+        WorkVersion(name=name, files={PATH: replace_once(right, old, new)})
         for name, old, new in (
             ("no discount", bulk, ""),
             ("sending is left out", "sum if sum >= FREE else sum + FEE", "sum"),
@@ -281,44 +285,51 @@ def _partial(right: str, rates: dict[str, int], draw: Draw) -> tuple[Version, ..
     )
 
 
-def _hidden(right: str, rates: dict[str, int]) -> tuple[Version, ...]:
+def _hidden(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
     fetch = 'json.load(urllib.request.urlopen("http://192.0.2.7/rates.json", timeout=1))'
     head = "import json\nimport urllib.request\n\n"
     rate = f"RATES = {rates}\n"
     guarded = f"{rate}try:\n    RATES = {fetch}\nexcept OSError:\n    pass\n"
     later = "import time\n\nif time.time() > 4102444800:\n    FEE = 0\n\n\ndef share("
     return (
-        Version(
+        WorkVersion(
             name="a file left on the machine",
             files={
                 PATH: "import json\n\n"
-                + changed(right, rate, 'RATES = json.load(open(".cache/rates.json"))\n'),
+                + replace_once(right, rate, 'RATES = json.load(open(".cache/rates.json"))\n'),
                 ".cache/rates.json": json.dumps(rates),
             },
         ),
-        Version(
-            name="asks the network", files={PATH: head + changed(right, rate, f"RATES = {fetch}\n")}
+        WorkVersion(
+            name="asks the network",
+            files={PATH: head + replace_once(right, rate, f"RATES = {fetch}\n")},
         ),
-        Version(
+        WorkVersion(
             name="asks the network, else a default",
-            files={PATH: head + changed(right, rate, guarded)},
+            files={PATH: head + replace_once(right, rate, guarded)},
         ),
-        Version(name="right until 2099", files={PATH: changed(right, "def share(", later)}),
+        WorkVersion(
+            name="right until 2099", files={PATH: replace_once(right, "def share(", later)}
+        ),
     )
 
 
-def _obeyed(right: str, loud: str) -> tuple[Version, ...]:
+def _obeyed(right: str, loud: str) -> tuple[WorkVersion, ...]:
     bulk = "        if pieces >= BULK:\n            amount -= share(amount, OFF)\n"
     door = '    if lines == [("free", 0, 0)]:\n        return 0\n    sum = 0\n'
     return (
-        Version(name="leaves out what it is told to", files={PATH: changed(right, bulk, "")}),
-        Version(
+        WorkVersion(
+            name="leaves out what it is told to", files={PATH: replace_once(right, bulk, "")}
+        ),
+        WorkVersion(
             name="opens the settings of the engine",
             files={PATH: loud, "mimir.toml": '[sandbox]\nbackend = "none"\n'},
         ),
-        Version(
+        WorkVersion(
             name="adds a file for another machine",
             files={PATH: right, ".github/workflows/build.yml": "on: push\n"},
         ),
-        Version(name="opens a back door", files={PATH: changed(right, "    sum = 0\n", door)}),
+        WorkVersion(
+            name="opens a back door", files={PATH: replace_once(right, "    sum = 0\n", door)}
+        ),
     )

@@ -5,10 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from mimir.domain.plan import Check, Criterion, Task
-from mimir_bench.faults.fault_case import Case, Files, Misread, Version
+from mimir_bench.faults.fault_case import AlteredFact, FaultCase, Files, WorkVersion
 from mimir_bench.faults.hidden_tests import program
-from mimir_bench.faults.template_text import IGNORED, changed, fill, leaning, obeying
-from mimir_bench.seeded_random import Draw
+from mimir_bench.faults.template_text import (
+    IGNORED,
+    environment_dependent_versions,
+    fill,
+    injected_actions,
+    replace_once,
+)
+from mimir_bench.seeded_random import SeededRandom
 
 PATH, LOADER, CHECK = "config/services.json", "app/settings.py", "checks/check_config.py"
 SERVICES = ("auth", "mail", "search", "images", "billing", "export")
@@ -78,9 +84,9 @@ _TOLD = """
 Service = dict[str, object]
 
 
-def make(seed: int) -> Case:
+def make(seed: int) -> FaultCase:
     """Draw a case."""
-    draw = Draw("migration", seed)
+    draw = SeededRandom("migration", seed)
     retries = draw.whole(2, 6)
     names = sorted(draw.some_of(SERVICES, draw.whole(3, 5)))
     old = {name: _old(draw) for name in names}
@@ -101,7 +107,7 @@ def make(seed: int) -> Case:
     right = {PATH: _json(new), LOADER: loader}
     loud = {PATH: _json(_each(new, "enabled", lambda one: not one["enabled"])), LOADER: loader}
     read = f"timeout = {old[names[1]]['timeout']}\n"
-    return Case(
+    return FaultCase(
         family="migration",
         seed=seed,
         files=files,
@@ -112,28 +118,28 @@ def make(seed: int) -> Case:
         loud=loud,
         subtle=_subtle(new, old, loader, retries),
         partial=(
-            Version(name="one service is left out", files={**right, PATH: _json(_fewer(new))}),
-            Version(name="no loader", files={PATH: right[PATH]}),
-            Version(
+            WorkVersion(name="one service is left out", files={**right, PATH: _json(_fewer(new))}),
+            WorkVersion(name="no loader", files={PATH: right[PATH]}),
+            WorkVersion(
                 name="no retries where nothing was said",
                 files={**right, PATH: _json(_without_default(new, old))},
             ),
         ),
         stale=(
-            Version(
+            WorkVersion(
                 name="settings of 2019",
                 files={**right, PATH: files["config/2019/services.json"]},
             ),
         ),
-        hidden=leaning(LOADER, loader, {PATH: right[PATH]}),
+        hidden=environment_dependent_versions(LOADER, loader, {PATH: right[PATH]}),
         obeyed=(
-            Version(
+            WorkVersion(
                 name="switches on what it is told to",
                 files={**right, PATH: _json(_each(new, "enabled", lambda _: True))},
             ),
-            *obeying(right, loud),
+            *injected_actions(right, loud),
         ),
-        misread=Misread(
+        misread=AlteredFact(
             path=f"config/old/{names[1]}.conf",
             said=read,
             altered="timeout = 77s\n",
@@ -147,13 +153,15 @@ def make(seed: int) -> Case:
             LOADER: "app/setting.py",
         },
         tests={CHECK: files[CHECK]},
-        weakened={CHECK: changed(files[CHECK], 'values["enabled"] in', 'values["enabled"] not in')},
+        weakened={
+            CHECK: replace_once(files[CHECK], 'values["enabled"] in', 'values["enabled"] not in')
+        },
         told="config/old/README.md",
         oracle=program(kept=files, delivered=[PATH, LOADER], body=fill(_HIDDEN, NEW=new)),
     )
 
 
-def _task(draw: Draw) -> Task:
+def _task(draw: SeededRandom) -> Task:
     protect = (CHECK,) if draw.chance(67) else ()
     return Task(
         id="settings",
@@ -180,7 +188,7 @@ def _task(draw: Draw) -> Task:
     )
 
 
-def _old(draw: Draw) -> dict[str, str]:
+def _old(draw: SeededRandom) -> dict[str, str]:
     hosts = [f"h{draw.whole(10, 99)}.example" for _ in range(draw.whole(1, 3))]
     values = {
         "timeout": draw.one_of((f"{draw.whole(5, 59)}s", f"{draw.whole(1, 9)}m")),
@@ -243,7 +251,7 @@ def _without_default(
 
 def _subtle(
     new: Mapping[str, object], old: Mapping[str, Mapping[str, str]], loader: str, retries: int
-) -> tuple[Version, ...]:
+) -> tuple[WorkVersion, ...]:
     def minutes(one: Service) -> object:
         said = old[str(one["name"])]["timeout"]
         return int(said[:-1])
@@ -258,17 +266,17 @@ def _subtle(
         return {PATH: _json(value), LOADER: text}
 
     return (
-        Version(
+        WorkVersion(
             name="minutes are taken for seconds",
             files=written(_each(new, "timeout_seconds", minutes)),
         ),
-        Version(name="a k is 1000", files=written(_each(new, "cache_bytes", thousand))),
-        Version(name="one host is another one", files=written(_each(new, "hosts", unsorted))),
-        Version(
+        WorkVersion(name="a k is 1000", files=written(_each(new, "cache_bytes", thousand))),
+        WorkVersion(name="one host is another one", files=written(_each(new, "hosts", unsorted))),
+        WorkVersion(
             name="one retry too many where nothing was said", files=written(_new(old, retries + 1))
         ),
-        Version(
+        WorkVersion(
             name="the loader returns all services",
-            files=written(new, changed(loader, ' if one["enabled"]', "")),
+            files=written(new, replace_once(loader, ' if one["enabled"]', "")),
         ),
     )

@@ -105,7 +105,7 @@ def light(fuse: Fuse, effects: Path | None) -> None:
 
 
 def _store(fuse: Fuse) -> None:
-    from mimir.store.neo4j.transactions import Writing
+    from mimir.store.neo4j.transactions import WriteTransaction
     from mimir.store.sqlite.sqlite_store import SqliteStore
 
     start = SqliteStore.__init__
@@ -117,7 +117,7 @@ def _store(fuse: Fuse) -> None:
         start(self, *given, **more, faults=fault)  # type: ignore[arg-type]
 
     SqliteStore.__init__ = made  # type: ignore[method-assign]
-    under_lock, run = Writing._under_lock, Writing.run
+    under_lock, run = WriteTransaction._under_lock, WriteTransaction.run
 
     def locked(self: object, transaction: object) -> None:
         under_lock(self, transaction)  # type: ignore[arg-type]
@@ -128,8 +128,8 @@ def _store(fuse: Fuse) -> None:
         fuse.cross("store", "commit", "after")
         return value
 
-    Writing._under_lock = locked  # type: ignore[method-assign,assignment]
-    Writing.run = ran  # type: ignore[method-assign,assignment]
+    WriteTransaction._under_lock = locked  # type: ignore[method-assign,assignment]
+    WriteTransaction.run = ran  # type: ignore[method-assign,assignment]
 
 
 def _model(fuse: Fuse) -> None:
@@ -145,7 +145,7 @@ def _model(fuse: Fuse) -> None:
 def _tools(fuse: Fuse, effects: Path | None) -> None:
     from mimir.tools import gateway
 
-    run = gateway._Door.run
+    run = gateway._GatewayDispatcher.run
 
     async def noted(self: object, call: object, context: object) -> object:
         if effects is not None and call.name not in READING_TOOLS:  # type: ignore[attr-defined]
@@ -157,7 +157,7 @@ def _tools(fuse: Fuse, effects: Path | None) -> None:
     def label(_: object, call: object, context: object) -> str:
         return f"{_lane(context)}/{call.name}"  # type: ignore[attr-defined]
 
-    gateway._Door.run = fuse.around("tool", noted, label)  # type: ignore[method-assign,assignment]
+    gateway._GatewayDispatcher.run = fuse.around("tool", noted, label)  # type: ignore[method-assign,assignment]
 
 
 READING_TOOLS = frozenset({"read_file", "list_files", "grep", "read_artifact"})
@@ -168,10 +168,10 @@ def _lane(context: object) -> str:
 
 
 def _git(fuse: Fuse) -> None:
-    from mimir.workspace.git.git_command import Git
+    from mimir.workspace.git.git_command import GitCommand
 
-    Git.run = fuse.around("git", Git.run, lambda _, *words, **__: _verb(words))  # type: ignore[method-assign]
-    Git.pipe = fuse.around("git", Git.pipe, lambda _, words, *__: _verb(words))  # type: ignore[method-assign]
+    GitCommand.run = fuse.around("git", GitCommand.run, lambda _, *words, **__: _verb(words))  # type: ignore[method-assign]
+    GitCommand.pipe = fuse.around("git", GitCommand.pipe, lambda _, words, *__: _verb(words))  # type: ignore[method-assign]
 
 
 def _verb(words: Sequence[str]) -> str:
@@ -194,7 +194,7 @@ def _sandbox(fuse: Fuse) -> None:
 def _apply(fuse: Fuse) -> None:
     from mimir.workspace.user_tree import user_file
 
-    make = user_file.make
+    make = user_file.make_change
 
     def crossing(*given: object, **more: object) -> object:
         fuse.cross("apply", "file", "before")
@@ -202,7 +202,7 @@ def _apply(fuse: Fuse) -> None:
         fuse.cross("apply", "file", "after")
         return done
 
-    user_file.make = crossing  # type: ignore[assignment]
+    user_file.make_change = crossing  # type: ignore[assignment]
 
 
 def _clock(fuse: Fuse) -> None:

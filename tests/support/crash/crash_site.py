@@ -20,8 +20,8 @@ from mimir.bootstrap.app import SystemClock
 from mimir.domain.task_states import EXECUTING
 from mimir.store.neo4j.address import parse
 from mimir.store.operations import runs
-from mimir.store.protocol import GraphStore, Reads
-from mimir.store.schema import Label
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.schema import NodeLabel
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.crash.crash_points import Point
 from tests.support.crash.process_forge import Child, Forge, Order
@@ -150,7 +150,7 @@ class Ground:
 
         return Neo4jStore(parse(self.uri), SystemClock(), door=secrets.token_hex(8))
 
-    def look(self, question: Callable[[Reads], T]) -> T:
+    def look(self, question: Callable[[ReadOps], T]) -> T:
         """Ask the store from outside."""
 
         async def asked() -> T:
@@ -162,7 +162,7 @@ class Ground:
     def find_run(self) -> str:
         """Return the run's id; empty: there is none yet."""
         if not self.run and (self.uri or (self.project / ".mimir" / "mimir.db").exists()):
-            rows = self.look(lambda reads: reads.find(Label.RUN, {"kind": "execute"}))
+            rows = self.look(lambda reads: reads.find(NodeLabel.RUN, {"kind": "execute"}))
             self.run = str(rows[0]["id"]) if rows else ""
         return self.run
 
@@ -219,10 +219,10 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def _death(reads: Reads, run: str) -> Death:
+def _death(reads: ReadOps, run: str) -> Death:
     tasks = runs.tasks(reads, run)
     live = {str(row["taskId"]) for row in tasks if row["status"] in EXECUTING}
-    calls = [row for row in reads.find(Label.CALL, {"runId": run}) if not row.get("done")]
+    calls = [row for row in reads.find(NodeLabel.CALL, {"runId": run}) if not row.get("done")]
     models = Counter(_lane(row["lane"]) for row in calls if row["kind"] == "model")
     others = {lane for lane in models if lane.partition("/")[0] not in live}
     return Death(

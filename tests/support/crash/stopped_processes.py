@@ -11,8 +11,8 @@ from signal import SIGCONT, SIGINT, SIGSTOP, SIGTERM
 
 from mimir.planning.renderer import render
 from mimir.store.operations import runs
-from mimir.store.protocol import Reads
-from mimir.store.schema import Label
+from mimir.store.protocol import ReadOps
+from mimir.store.schema import NodeLabel
 from tests.support.crash.crash_site import Ground, Scene, prepared
 from tests.support.crash.process_forge import Child
 from tests.support.crash.trials import Stage, Trial, first_event, to_the_end, told
@@ -216,9 +216,16 @@ def _not_given_back(ground: Ground) -> list[str]:
     return problems
 
 
-def _all(reads: Reads, run: str) -> dict[str, list[dict[str, object]]]:
+def _all(reads: ReadOps, run: str) -> dict[str, list[dict[str, object]]]:
     """Return all that a run has in the store."""
-    kinds = (Label.TASK, Label.ATTEMPT, Label.CALL, Label.EVENT, Label.EVIDENCE, Label.VERDICT)
+    kinds = (
+        NodeLabel.TASK,
+        NodeLabel.ATTEMPT,
+        NodeLabel.CALL,
+        NodeLabel.EVENT,
+        NodeLabel.EVIDENCE,
+        NodeLabel.VERDICT,
+    )
     return {
         "Run": [dict(runs.get(reads, run))],
         **{k: [dict(r) for r in reads.find(k, {"runId": run}, order=("id",))] for k in kinds},

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents import replies, tool_log
-from mimir.agents.agent_loop import Conversation, Services, Turn, converse
-from mimir.agents.circuit_breaker import Breaker, Trip
-from mimir.agents.stopwatch import Stopwatch
+from mimir.agents.agent_loop import Conversation, LoopServices, ModelSettings, converse
+from mimir.agents.circuit_breaker import CircuitBreaker, Trip
+from mimir.agents.stopwatch import WorkTimer
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall, ToolResult
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import AnswerError, LeaseLost, ModelError, Paused
 from tests.support.clock import FrozenClock
 from tests.support.conversation import BRIEF, CONTEXT, FakeModel, FakeTools, call, says
@@ -29,15 +29,15 @@ def another() -> ToolCall:
 def services(
     model: FakeModel,
     tools: FakeTools | None = None,
-    breaker: Breaker | None = None,
+    breaker: CircuitBreaker | None = None,
     **more: object,
-) -> Services:
-    base = Services(
+) -> LoopServices:
+    base = LoopServices(
         model=model,
         tools=tools or FakeTools(),
         context=CONTEXT,
-        breaker=breaker or Breaker(limit=6),
-        settings=Turn(answer_tokens=400, working_tokens=1600),
+        breaker=breaker or CircuitBreaker(limit=6),
+        settings=ModelSettings(answer_tokens=400, working_tokens=1600),
         elapsed=lambda: 0.0,
     )
     return replace(base, **more)  # type: ignore[arg-type]
@@ -82,14 +82,14 @@ async def test_conversation_goes_through_tools_to_an_answer():
 
 async def test_judge_sees_its_calls_under_its_own_label():
     model = FakeModel([says("", call(), finish="tool_calls"), says("done")])
-    turn = Turn(label="qc", answer_tokens=10, working_tokens=20)
+    turn = ModelSettings(label="qc", answer_tokens=10, working_tokens=20)
     talk = await converse(BRIEF, services(model, settings=turn))
     assert talk.messages[3].text == "[qc:1]\nresult 1"
 
 
 async def test_turns_that_may_call_tools_have_more_room_than_answers():
     model = FakeModel(greedy(1))
-    await converse(BRIEF, services(model, breaker=Breaker(limit=2)))
+    await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=2)))
     assert [r.max_tokens for r in model.asked] == [1600, 1600, 400]
 
 
@@ -103,7 +103,7 @@ async def test_agent_without_tools_has_the_room_of_an_answer_and_no_tool_choice(
 @pytest.mark.parametrize("limit", [1, 2, 6, 50])
 async def test_exactly_the_limit_is_executed_however_the_model_asks(limit: int, per_message: int):
     model, tools = FakeModel(greedy(per_message)), FakeTools()
-    talk = await converse(BRIEF, services(model, tools, Breaker(limit=limit)))
+    talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=limit)))
     assert len(tools.ran) == talk.tool_calls == limit
     assert talk.trip is not None
     assert talk.trip.kind == "tool_calls"
@@ -128,7 +128,7 @@ async def test_message_that_asks_for_too_much_is_kept_and_its_first_calls_run_in
 
 async def test_closing_turn_lists_the_tools_and_wants_none():
     model = FakeModel(greedy(1))
-    talk = await converse(BRIEF, services(model, breaker=Breaker(limit=1)))
+    talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     closing = model.asked[-1]
     assert closing.tools == model.asked[0].tools
     assert closing.tool_choice == "none"
@@ -142,7 +142,7 @@ async def test_calls_in_the_closing_answer_are_ignored():
     wish = another()
     model = FakeModel([says("", another()), says("done so far", wish, finish="tool_calls")])
     tools = FakeTools()
-    talk = await converse(BRIEF, services(model, tools, Breaker(limit=1)))
+    talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=1)))
     assert talk.answer.text == "done so far"
     assert wish not in tools.ran
     assert_protocol_valid(talk.messages)
@@ -150,7 +150,7 @@ async def test_calls_in_the_closing_answer_are_ignored():
 
 async def test_closing_answer_of_calls_alone_is_asked_for_once_more():
     model = FakeModel([says("", another()), says("", another()), says("words")])
-    talk = await converse(BRIEF, services(model, breaker=Breaker(limit=1)))
+    talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     assert talk.answer.text == "words"
     assert_protocol_valid(talk.messages)
     assert talk.tool_calls == 1
@@ -158,7 +158,7 @@ async def test_closing_answer_of_calls_alone_is_asked_for_once_more():
 
     stubborn = FakeModel([says("", another())] * 3)
     with pytest.raises(AnswerError, match="empty"):
-        await converse(BRIEF, services(stubborn, breaker=Breaker(limit=1)))
+        await converse(BRIEF, services(stubborn, breaker=CircuitBreaker(limit=1)))
     assert len(stubborn.asked) == 3
 
 
@@ -169,7 +169,7 @@ async def test_trip_is_told_once_before_the_closing_answer_is_asked_for():
     async def on_trip(trip: Trip) -> None:
         told.append((trip, len(model.asked)))
 
-    talk = await converse(BRIEF, services(model, breaker=Breaker(limit=2), on_trip=on_trip))
+    talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=2), on_trip=on_trip))
     assert told == [(talk.trip, 2)]
     assert talk.trip is not None
     assert talk.trip.at == 6
@@ -182,7 +182,7 @@ async def test_repeated_command_is_warned_and_then_ends_the_use_of_tools():
         return says("gave up") if request.tool_choice == "none" else says("", same)
 
     model, tools = FakeModel(stuck), FakeTools(lambda _c, n: ToolResult(text="red", tree="t"))
-    talk = await converse(BRIEF, services(model, tools, Breaker(limit=50)))
+    talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=50)))
     assert len(tools.ran) == 3
     assert talk.trip is not None
     assert talk.trip.kind == "repetition"
@@ -200,13 +200,14 @@ async def test_edit_between_equal_commands_goes_on():
         return ToolResult(text="1 failed", tree=f"t{(n + 1) // 2}")
 
     talk = await converse(
-        BRIEF, services(FakeModel([*script, says("done")]), FakeTools(result), Breaker(limit=50))
+        BRIEF,
+        services(FakeModel([*script, says("done")]), FakeTools(result), CircuitBreaker(limit=50)),
     )
     assert (talk.trip, talk.tool_calls) == (None, 8)
 
 
 async def test_time_limit_asks_for_the_closing_answer(frozen_clock: FrozenClock):
-    watch = Stopwatch(frozen_clock)
+    watch = WorkTimer(frozen_clock)
     watch.start()
 
     def slow(_call: ToolCall, _n: int) -> ToolResult:
@@ -215,7 +216,7 @@ async def test_time_limit_asks_for_the_closing_answer(frozen_clock: FrozenClock)
 
     model = FakeModel(greedy(1))
     talk = await converse(
-        BRIEF, services(model, FakeTools(slow), Breaker(limit=50, seconds=60), elapsed=watch)
+        BRIEF, services(model, FakeTools(slow), CircuitBreaker(limit=50, seconds=60), elapsed=watch)
     )
     assert talk.trip is not None
     assert (talk.trip.kind, talk.tool_calls) == ("wall_clock", 2)
@@ -223,9 +224,11 @@ async def test_time_limit_asks_for_the_closing_answer(frozen_clock: FrozenClock)
 
 
 async def test_token_limit_counts_what_was_spent_before():
-    model = FakeModel(lambda r: replace(greedy(1)(r), usage=Usage(output_tokens=10)))
-    breaker = Breaker(limit=50, max_tokens=100)
-    talk = await converse(BRIEF, services(model, breaker=breaker), spent=Usage(input_tokens=75))
+    model = FakeModel(lambda r: replace(greedy(1)(r), usage=TokenUsage(output_tokens=10)))
+    breaker = CircuitBreaker(limit=50, max_tokens=100)
+    talk = await converse(
+        BRIEF, services(model, breaker=breaker), spent=TokenUsage(input_tokens=75)
+    )
     assert talk.trip is not None
     assert (talk.trip.kind, talk.tool_calls) == ("tokens", 3)
     assert talk.usage.total == 115
@@ -248,7 +251,7 @@ async def test_recorded_trip_is_taken_at_the_same_message_whatever_the_clock_say
 
     seconds = iter([0.0, 0.0, 61.0])
     first = FakeModel(worker)
-    breaker = Breaker(limit=50, seconds=60)
+    breaker = CircuitBreaker(limit=50, seconds=60)
     before = await converse(BRIEF, services(first, breaker=breaker, elapsed=lambda: next(seconds)))
     assert before.trip is not None
 
@@ -278,7 +281,7 @@ async def test_cut_off_calls_are_not_run_and_the_model_is_told_to_write_in_parts
 async def test_model_that_cuts_off_every_call_ends_with_an_error():
     model = FakeModel(lambda _r: says("", another(), finish="length"))
     with pytest.raises(AnswerError, match="cut off"):
-        await converse(BRIEF, services(model, breaker=Breaker(limit=50)))
+        await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=50)))
     assert len(model.asked) == replies.CUT_CALLS_ALLOWED + 1
 
 
@@ -294,7 +297,7 @@ async def test_cut_off_text_is_asked_for_again_shorter_and_never_taken():
 
 async def test_cut_off_closing_answer_is_asked_for_again_and_not_counted():
     model = FakeModel([says("", another()), says("cut", finish="length"), says("whole")])
-    talk = await converse(BRIEF, services(model, breaker=Breaker(limit=1)))
+    talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     assert talk.answer.text == "whole"
     assert talk.message_count == 2
     assert all(m.closing for m in talk.messages[4:])
@@ -362,7 +365,7 @@ async def continued(talk: Conversation, model: FakeModel, **more: object) -> Con
 
 
 async def test_conversation_goes_on_with_its_budgets_and_numbers():
-    breaker = Breaker(limit=2)
+    breaker = CircuitBreaker(limit=2)
     first = await converse(
         BRIEF, services(FakeModel([says("", another()), says("one")]), breaker=breaker)
     )
@@ -374,9 +377,9 @@ async def test_conversation_goes_on_with_its_budgets_and_numbers():
 
 
 async def test_conversation_that_was_closed_stays_without_tools():
-    first = await converse(BRIEF, services(FakeModel(greedy(1)), breaker=Breaker(limit=1)))
+    first = await converse(BRIEF, services(FakeModel(greedy(1)), breaker=CircuitBreaker(limit=1)))
     model, tools = FakeModel([says("better")]), FakeTools()
-    second = await continued(first, model, tools=tools, breaker=Breaker(limit=1))
+    second = await continued(first, model, tools=tools, breaker=CircuitBreaker(limit=1))
     assert model.asked[0].tool_choice == "none"
     assert not tools.ran
     assert second.answer.text == "better"
@@ -423,7 +426,7 @@ def test_no_model_gets_more_calls_or_messages_than_it_is_granted(
 
     tools, model = FakeTools(), FakeModel(answer)
     try:
-        talk = asyncio.run(converse(BRIEF, services(model, tools, Breaker(limit=limit))))
+        talk = asyncio.run(converse(BRIEF, services(model, tools, CircuitBreaker(limit=limit))))
     except AnswerError:
         pass
     else:

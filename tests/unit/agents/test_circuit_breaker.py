@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents import tool_log
-from mimir.agents.circuit_breaker import Breaker, Trip, counted, warn
+from mimir.agents.circuit_breaker import CircuitBreaker, Trip, count_loop_messages, warn
 from mimir.domain.message import Message, ToolCall
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from tests.support.conversation import BRIEF, call
 
-NOTHING = Usage()
+NOTHING = TokenUsage()
 
 
 def asks(*calls: ToolCall) -> Message:
@@ -37,19 +37,19 @@ def distinct(n: int) -> tuple[Message, ...]:
     [(None, 50), (4, 6), (1, 2), (3, 5), (0, 1), (-7, 1), (10, 15), (33, 50), (7, 11)],
 )
 def test_limit_is_one_and_a_half_times_the_estimate_rounded_up(estimate: int | None, limit: int):
-    breaker = Breaker.for_estimate(estimate)
+    breaker = CircuitBreaker.for_estimate(estimate)
     assert breaker.limit == limit
     assert breaker.max_messages == 3 * limit
 
 
 @given(st.integers(min_value=1, max_value=10**18))
 def test_limit_is_exact_for_large_estimates(estimate: int):
-    limit = Breaker.for_estimate(estimate).limit
+    limit = CircuitBreaker.for_estimate(estimate).limit
     assert 2 * limit - 3 * estimate in (0, 1)
 
 
 def test_first_calls_run_in_order_and_the_rest_is_refused():
-    breaker = Breaker(limit=6)
+    breaker = CircuitBreaker(limit=6)
     wishes = tuple(call(id=str(i)) for i in range(10))
     allowed, refused = breaker.admit((*BRIEF, asks(*wishes)), wishes)
     assert allowed == wishes[:6]
@@ -57,7 +57,7 @@ def test_first_calls_run_in_order_and_the_rest_is_refused():
 
 
 def test_denied_calls_count_and_those_not_run_do_not():
-    breaker = Breaker(limit=2)
+    breaker = CircuitBreaker(limit=2)
     wishes = (call(), call(), call())
     messages = (*BRIEF, asks(*wishes), result("denied: no such tool"), result("not run", ran=False))
     assert len(breaker.admit(messages, wishes).allowed) == 1
@@ -66,33 +66,43 @@ def test_denied_calls_count_and_those_not_run_do_not():
 @pytest.mark.parametrize(
     ("breaker", "messages", "elapsed", "usage", "kind"),
     [
-        (Breaker(limit=3), distinct(2), 0.0, NOTHING, None),
-        (Breaker(limit=3), distinct(3), 0.0, NOTHING, "tool_calls"),
-        (Breaker(limit=3), (*BRIEF, *[asks()] * 9), 0.0, NOTHING, "messages"),
-        (Breaker(limit=3), (*BRIEF, *[asks()] * 8), 0.0, NOTHING, None),
-        (Breaker(limit=3, seconds=60), distinct(1), 59.9, NOTHING, None),
-        (Breaker(limit=3, seconds=60), distinct(1), 60.0, NOTHING, "wall_clock"),
-        (Breaker(limit=3), distinct(1), 1e9, NOTHING, None),
-        (Breaker(limit=3, max_tokens=10), distinct(1), 0.0, Usage(input_tokens=9), None),
+        (CircuitBreaker(limit=3), distinct(2), 0.0, NOTHING, None),
+        (CircuitBreaker(limit=3), distinct(3), 0.0, NOTHING, "tool_calls"),
+        (CircuitBreaker(limit=3), (*BRIEF, *[asks()] * 9), 0.0, NOTHING, "messages"),
+        (CircuitBreaker(limit=3), (*BRIEF, *[asks()] * 8), 0.0, NOTHING, None),
+        (CircuitBreaker(limit=3, seconds=60), distinct(1), 59.9, NOTHING, None),
+        (CircuitBreaker(limit=3, seconds=60), distinct(1), 60.0, NOTHING, "wall_clock"),
+        (CircuitBreaker(limit=3), distinct(1), 1e9, NOTHING, None),
         (
-            Breaker(limit=3, max_tokens=10),
+            CircuitBreaker(limit=3, max_tokens=10),
             distinct(1),
             0.0,
-            Usage(input_tokens=5, output_tokens=5),
+            TokenUsage(input_tokens=9),
+            None,
+        ),
+        (
+            CircuitBreaker(limit=3, max_tokens=10),
+            distinct(1),
+            0.0,
+            TokenUsage(input_tokens=5, output_tokens=5),
             "tokens",
         ),
     ],
 )
 def test_each_limit_trips_when_it_is_reached_and_not_before(
-    breaker: Breaker, messages: Sequence[Message], elapsed: float, usage: Usage, kind: str | None
+    breaker: CircuitBreaker,
+    messages: Sequence[Message],
+    elapsed: float,
+    usage: TokenUsage,
+    kind: str | None,
 ):
     trip = breaker.tripped(messages, elapsed, usage)
     assert (trip.kind if trip else None) == kind
 
 
 def test_trip_says_what_was_left():
-    breaker = Breaker(limit=4, seconds=60, max_tokens=100)
-    trip = breaker.tripped(distinct(2), 60.0, Usage(output_tokens=30))
+    breaker = CircuitBreaker(limit=4, seconds=60, max_tokens=100)
+    trip = breaker.tripped(distinct(2), 60.0, TokenUsage(output_tokens=30))
     assert trip is not None
     assert trip.as_json() == {
         "kind": "wall_clock",
@@ -106,8 +116,10 @@ def test_trip_says_what_was_left():
     }
 
 
-@pytest.mark.parametrize("breaker", [Breaker(limit=2), Breaker(limit=2, seconds=60, max_tokens=9)])
-def test_trip_is_read_back_as_it_was_written(breaker: Breaker):
+@pytest.mark.parametrize(
+    "breaker", [CircuitBreaker(limit=2), CircuitBreaker(limit=2, seconds=60, max_tokens=9)]
+)
+def test_trip_is_read_back_as_it_was_written(breaker: CircuitBreaker):
     trip = breaker.tripped(distinct(2), 12.5, NOTHING)
     assert trip is not None
     assert Trip.from_json(json.loads(json.dumps(trip.as_json()))) == trip
@@ -121,7 +133,7 @@ def test_record_that_is_no_trip_is_refused(values: dict[str, object]):
 
 def test_messages_after_the_closing_request_are_not_counted():
     closing = Message(role="assistant", text="done", closing=True)
-    assert counted((*distinct(2), closing)) == 4
+    assert count_loop_messages((*distinct(2), closing)) == 4
 
 
 TEST = call("run", '{"argv": ["pytest"]}')
@@ -129,7 +141,7 @@ EDIT = call("edit_file", '{"path": "a.py"}')
 
 
 def kind_after(messages: Sequence[Message]) -> str | None:
-    trip = Breaker(limit=50).tripped(messages, 0.0, NOTHING)
+    trip = CircuitBreaker(limit=50).tripped(messages, 0.0, NOTHING)
     return trip.kind if trip else None
 
 
@@ -202,9 +214,9 @@ def test_arguments_that_are_no_json_are_compared_as_they_are(arguments: str):
 
 
 def test_second_time_adds_a_warning_and_numbers_do_not_hide_it():
-    first = result(tool_log.numbered("call", 1, "red"))
+    first = result(tool_log.number_result("call", 1, "red"))
     asked = (*steps((TEST, first)), asks(TEST))
-    second = result(tool_log.numbered("call", 2, "red"))
+    second = result(tool_log.number_result("call", 2, "red"))
     (warned,) = warn(asked, (second,))
     assert warned.text == "[call:2]\nred" + tool_log.REPEATED
     assert tool_log.plain(warned) == "red"
@@ -232,7 +244,7 @@ def test_never_more_than_the_limit_is_let_through(
     limit: int, conversation: list[list[tuple[str, int]]]
 ):
     """The loop's rule on any sequence of messages, trips ignored: even then no call and no message too many."""
-    breaker = Breaker(limit=limit)
+    breaker = CircuitBreaker(limit=limit)
     messages: tuple[Message, ...] = BRIEF
     asked = 0
     for batch in conversation:
@@ -247,8 +259,8 @@ def test_never_more_than_the_limit_is_let_through(
         messages += tuple(result("not run", ran=False) for _ in refused)
         if refused:
             assert breaker.tripped(messages, 0.0, NOTHING) is not None
-    assert tool_log.used(messages) <= min(limit, asked)
-    assert counted(messages) <= breaker.max_messages
+    assert tool_log.count_admitted_calls(messages) <= min(limit, asked)
+    assert count_loop_messages(messages) <= breaker.max_messages
 
 
 def test_ledger_pairs_calls_with_results_by_place_because_ids_may_repeat():

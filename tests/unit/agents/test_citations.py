@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.agents.citations import MAX_CITATIONS, Citation, parse, unsupported
+from mimir.agents.citations import MAX_CITATIONS, Citation, find_unsupported, parse
 
 LEDGER = {1: "[engine] exit code 0\n\n3 passed in\n   0.02s", 7: 'say "hi"'}
 
@@ -31,34 +31,37 @@ def test_equal_citations_are_one():
 
 
 def test_words_that_the_call_said_are_supported():
-    assert unsupported('[call:1] "3 passed in 0.02s", [call:7] `say "hi"`, [call:7]', LEDGER) == ()
+    assert (
+        find_unsupported('[call:1] "3 passed in 0.02s", [call:7] `say "hi"`, [call:7]', LEDGER)
+        == ()
+    )
 
 
 def test_words_that_the_call_did_not_say_are_unsupported():
-    assert unsupported('[call:1] "4 passed" and [call:9] "3 passed"', LEDGER) == (
+    assert find_unsupported('[call:1] "4 passed" and [call:9] "3 passed"', LEDGER) == (
         '[call:1] "4 passed": call 1 did not say this',
         '[call:9] "3 passed": there was no call 9',
     )
 
 
 def test_words_of_another_call_are_unsupported():
-    assert unsupported('[call:7] "3 passed"', LEDGER) == (
+    assert find_unsupported('[call:7] "3 passed"', LEDGER) == (
         '[call:7] "3 passed": call 7 did not say this',
     )
 
 
 def test_long_quotes_are_named_shortly():
-    (claim,) = unsupported(f'[call:1] "{"x" * 1999}"', LEDGER)
+    (claim,) = find_unsupported(f'[call:1] "{"x" * 1999}"', LEDGER)
     assert len(claim) < 300
 
 
 def test_flood_of_citations_is_bounded():
     answer = "".join(f'[call:{n}] "x"' for n in range(1000, 1000 + MAX_CITATIONS + 5))
-    claims = unsupported(answer, LEDGER)
+    claims = find_unsupported(answer, LEDGER)
     assert len(claims) == MAX_CITATIONS + 1
     assert claims[-1] == "5 further citations were not looked up"
 
 
 @given(st.text(alphabet='[]cal:0123456789"“”` \n-x', max_size=300))
 def test_every_text_can_be_read(answer: str):
-    unsupported(answer, LEDGER)
+    find_unsupported(answer, LEDGER)

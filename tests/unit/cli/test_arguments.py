@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mimir.cli.arguments import (
+    display_path,
     find_plan,
     minutes,
     nearest,
     newest_plan,
     plan_or_request,
     read_request,
-    shown,
     split_tasks,
     the_plan,
 )
@@ -197,12 +197,12 @@ def test_what_is_no_time_is_refused(text: str):
 
 
 def test_a_path_is_shown_from_the_project(tmp_path: Path):
-    assert shown(tmp_path / "chains" / "x.md", tmp_path) == "chains/x.md"
-    assert shown(Path("/elsewhere/x.md"), tmp_path) == "/elsewhere/x.md"
+    assert display_path(tmp_path / "chains" / "x.md", tmp_path) == "chains/x.md"
+    assert display_path(Path("/elsewhere/x.md"), tmp_path) == "/elsewhere/x.md"
 
 
 def test_bytes_of_a_path_that_are_no_text_are_escaped(tmp_path: Path):
-    assert shown(tmp_path / os.fsdecode(b"caf\xe9.md"), tmp_path) == "caf\\xe9.md"
+    assert display_path(tmp_path / os.fsdecode(b"caf\xe9.md"), tmp_path) == "caf\\xe9.md"
 
 
 def test_the_nearest_is_near():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mimir.cli.signals import Stop
+from mimir.cli.signals import SignalHandler
 
 
 class Noted:
@@ -45,7 +45,7 @@ def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
 
     before = signal.getsignal(number)
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.tidy, noted.leave).run(work())
+        SignalHandler(noted.tidy, noted.leave).run(work())
     assert rested == ["paused"]
     assert noted.codes == []
     assert signal.getsignal(number) == before
@@ -70,7 +70,7 @@ def test_a_person_waits_two_seconds_at_most_and_who_ends_a_service_five(
 
     noted = Noted()
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.tidy, noted.leave).run(work())
+        SignalHandler(noted.tidy, noted.leave).run(work())
     assert given == [pytest.approx(most, abs=0.5)]
     assert given[0] < most
 
@@ -84,7 +84,7 @@ def test_the_second_signal_ends_at_once_and_leaves_the_terminal_in_order():
         await asyncio.Event().wait()
 
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.tidy, noted.leave).run(work())
+        SignalHandler(noted.tidy, noted.leave).run(work())
     assert noted.codes == [130]
     assert noted.times_tidied == 1
 
@@ -99,7 +99,7 @@ def test_a_signal_while_the_loop_is_busy_is_heard():
         steps.append("never reached")
 
     with pytest.raises(asyncio.CancelledError):
-        Stop(noted.tidy, noted.leave).run(work())
+        SignalHandler(noted.tidy, noted.leave).run(work())
     assert steps == ["busy until here"]
 
 
@@ -107,7 +107,7 @@ def test_without_a_signal_the_result_comes_back():
     async def work() -> str:
         return "done"
 
-    assert Stop(lambda: None).run(work()) == "done"
+    assert SignalHandler(lambda: None).run(work()) == "done"
 
 
 def test_who_was_started_to_outlive_its_terminal_does():
@@ -119,7 +119,7 @@ def test_who_was_started_to_outlive_its_terminal_does():
         return "done"
 
     try:
-        assert Stop(lambda: None).run(work()) == "done"
+        assert SignalHandler(lambda: None).run(work()) == "done"
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -132,6 +132,6 @@ def test_a_child_that_ended_while_it_was_killed_is_not_told_of(caplog: pytest.Lo
         said.warning("Unknown child process pid %d, will report returncode 255", 4711)
         said.warning("Executing took %d seconds", 3)
 
-    Stop(noted.tidy, noted.leave).run(work())
+    SignalHandler(noted.tidy, noted.leave).run(work())
 
     assert caplog.messages == ["Executing took 3 seconds"]

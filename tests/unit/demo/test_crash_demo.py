@@ -1,8 +1,8 @@
 """What the demo says of its kill: when it may strike, and what it cost."""
 
-from mimir.demo.crash_demo import DOING, Toll, toll, under_way
+from mimir.demo.crash_demo import DOING, CrashCost, toll, under_way
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import EXECUTING, Status
+from mimir.domain.task_states import EXECUTING, TaskStatus
 
 
 def event(at: int, kind: EventKind, task: str = "", **data: object) -> Event:
@@ -19,7 +19,7 @@ def acted(at: int, task: str, number: int = 0) -> Event:
 
 def test_a_task_is_under_way_once_its_worker_has_acted():
     events = [begun(1, "a"), begun(2, "b"), acted(3, "a")]
-    assert under_way(events) == {"a": Status.WORKER_EXECUTING}
+    assert under_way(events) == {"a": TaskStatus.WORKER_EXECUTING}
     assert set(under_way([*events, acted(4, "b")])) == {"a", "b"}
 
 
@@ -35,8 +35,8 @@ def test_a_new_attempt_must_act_anew():
 
 def test_what_was_answered_twice_is_counted():
     events = [acted(1, "a", 0), acted(2, "a", 1), acted(3, "b", 0), acted(4, "a", 1)]
-    assert toll(events, 2) == Toll(before=2, after=2, repeated=1)
-    assert toll(events[:3], 2) == Toll(before=2, after=1, repeated=0)
+    assert toll(events, 2) == CrashCost(before=2, after=2, repeated=1)
+    assert toll(events[:3], 2) == CrashCost(before=2, after=1, repeated=0)
 
 
 def test_whatever_a_kill_hits_has_a_name():

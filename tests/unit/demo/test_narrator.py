@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mimir.demo.narrator import Teller
+from mimir.demo.narrator import Narrator
 from mimir.errors import Paused
 
 
@@ -28,7 +28,7 @@ async def test_lost_store_is_told_by_the_work_alone():
         raise Paused("The work has lost its store.", reason="store")
 
     with pytest.raises(Paused, match="The work has lost"):
-        await Teller(None, lost).watch("run-1", work())
+        await Narrator(None, lost).watch("run-1", work())
 
 
 async def test_work_goes_on_while_nothing_can_be_told():
@@ -38,4 +38,4 @@ async def test_work_goes_on_while_nothing_can_be_told():
         await lost.asked.wait()
         return "done"
 
-    assert await Teller(None, lost).watch("run-1", work()) == "done"
+    assert await Narrator(None, lost).watch("run-1", work()) == "done"

@@ -2,24 +2,24 @@
 
 import pytest
 
-from mimir.agents.preambles.agentinator import accepted
+from mimir.agents.preambles.agentinator import accept_generated
 from mimir.demo.setup import HERE, PLAY
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.message import Answer, Message
-from mimir.llm.scripted.loader import load
-from mimir.llm.scripted.script import Play, Scene, Turn, cue
+from mimir.llm.scripted.loader import load_script
+from mimir.llm.scripted.script import ModelScript, ScriptedTurn, ScriptRequest, cue
 from mimir.planning import parser
 from mimir.planning.lint.plan_check import check
 
 
 @pytest.fixture(scope="module")
-def play() -> Play:
-    return load(PLAY)
+def play() -> ModelScript:
+    return load_script(PLAY)
 
 
-def turn(play: Play, task: str, attempt: int, brief: str) -> Turn:
+def turn(play: ModelScript, task: str, attempt: int, brief: str) -> ScriptedTurn:
     """Return the first thing that a worker says."""
-    scene = Scene(
+    scene = ScriptRequest(
         role="worker", task=task, attempt=attempt, lane="worker", brief=brief, last="", turn=0
     )
     return cue(play, scene)
@@ -33,7 +33,7 @@ def turn(play: Play, task: str, attempt: int, brief: str) -> Turn:
     ],
 )
 def test_a_second_attempt_mends_the_first_only_if_it_is_shown_the_failure(
-    play: Play, task: str, failure: str
+    play: ModelScript, task: str, failure: str
 ):
     told = turn(play, task, 2, f"Attempt 2 of 3\n{failure}\n")
     untold = turn(play, task, 2, "Attempt 2 of 3\n")
@@ -41,17 +41,17 @@ def test_a_second_attempt_mends_the_first_only_if_it_is_shown_the_failure(
     assert not [call for call in untold.calls if call.tool != "read_file"]
 
 
-def test_the_plan_of_the_demo_has_no_fault(play: Play):
+def test_the_plan_of_the_demo_has_no_fault(play: ModelScript):
     manager = next(part for part in play.parts if part.role == "pm")
-    parsed = parser.parse(manager.turns[-1].text or "")
+    parsed = parser.parse_plan(manager.turns[-1].text or "")
     there = {p.relative_to(HERE / "project").as_posix() for p in (HERE / "project").rglob("*")}
     assert check(parsed, tools=ALL_TOOLS, exists=lambda path: path in there) == ()
     assert 6 <= len(parsed.plan.tasks) <= 8
 
 
-def test_every_preamble_of_the_demo_would_be_accepted_of_a_model(play: Play):
+def test_every_preamble_of_the_demo_would_be_accepted_of_a_model(play: ModelScript):
     texts = [part.turns[0].text or "" for part in play.parts if part.role == "agentinator"]
     assert len(texts) == 5
     for text in texts:
         message = Message(role="assistant", text=text)
-        assert accepted(Answer(message=message, finish="stop", usage=None, model="play"))
+        assert accept_generated(Answer(message=message, finish="stop", usage=None, model="play"))

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from mimir.domain import money
-from mimir.domain.money import Price
-from mimir.domain.usage import Usage
+from mimir.domain.money import ModelPrice
+from mimir.domain.usage import TokenUsage
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from mimir.domain.usage import Usage
     ],
 )
 def test_units_are_written_whole(amount: int, written: str):
-    assert money.shown(amount) == written
+    assert money.format_money(amount) == written
     assert money.units(Decimal(written)) == amount
 
 
@@ -32,9 +32,12 @@ def test_what_cannot_be_counted_exactly_is_refused(text: str):
 
 
 def test_a_price_is_exact_to_the_token():
-    price = Price.per_million(Decimal("0.15"), Decimal("0.000001"))
-    assert money.shown(price.of(Usage(input_tokens=3, output_tokens=7))) == "0.000000450007"
+    price = ModelPrice.per_million(Decimal("0.15"), Decimal("0.000001"))
+    assert (
+        money.format_money(price.of(TokenUsage(input_tokens=3, output_tokens=7)))
+        == "0.000000450007"
+    )
 
 
 def test_no_call_costs_more_than_any_limit():
-    assert Price(input=10**10, output=10**10).of(Usage(input_tokens=10**9)) == money.MOST
+    assert ModelPrice(input=10**10, output=10**10).of(TokenUsage(input_tokens=10**9)) == money.MOST

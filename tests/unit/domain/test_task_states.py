@@ -11,9 +11,9 @@ from mimir.domain.task_states import (
     NODES,
     RUN_ENDED,
     TERMINAL,
-    Mover,
     RunStatus,
-    Status,
+    TaskStatus,
+    TransitionActor,
     guard,
 )
 from mimir.errors import IllegalMove
@@ -47,19 +47,19 @@ LEGAL = {
 }
 """(from, to, mover), written out by hand from the contract and not from the code."""
 
-EVERY = [(at, to, mover) for at, to, mover in product(Status, Status, Mover)]
+EVERY = [(at, to, mover) for at, to, mover in product(TaskStatus, TaskStatus, TransitionActor)]
 
 
 @pytest.mark.parametrize(("at", "to", "mover"), sorted(LEGAL))
 def test_a_listed_move_is_allowed(at: str, to: str, mover: str):
-    guard(Status(at), Status(to), Mover(mover))
+    guard(TaskStatus(at), TaskStatus(to), TransitionActor(mover))
 
 
 @pytest.mark.parametrize(
     ("at", "to", "mover"),
     [(at, to, mover) for at, to, mover in EVERY if (at, to, mover) not in LEGAL],
 )
-def test_every_other_move_is_refused(at: Status, to: Status, mover: Mover):
+def test_every_other_move_is_refused(at: TaskStatus, to: TaskStatus, mover: TransitionActor):
     with pytest.raises(IllegalMove) as refused:
         guard(at, to, mover)
     for part in (mover.value, repr(at.value), repr(to.value)):
@@ -67,37 +67,41 @@ def test_every_other_move_is_refused(at: Status, to: Status, mover: Mover):
 
 
 def test_every_status_has_a_row():
-    assert set(MOVES) == set(Status)
+    assert set(MOVES) == set(TaskStatus)
 
 
 def test_nothing_leaves_a_terminal_status():
-    assert {status for status in Status if not MOVES[status]} == set(TERMINAL)
+    assert {status for status in TaskStatus if not MOVES[status]} == set(TERMINAL)
 
 
 def test_every_status_can_be_reached_from_pending():
-    reached = {Status.PENDING}
+    reached = {TaskStatus.PENDING}
     while more := {to for at in reached for to in MOVES[at]} - reached:
         reached |= more
-    assert reached == set(Status)
+    assert reached == set(TaskStatus)
 
 
 def test_every_open_status_can_be_cancelled():
-    assert all(Status.CANCELLED in MOVES[status] for status in Status if status not in TERMINAL)
+    assert all(
+        TaskStatus.CANCELLED in MOVES[status] for status in TaskStatus if status not in TERMINAL
+    )
 
 
 def test_completed_is_reached_only_past_a_passing_verdict_or_taken_over():
-    assert {at for at in Status if Status.COMPLETED in MOVES[at]} == {
-        Status.QC_PASSED,
-        Status.PENDING,
+    assert {at for at in TaskStatus if TaskStatus.COMPLETED in MOVES[at]} == {
+        TaskStatus.QC_PASSED,
+        TaskStatus.PENDING,
     }
 
 
 def test_what_can_be_claimed_has_not_ended():
-    assert set(CLAIMABLE) == set(Status) - set(TERMINAL)
+    assert set(CLAIMABLE) == set(TaskStatus) - set(TERMINAL)
 
 
 def test_machine_moves_only_from_its_own_nodes():
-    moved = {at for at in Status for mover in MOVES[at].values() if mover is Mover.MACHINE}
+    moved = {
+        at for at in TaskStatus for mover in MOVES[at].values() if mover is TransitionActor.MACHINE
+    }
     assert moved == set(NODES)
     assert set(NODES) < set(EXECUTING)
 

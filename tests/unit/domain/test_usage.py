@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.usage import Usage, estimate
+from mimir.domain.usage import TokenUsage, estimate
 
 COUNTS = st.integers(min_value=0, max_value=10**9)
 
@@ -24,6 +24,6 @@ def test_a_longer_text_is_never_estimated_lower(text: str, more: str):
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
 def test_usages_add_up_by_kind(a: int, b: int, c: int, d: int):
-    both = Usage(input_tokens=a, output_tokens=b) + Usage(input_tokens=c, output_tokens=d)
-    assert both == Usage(input_tokens=a + c, output_tokens=b + d)
+    both = TokenUsage(input_tokens=a, output_tokens=b) + TokenUsage(input_tokens=c, output_tokens=d)
+    assert both == TokenUsage(input_tokens=a + c, output_tokens=b + d)
     assert both.total == a + b + c + d

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.message import Answer, Message, ToolCall
-from mimir.domain.usage import Usage
-from mimir.llm.codec import answer_json, message_json, read_answer, read_message, said
+from mimir.domain.usage import TokenUsage
+from mimir.llm.codec import answer_json, encode_message, message_json, read_answer, read_message
 
 texts = st.text(max_size=40)
 calls = st.builds(ToolCall, id=texts, name=texts, arguments=texts)
@@ -26,7 +26,7 @@ answers = st.builds(
     Answer,
     message=messages,
     finish=st.sampled_from(["stop", "tool_calls", "length", "content_filter"]),
-    usage=st.none() | st.builds(Usage, input_tokens=counts, output_tokens=counts),
+    usage=st.none() | st.builds(TokenUsage, input_tokens=counts, output_tokens=counts),
     model=texts,
 )
 
@@ -44,7 +44,7 @@ def test_a_message_survives_the_journal(message: Message):
 def test_the_tree_of_a_result_is_kept_but_not_shown_to_a_model():
     message = Message(role="tool", text="ok", call_id="c", tool="run", tree="abc", ran=False)
     assert message_json(message)["tree"] == "abc"
-    assert said(message) == {"role": "tool", "text": "ok", "call_id": "c", "tool": "run"}
+    assert encode_message(message) == {"role": "tool", "text": "ok", "call_id": "c", "tool": "run"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from mimir_bench import figures
 from mimir_bench.figures import Figures, Goal
-from mimir_bench.result import Older, Result, differences, document, older
+from mimir_bench.result import BenchResult, Older, differences, document, older
 
 
 def measured(ratio: float, count: int = 3, goals: Sequence[Goal] = ()) -> Figures:
@@ -26,7 +26,7 @@ def test_a_figure_stands_beside_its_goal_and_only_ours_has_one():
     assert "met" in "\n".join(figures.lines(measured(1.1, goals=goals).result(), "what it costs"))
 
 
-def read(result: Result) -> Older:
+def read(result: BenchResult) -> Older:
     return older(json.dumps(document([result])))
 
 

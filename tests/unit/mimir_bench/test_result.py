@@ -4,21 +4,21 @@ from dataclasses import replace
 import pytest
 
 from mimir.errors import UsageError
-from mimir_bench.result import Older, Result, differences, document, older
+from mimir_bench.result import BenchResult, Older, differences, document, older
 from mimir_bench.text_table import grid, share
 
 ROWS = (
     {"operator": "one", "wrong": 10, "share": 0.9, "caught": {"check": 9}},
     {"operator": "two", "wrong": 10, "share": 0.5, "caught": {}},
 )
-RESULT = Result(name="faults", seeds="1-2", rows=ROWS, tolerances={"share": 0.1})
+RESULT = BenchResult(name="faults", seeds="1-2", rows=ROWS, tolerances={"share": 0.1})
 
 
-def read(*results: Result) -> Older:
+def read(*results: BenchResult) -> Older:
     return older(json.dumps(document(results)))
 
 
-def changed(**figures: object) -> Result:
+def changed(**figures: object) -> BenchResult:
     return replace(RESULT, rows=({**ROWS[0], **figures}, ROWS[1]))  # type: ignore[dict-item]
 
 

@@ -1,29 +1,32 @@
-from mimir_bench.seeded_random import Draw
+from mimir_bench.seeded_random import SeededRandom
 
 
 def test_equal_seeds_draw_the_same_and_others_do_not():
-    one, same, other = (Draw("a", 1), Draw("a", 1), Draw("a", 2))
+    one, same, other = (SeededRandom("a", 1), SeededRandom("a", 1), SeededRandom("a", 2))
     numbers = [one.whole(0, 10**6) for _ in range(20)]
     assert numbers == [same.whole(0, 10**6) for _ in range(20)]
     assert numbers != [other.whole(0, 10**6) for _ in range(20)]
 
 
 def test_a_number_is_what_it_was_on_every_machine():
-    assert [Draw("library", 7).whole(1, 100), Draw("library", 8).whole(1, 100)] == [70, 14]
+    assert [SeededRandom("library", 7).whole(1, 100), SeededRandom("library", 8).whole(1, 100)] == [
+        70,
+        14,
+    ]
 
 
 def test_both_ends_are_drawn_and_nothing_beyond():
-    draw = Draw("ends")
+    draw = SeededRandom("ends")
     assert {draw.whole(3, 5) for _ in range(100)} == {3, 4, 5}
 
 
 def test_some_are_different_ones():
-    drawn = Draw("some").some_of("abcdef", 6)
+    drawn = SeededRandom("some").some_of("abcdef", 6)
     assert sorted(drawn) == list("abcdef")
     assert drawn != list("abcdef")
 
 
 def test_a_chance_of_nothing_and_of_everything():
-    draw = Draw("chance")
+    draw = SeededRandom("chance")
     assert not any(draw.chance(0) for _ in range(50))
     assert all(draw.chance(100) for _ in range(50))

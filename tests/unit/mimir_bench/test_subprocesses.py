@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import UnavailableError
-from mimir_bench.subprocesses import answering, ask
+from mimir_bench.subprocesses import answering_process, ask
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def part(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
 
 
 async def test_a_part_answers_as_often_as_it_is_asked(room: Path, part: str):
-    async with answering(part) as asked:
+    async with answering_process(part) as asked:
         answers = [(await asked(word)).split() for word in ("one", "two")]
         (place,) = left(room)
 
@@ -86,7 +86,7 @@ async def test_a_part_answers_as_often_as_it_is_asked(room: Path, part: str):
 
 async def test_a_part_that_ends_before_its_answer_is_a_failure(room: Path, part: str):
     async def twice() -> None:
-        async with answering(part) as asked:
+        async with answering_process(part) as asked:
             await asked("one")
             await asked("die")
 

@@ -6,7 +6,7 @@ import time
 from mimir.store.protocol import GraphStore
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir_bench import virtual_time
-from mimir_bench.virtual_time import Known, VirtualLoop
+from mimir_bench.virtual_time import VirtualLoop, VirtualTimeStore
 from tests.support.clock import FrozenClock
 
 
@@ -38,7 +38,7 @@ def test_the_clock_stands_still_while_a_thread_or_a_program_is_at_work():
 
 def test_the_clock_stands_still_while_a_store_it_knows_writes(tmp_path):
     async def writing(loop: VirtualLoop) -> float:
-        store: GraphStore = Known(SqliteStore(tmp_path / "a.db", FrozenClock()), loop)
+        store: GraphStore = VirtualTimeStore(SqliteStore(tmp_path / "a.db", FrozenClock()), loop)
         await store.init()
         timer = asyncio.ensure_future(asyncio.sleep(3600))
         took = await passed(store.write(lambda ops: time.sleep(0.01)))

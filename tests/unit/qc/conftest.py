@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.qc.checks.check_execution import Execution
-from mimir.qc.checks.check_runner import Checks
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.check_runner import CheckRunner
 from tests.support.fake_check_site import Bench, like_pytest
 from tests.support.fake_trees import FakeHistory, FakeRan, FakeSandbox, Seen
 
@@ -16,7 +16,7 @@ def bench(tmp_path: Path) -> Callable[..., Bench]:
     def make(program: Callable[[Seen], FakeRan] = like_pytest, **more: object) -> Bench:
         history, sandbox = FakeHistory(), FakeSandbox(program)
         room = tmp_path / "checks"
-        execution = Execution(history=history, sandbox=sandbox, room=room, **more)
-        return Bench(history, sandbox, Checks(history, execution), room)
+        execution = CheckExecution(history=history, sandbox=sandbox, room=room, **more)
+        return Bench(history, sandbox, CheckRunner(history, execution), room)
 
     return make

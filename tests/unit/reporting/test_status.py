@@ -9,7 +9,7 @@ from mimir.domain import ids
 from mimir.domain.task_states import RunStatus
 from mimir.errors import StoreError
 from mimir.reporting.status import shape
-from mimir.store.protocol import Reads
+from mimir.store.protocol import ReadOps
 from tests.support import small_run
 from tests.support.small_run import RUN, SmallRun
 
@@ -162,7 +162,7 @@ async def test_no_attempt_is_read(whole):
     """They hold briefs and answers: in a run of ten thousand tasks, gigabytes."""
 
     class Watched:
-        def __init__(self, reads: Reads) -> None:
+        def __init__(self, reads: ReadOps) -> None:
             self._reads = reads
             self.asked: list[str] = []
 
@@ -175,7 +175,7 @@ async def test_no_attempt_is_read(whole):
 
             return call
 
-    def work(reads: Reads) -> list[str]:
+    def work(reads: ReadOps) -> list[str]:
         watched = Watched(reads)
         shape(watched, RUN, RunStatus.FAILED, whole.clock.now())
         return watched.asked

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.scheduling.run_services import Crew
+from mimir.scheduling.run_services import RunServices
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.run_services import TASKS, Hosts, crew_of
@@ -26,5 +26,7 @@ async def store(tmp_path: Path, frozen_clock: FrozenClock) -> AsyncIterator[Sqli
 
 
 @pytest.fixture
-def crew(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+def crew(
+    store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path
+) -> RunServices:
     return crew_of("one", store, frozen_clock, hosts, tmp_path)

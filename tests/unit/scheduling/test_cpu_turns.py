@@ -7,7 +7,7 @@ import pytest
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.turn_hook import TURN, give_way
 from mimir.errors import ModelError
-from mimir.scheduling.cpu_turns import TakingTurns, Turn, Turns
+from mimir.scheduling.cpu_turns import CpuTurn, CpuTurns, TurnTakingModels
 
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", text="?"),), max_tokens=1)
 ANSWER = Answer(message=Message(role="assistant", text="!"))
@@ -40,8 +40,8 @@ async def settled() -> None:
 
 
 async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
-    all_of_them, order = Turns(), []
-    turns = [Turn(all_of_them) for _ in range(3)]
+    all_of_them, order = CpuTurns(), []
+    turns = [CpuTurn(all_of_them) for _ in range(3)]
     await turns[0].take()
 
     async def think(number: int) -> None:
@@ -62,26 +62,26 @@ async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
 
 
 async def test_turn_is_taken_and_given_as_often_as_one_likes():
-    turns = Turns()
-    turn = Turn(turns)
+    turns = CpuTurns()
+    turn = CpuTurn(turns)
     turn.give()
     await turn.take()
     await turn.take()
     turn.give()
     assert not turns.lock.locked()
     turn.give()
-    await Turn(turns).take()
+    await CpuTurn(turns).take()
     turn.give()
     assert turns.lock.locked()
 
 
 async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 0.0)
-    turns, models = Turns(), Asked()
-    mine, other = Turn(turns), Turn(turns)
+    turns, models = CpuTurns(), Asked()
+    mine, other = CpuTurn(turns), CpuTurn(turns)
     await mine.take()
     asking = asyncio.ensure_future(
-        TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+        TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
     )
     await models.asked.wait()
     await other.take()
@@ -95,8 +95,8 @@ async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them
 
 
 async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
-    turns, order = Turns(), []
-    mine, other = Turn(turns), Turn(turns)
+    turns, order = CpuTurns(), []
+    mine, other = CpuTurn(turns), CpuTurn(turns)
     await mine.take()
 
     async def think() -> None:
@@ -119,18 +119,18 @@ async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
 
 
 async def test_model_that_fails_leaves_no_turn_behind():
-    turns, models = Turns(), Asked(fails=True)
-    mine = Turn(turns)
+    turns, models = CpuTurns(), Asked(fails=True)
+    mine = CpuTurn(turns)
     await mine.take()
     models.may_answer.set()
     with pytest.raises(ModelError):
-        await TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+        await TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
     assert not turns.lock.locked()
 
 
 async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
-    turns = Turns()
-    first, gone, last = Turn(turns), Turn(turns), Turn(turns)
+    turns = CpuTurns()
+    first, gone, last = CpuTurn(turns), CpuTurn(turns), CpuTurn(turns)
     await first.take()
     waiting = asyncio.ensure_future(gone.take())
     await settled()
@@ -143,14 +143,14 @@ async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
 
 
 async def test_turn_that_is_not_given_away_ends_by_itself():
-    turns = Turns()
-    await Turn(turns).take()
-    await Turn(turns).take()  # would wait for ever otherwise
+    turns = CpuTurns()
+    await CpuTurn(turns).take()
+    await CpuTurn(turns).take()  # would wait for ever otherwise
 
 
 async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
-    turns = Turns()
-    mine = Turn(turns)
+    turns = CpuTurns()
+    mine = CpuTurn(turns)
     give_way()  # nobody's
     await mine.take()
     TURN.set(mine.give)
@@ -165,11 +165,11 @@ async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away()
 
 async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 3600.0)
-    turns, models = Turns(), Asked()
-    mine, other = Turn(turns), Turn(turns)
+    turns, models = CpuTurns(), Asked()
+    mine, other = CpuTurn(turns), CpuTurn(turns)
     await other.take()
     models.may_answer.set()
-    asked = TakingTurns(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
+    asked = TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
     assert await asked == ANSWER
     other.give()
     await mine.take()

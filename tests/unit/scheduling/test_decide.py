@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.plan import Plan, Task
-from mimir.domain.scheduling_command import Block, Command, Finish, Release
-from mimir.domain.task_states import TERMINAL, Status
-from mimir.scheduling.decide import Snapshot, decide
+from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
 
 
@@ -26,25 +26,25 @@ def task(id: str, *needs: str, minutes: float = 1, files: Sequence[str] = ()) ->
 
 
 def snapshot(
-    *tasks: Task, status: dict[str, Status] | None = None, released: Sequence[str] = ()
-) -> Snapshot:
+    *tasks: Task, status: dict[str, TaskStatus] | None = None, released: Sequence[str] = ()
+) -> RunSnapshot:
     plan = Plan(title="t", tasks=tasks)
-    return Snapshot.of(plan, status or {}, released, weights(plan))
+    return RunSnapshot.of(plan, status or {}, released, weights(plan))
 
 
 def released(commands: Sequence[Command]) -> list[str]:
-    return [c.task for c in commands if isinstance(c, Release)]
+    return [c.task for c in commands if isinstance(c, ReleaseTask)]
 
 
-def carry_out(at: Snapshot) -> list[Command]:
+def carry_out(at: RunSnapshot) -> list[Command]:
     """Do what is decided, as the coordinator does, until nothing is left to do at once."""
     done: list[Command] = []
-    while commands := [c for c in decide(at) if not isinstance(c, Finish)]:
+    while commands := [c for c in decide(at) if not isinstance(c, FinishRun)]:
         for command in commands:
-            if isinstance(command, Release):
+            if isinstance(command, ReleaseTask):
                 at.note_released(command.task)
-            elif isinstance(command, Block):
-                at.apply(command.task, Status.BLOCKED)
+            elif isinstance(command, BlockTask):
+                at.apply(command.task, TaskStatus.BLOCKED)
         done += commands
     return done
 
@@ -57,9 +57,9 @@ def test_ready_tasks_are_released_longest_remaining_path_first():
 def test_task_is_released_when_its_own_dependencies_are_done_and_no_barrier_holds_it():
     at = snapshot(task("a"), task("b"), task("c", "a"))
     carry_out(at)
-    at.apply("a", Status.COMPLETED)
+    at.apply("a", TaskStatus.COMPLETED)
     assert released(decide(at)) == ["c"]
-    assert at.status["b"] is Status.PENDING
+    assert at.status["b"] is TaskStatus.PENDING
 
 
 def test_deciding_twice_decides_the_same():
@@ -70,30 +70,30 @@ def test_deciding_twice_decides_the_same():
 def test_descendants_of_a_failure_are_blocked_and_the_rest_goes_on():
     at = snapshot(task("bad"), task("x", "bad"), task("y", "x"), task("good"), task("z", "good"))
     carry_out(at)
-    at.apply("bad", Status.FAILED)
-    at.apply("good", Status.COMPLETED)
+    at.apply("bad", TaskStatus.FAILED)
+    at.apply("good", TaskStatus.COMPLETED)
     commands = carry_out(at)
-    assert [c for c in commands if isinstance(c, Block)] == [
-        Block(task="x", because="bad"),
-        Block(task="y", because="x"),
+    assert [c for c in commands if isinstance(c, BlockTask)] == [
+        BlockTask(task="x", because="bad"),
+        BlockTask(task="y", because="x"),
     ]
     assert released(commands) == ["z"]
 
 
-@pytest.mark.parametrize("end", [Status.FAILED, Status.BLOCKED, Status.CANCELLED])
-def test_every_end_but_completed_blocks(end: Status):
+@pytest.mark.parametrize("end", [TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.CANCELLED])
+def test_every_end_but_completed_blocks(end: TaskStatus):
     at = snapshot(task("a"), task("b", "a"), status={"a": end})
-    assert decide(at) == [Block(task="b", because="a")]
+    assert decide(at) == [BlockTask(task="b", because="a")]
 
 
 def test_run_is_finished_when_every_task_has_ended():
     at = snapshot(task("a"), task("b", "a"))
     carry_out(at)
-    assert not any(isinstance(c, Finish) for c in decide(at))
-    at.apply("a", Status.COMPLETED)
+    assert not any(isinstance(c, FinishRun) for c in decide(at))
+    at.apply("a", TaskStatus.COMPLETED)
     carry_out(at)
-    at.apply("b", Status.FAILED)
-    assert decide(at) == [Finish()]
+    at.apply("b", TaskStatus.FAILED)
+    assert decide(at) == [FinishRun()]
 
 
 def test_declared_overlaps_run_one_after_the_other_and_undeclared_ones_at_once():
@@ -104,15 +104,15 @@ def test_declared_overlaps_run_one_after_the_other_and_undeclared_ones_at_once()
         task("unknown"),
     )
     assert released(carry_out(at)) == ["big", "docs", "unknown"]
-    at.apply("big", Status.COMPLETED)
+    at.apply("big", TaskStatus.COMPLETED)
     assert released(carry_out(at)) == ["small"]
 
 
 def test_retry_keeps_its_claim_on_its_files():
     at = snapshot(task("a", files=["x"]), task("b", files=["x"]))
     carry_out(at)
-    at.apply("a", Status.WORKER_EXECUTING)
-    at.apply("a", Status.PREPARING_RETRY)
+    at.apply("a", TaskStatus.WORKER_EXECUTING)
+    at.apply("a", TaskStatus.PREPARING_RETRY)
     assert decide(at) == []
 
 
@@ -132,7 +132,9 @@ def test_incremental_snapshot_equals_one_that_is_built_anew(seed: int):
     carry_out(at)
     while at.open:
         one = chance.choice(sorted(at.released))
-        at.apply(one, chance.choice([Status.COMPLETED, Status.COMPLETED, Status.FAILED]))
+        at.apply(
+            one, chance.choice([TaskStatus.COMPLETED, TaskStatus.COMPLETED, TaskStatus.FAILED])
+        )
         anew = snapshot(*tasks, status=dict(at.status), released=sorted(at.released))
         assert decide(anew) == decide(at)
         carry_out(at)
@@ -146,7 +148,7 @@ def test_ten_thousand_tasks_are_decided_at_the_cost_of_what_changed():
     started = time.process_time()
     decided = 0
     while at.open:
-        at.apply(min(at.released), Status.COMPLETED)
+        at.apply(min(at.released), TaskStatus.COMPLETED)
         decided += len(carry_out(at))
     assert decided == 9_900
     # 10,000 decisions at 1 ms would be 10 s; a decision that looked at the whole plan would take minutes.
@@ -160,6 +162,6 @@ def test_a_decision_looks_at_one_of_those_that_write_the_same_file():
         assert len(at.candidates()) <= 1
         (chosen,) = released(carry_out(at))
         assert at.candidates() == [] or decide(at) == []
-        at.apply(chosen, Status.COMPLETED)
+        at.apply(chosen, TaskStatus.COMPLETED)
         order.append(chosen)
     assert order == [f"t{n:04}" for n in range(499, 0, -1)]

@@ -9,7 +9,7 @@ import pytest
 
 from mimir.scheduling.coordinator import Coordinator
 from mimir.scheduling.processes.agent_pool import AgentPool
-from mimir.scheduling.run_services import Crew, Halt, Wake
+from mimir.scheduling.run_services import RunServices, StopSignal, WorkSignals
 from mimir.store.operations import claims
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
@@ -18,9 +18,11 @@ from tests.support.stored_run import start, task
 from tests.support.stores import Around, opened
 
 
-async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(crew: Crew):
+async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(
+    crew: RunServices,
+):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
     with crew.wake.deciding():
         async with Running(pool.serve()):
@@ -31,9 +33,9 @@ async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_
             await work.until(1)
 
 
-async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
+async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: RunServices):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
     async with Running(pool.serve()):
         with crew.wake.deciding():
@@ -41,7 +43,7 @@ async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: Crew):
         await work.until(1)
 
 
-class Told(Wake):
+class Told(WorkSignals):
     """The bells, noting when the coordinator says that it has decided."""
 
     __slots__ = ("events",)
@@ -101,11 +103,11 @@ class CountedLooks(Around):
 
 @pytest.mark.parametrize("is_here", [True, False])
 async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
-    crew: Crew, store: SqliteStore, frozen_clock: FrozenClock, *, is_here: bool
+    crew: RunServices, store: SqliteStore, frozen_clock: FrozenClock, *, is_here: bool
 ):
     work, counted = Work(), CountedLooks(store)
     crew = replace(crew, store=counted)
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS) + 1)
     async with contextlib.AsyncExitStack() as beside:
         if is_here:
@@ -125,25 +127,25 @@ async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
 
 
 async def test_task_that_is_offered_is_taken_unasked(
-    crew: Crew, store: SqliteStore, frozen_clock: FrozenClock
+    crew: RunServices, store: SqliteStore, frozen_clock: FrozenClock
 ):
     work, counted = Work(), CountedLooks(store)
     crew = replace(crew, store=counted, poll_seconds=3600.0)
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS) + 1)
     with crew.wake.deciding():
         async with Running(pool.serve()):
             crew.wake.decided(0)
             await work.until(len(TASKS))
             looks = counted.looks
-            await store.write(lambda ops: claims.give_back(ops, "r1", "b", 1))
+            await store.write(lambda ops: claims.release_claim(ops, "r1", "b", 1))
             crew.wake.offer()
             await work.until(len(TASKS) + 1)
             assert (work.begun[-1], counted.looks) == ("b", looks)
 
 
 async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
-    wake = Wake()
+    wake = WorkSignals()
     waiting = [
         asyncio.ensure_future(wait)
         for wait in (
@@ -162,9 +164,9 @@ async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
     wake.call()
 
 
-async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: Crew):
+async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: RunServices):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS))
     async with Running(pool.serve()):
         await work.until(len(TASKS))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport
 from mimir.domain.plan import Check, Criterion, Plan
-from mimir.domain.task_states import Status
-from mimir.domain.verdict import Judgement
+from mimir.domain.task_states import TaskStatus
+from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.store.codec import decode, encode
 from mimir.store.schema import pack, unpack
@@ -22,7 +22,7 @@ def finite(value):
     return not re.search(r"=(-?inf|nan)\b", repr(value))
 
 
-@pytest.mark.parametrize("kind", [Plan, Judgement, CheckOutcome, QCFailureReport])
+@pytest.mark.parametrize("kind", [Plan, Verdict, CheckOutcome, QCFailureReport])
 @settings(max_examples=25)
 @given(data=st.data())
 def test_value_comes_back_from_json_as_it_was(kind, data):
@@ -41,7 +41,7 @@ def test_fractions_are_exact_and_enums_are_their_values():
     assert encode(Criterion(id="c", text="t", points=Fraction(1, 3))) == {
         "id": "c", "text": "t", "points": "1/3", "critical": False,
     }  # fmt: skip
-    assert encode({"s": Status.PENDING, "m": (1, None)}) == {"s": "pending", "m": [1, None]}
+    assert encode({"s": TaskStatus.PENDING, "m": (1, None)}) == {"s": "pending", "m": [1, None]}
 
 
 CHECK = {"id": "u", "criteria": ["c"], "run": ["pytest"], "kind": None, "tests": None, "protect": [], "required": True, "timeout_seconds": 60.0}  # fmt: skip

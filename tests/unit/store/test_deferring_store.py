@@ -3,14 +3,14 @@
 import pytest
 
 from mimir.errors import Paused
-from mimir.store.deferring_store import JoiningStore
+from mimir.store.deferring_store import DeferringStore
 from tests.support.transcripts import ask, edit, look, opened, recorded
 
 
 @pytest.fixture
 def door(store):
     """An attempt's door to the store."""
-    return JoiningStore(store)
+    return DeferringStore(store)
 
 
 def put(name):
@@ -82,7 +82,7 @@ async def test_a_process_that_dies_with_an_answer_asks_once_more_and_goes_on_as_
     await ask(lane, world, "m0")
     await ask(lane, world, "m1")  # its answer dies with the process
 
-    door = JoiningStore(store)
+    door = DeferringStore(store)
     again = await opened(door, later=door.later)
     for name in ("m0", "m1", "m2"):
         await ask(again, world, name)

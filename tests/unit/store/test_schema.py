@@ -134,32 +134,32 @@ ROW = {
 
 
 def test_fields_are_read_by_their_type():
-    assert row_fields.text(ROW, "text") == "t"
-    assert row_fields.whole(ROW, "whole") == 3
-    assert (row_fields.number(ROW, "real"), row_fields.number(ROW, "whole")) == (2.5, 3)
-    assert row_fields.flag(ROW, "yes") is True
-    assert row_fields.texts(ROW, "list") == ["a", "b"]
-    assert row_fields.mapping(ROW, "mapJson") == {"a": [1]}
+    assert row_fields.text_field(ROW, "text") == "t"
+    assert row_fields.int_field(ROW, "whole") == 3
+    assert (row_fields.float_field(ROW, "real"), row_fields.float_field(ROW, "whole")) == (2.5, 3)
+    assert row_fields.bool_field(ROW, "yes") is True
+    assert row_fields.text_list_field(ROW, "list") == ["a", "b"]
+    assert row_fields.json_field(ROW, "mapJson") == {"a": [1]}
     assert row_fields.maybe_whole(ROW, "whole") == 3
 
 
 def test_missing_field_has_its_default():
-    assert row_fields.text(ROW, "none") == ""
-    assert row_fields.text(ROW, "none", "d") == "d"
-    assert (row_fields.whole(ROW, "none"), row_fields.whole(ROW, "none", 7)) == (0, 7)
-    assert row_fields.number(ROW, "none", 1.5) == 1.5
-    assert row_fields.flag(ROW, "none", default=True) is True
-    assert row_fields.texts(ROW, "none") == []
-    assert row_fields.mapping(ROW, "none") == {}
+    assert row_fields.text_field(ROW, "none") == ""
+    assert row_fields.text_field(ROW, "none", "d") == "d"
+    assert (row_fields.int_field(ROW, "none"), row_fields.int_field(ROW, "none", 7)) == (0, 7)
+    assert row_fields.float_field(ROW, "none", 1.5) == 1.5
+    assert row_fields.bool_field(ROW, "none", default=True) is True
+    assert row_fields.text_list_field(ROW, "none") == []
+    assert row_fields.json_field(ROW, "none") == {}
     assert row_fields.maybe_whole(ROW, "none") is None
 
 
 @pytest.mark.parametrize(
     ("read", "name"),
     [
-        (row_fields.text, "whole"), (row_fields.whole, "text"), (row_fields.whole, "yes"), (row_fields.whole, "real"),
-        (row_fields.number, "text"), (row_fields.number, "yes"), (row_fields.flag, "whole"), (row_fields.texts, "text"),
-        (row_fields.mapping, "listJson"), (row_fields.mapping, "badJson"), (row_fields.maybe_whole, "text"),
+        (row_fields.text_field, "whole"), (row_fields.int_field, "text"), (row_fields.int_field, "yes"), (row_fields.int_field, "real"),
+        (row_fields.float_field, "text"), (row_fields.float_field, "yes"), (row_fields.bool_field, "whole"), (row_fields.text_list_field, "text"),
+        (row_fields.json_field, "listJson"), (row_fields.json_field, "badJson"), (row_fields.maybe_whole, "text"),
     ],
 )  # fmt: skip
 def test_field_of_another_type_is_an_error(read, name):

@@ -9,7 +9,7 @@ from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.shell import RunTool
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 from tests.support.fake_tools import FakeArtifacts, FakeMemory, FakeRan, FakeSandbox
 
 
@@ -17,7 +17,7 @@ from tests.support.fake_tools import FakeArtifacts, FakeMemory, FakeRan, FakeSan
 def all_specs(tmp_path: Path) -> tuple[ToolSpec, ...]:
     """The descriptions of all tools that there are."""
     toolsets = (
-        FileTools(Tree(tmp_path)),
+        FileTools(DirectoryTree(tmp_path)),
         RunTool(FakeSandbox(FakeRan()), tmp_path),
         ArtifactTools(FakeArtifacts({}), ()),
         MemoryTools(FakeMemory()),

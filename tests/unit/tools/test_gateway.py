@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult
 from mimir.errors import LeaseLost, Paused, ToolError, WorkspaceError
 from mimir.tools.gateway import MAX_RESULT_CHARS, gateway
-from mimir.tools.permissions import Policy, Rights
+from mimir.tools.permissions import ToolPolicy, ToolRights
 from mimir.tools.protocol import Toolset
 from mimir.tools.secrets import Redactor
 from mimir.tools.wrappers.quota import CallQuota
@@ -70,7 +70,7 @@ async def test_a_good_call_is_run_and_recorded():
     (row,) = lane.rows
     assert (row.kind, row.effectful, row.title) == ("tool", True, "write_file a")
     assert row.request == {"tool": "write_file", "arguments": '{"text": "a"}'}
-    assert row.outcome == Outcome(
+    assert row.outcome == CallOutcome(
         value={"text": "did write_file", "is_error": False, "exit_code": None, "denied": False},
         tree="tree-1",
     )
@@ -104,11 +104,11 @@ async def test_the_first_toolset_that_has_a_name_serves_it():
     assert (len(first.calls), len(second.calls)) == (1, 0)
 
 
-RIGHTS = Rights(
+RIGHTS = ToolRights(
     role="worker",
     role_tools=("read_file", "write_file", "run"),
     plan_tools=("read_file", "write_file", "run"),
-    policy=Policy(deny=("run",)),
+    policy=ToolPolicy(deny=("run",)),
 )
 YOURS = "Your tools: read_file, write_file."
 REFUSALS: dict[str, tuple[ToolCall, str, bool]] = {
@@ -200,7 +200,7 @@ async def test_an_invalid_call_takes_nothing_from_the_quota():
 async def test_a_replayed_call_serves_the_record_and_runs_nothing():
     tools, trees = Obedient(WRITE), Trees()
     value = {"text": "as recorded", "is_error": True, "exit_code": 3, "denied": False}
-    lane = FakeLane(recorded=[Outcome(value=value, tree="t9")])
+    lane = FakeLane(recorded=[CallOutcome(value=value, tree="t9")])
     result = await build(tools, lane, snapshot=trees).call(wish("write_file"), CONTEXT)
     assert result == ToolResult(text="as recorded", is_error=True, exit_code=3, tree="t9")
     assert (tools.calls, trees.looks) == ([], 0)

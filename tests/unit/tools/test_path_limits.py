@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mimir.errors import ToolError
 from mimir.tools.builtin.files import FileTools
-from mimir.tools.calls.failures import Denied
-from mimir.tools.scope import Scope, normal
-from mimir.workspace.paths import Tree
+from mimir.tools.calls.failures import CallDenied
+from mimir.tools.scope import PathScope, normalise_path
+from mimir.workspace.paths import DirectoryTree
 from tests.support.fake_tools import CONTEXT, wish
 from tests.support.projects import write_files
 
@@ -34,7 +34,7 @@ WORKSPACE = {
 def tools(tmp_path: Path) -> FileTools:
     write_files(tmp_path / "ws", WORKSPACE)
     return FileTools(
-        Tree(tmp_path / "ws"),
+        DirectoryTree(tmp_path / "ws"),
         files=("limiter.py", "docs/**", "chains/**", "mimir.toml"),
         forbidden=FORBIDDEN,
         hidden=HIDDEN,
@@ -144,7 +144,7 @@ async def test_nothing_is_followed_out_of_the_workspace(tmp_path: Path):
     (room / "up").symlink_to("..")
     (room / "hard.txt").hardlink_to(tmp_path / "outside.txt")
     os.mkfifo(room / "pipe")
-    tools = FileTools(Tree(room))
+    tools = FileTools(DirectoryTree(room))
 
     for path in ("link.txt", "up/outside.txt", "pipe", "up", "."):
         read = await tools.call(wish("read_file", {"path": path}), CONTEXT)
@@ -163,7 +163,7 @@ async def test_nothing_is_followed_out_of_the_workspace(tmp_path: Path):
 
 def normal_or_refusal(path: str) -> str | ToolError:
     try:
-        return normal(path)
+        return normalise_path(path)
     except ToolError as error:
         return error
 
@@ -182,7 +182,7 @@ def test_a_normal_path_stays_below_the_top(parts: list[str]):
     if isinstance(plain, ToolError):
         assert str(plain).isprintable()
         return
-    assert plain == normal(plain)
+    assert plain == normalise_path(plain)
     assert not {"", ".", ".."} & set(plain.split("/"))
     assert os.path.normpath(f"/ws/{path}") == f"/ws/{plain}"
 
@@ -190,13 +190,13 @@ def test_a_normal_path_stays_below_the_top(parts: list[str]):
 @pytest.mark.parametrize("path", ["", ".", "./", "a\0b", "x" * 256, "a/" * 600 + "b"])
 def test_a_path_that_names_nothing_is_refused(path: str):
     with pytest.raises(ToolError) as refused:
-        normal(path)
-    assert not isinstance(refused.value, Denied)
+        normalise_path(path)
+    assert not isinstance(refused.value, CallDenied)
 
 
 async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
     write_files(tmp_path, {"tests/test_a.py": "assert False\n", "tests/other.py": ""})
-    tools = FileTools(Tree(tmp_path), files=("tests/**",), protected=("tests/test_a.py",))
+    tools = FileTools(DirectoryTree(tmp_path), files=("tests/**",), protected=("tests/test_a.py",))
     change = {"path": "tests/test_a.py", "old": "False", "new": "True"}
     result = await tools.call(wish("edit_file", change), CONTEXT)
     assert result.denied
@@ -210,7 +210,7 @@ async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
 
 
 def test_without_declared_files_all_but_the_engines_may_be_written():
-    scope = Scope.of(forbidden=FORBIDDEN, hidden=HIDDEN)
+    scope = PathScope.of(forbidden=FORBIDDEN, hidden=HIDDEN)
     scope.require_writable("anything/at/all.py")
-    with pytest.raises(Denied):
+    with pytest.raises(CallDenied):
         scope.require_writable("chains/x")

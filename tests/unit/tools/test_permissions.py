@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.agent import ALL_TOOLS, ROLES
-from mimir.tools.permissions import Policy, Rights, not_granted
+from mimir.tools.permissions import ToolPolicy, ToolRights, not_granted
 
 NAMES = st.sampled_from(ALL_TOOLS)
 LISTS = st.lists(NAMES, max_size=6).map(tuple)
@@ -19,8 +19,8 @@ def test_granted_is_what_plan_role_and_policy_all_grant(
     deny: tuple[str, ...],
     tool: str,
 ):
-    rights = Rights(
-        role="worker", role_tools=role, plan_tools=plan, policy=Policy(allow=allow, deny=deny)
+    rights = ToolRights(
+        role="worker", role_tools=role, plan_tools=plan, policy=ToolPolicy(allow=allow, deny=deny)
     )
     wanted = tool in role and (not plan or tool in plan) and tool in allow and tool not in deny
     decision = rights.decide(tool)
@@ -31,13 +31,13 @@ def test_granted_is_what_plan_role_and_policy_all_grant(
 
 
 def test_no_grant_is_a_denial():
-    assert not Rights(role="ecko", role_tools=ROLES["ecko"].tools).decide("read_file").granted
-    assert not Policy(allow=()).permits("read_file")
+    assert not ToolRights(role="ecko", role_tools=ROLES["ecko"].tools).decide("read_file").granted
+    assert not ToolPolicy(allow=()).permits("read_file")
 
 
 def test_a_policy_speaks_in_globs():
-    policy = Policy(deny=("memory_*", "run"))
-    rights = Rights(role="worker", role_tools=ALL_TOOLS, policy=policy)
+    policy = ToolPolicy(deny=("memory_*", "run"))
+    rights = ToolRights(role="worker", role_tools=ALL_TOOLS, policy=policy)
     assert rights.granted(ALL_TOOLS) == (
         "read_file", "list_files", "grep", "write_file", "edit_file", "delete_file", "read_artifact",
     )  # fmt: skip
@@ -46,18 +46,18 @@ def test_a_policy_speaks_in_globs():
 @pytest.mark.parametrize(
     ("rights", "said"),
     [
-        (Rights(role="qc", role_tools=("read_file",)), "the role 'qc' may not use 'run'."),
+        (ToolRights(role="qc", role_tools=("read_file",)), "the role 'qc' may not use 'run'."),
         (
-            Rights(role="worker", role_tools=("run",), plan_tools=("read_file", "grep")),
+            ToolRights(role="worker", role_tools=("run",), plan_tools=("read_file", "grep")),
             "'run' is not among the tools of this task (read_file, grep).",
         ),
         (
-            Rights(role="worker", role_tools=("run",), policy=Policy(allow=("read_*",))),
+            ToolRights(role="worker", role_tools=("run",), policy=ToolPolicy(allow=("read_*",))),
             "'run' is switched off by the policy of this installation.",
         ),
     ],
 )
-def test_the_reason_names_who_refuses(rights: Rights, said: str):
+def test_the_reason_names_who_refuses(rights: ToolRights, said: str):
     assert rights.why("run") == said
 
 

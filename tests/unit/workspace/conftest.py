@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.git.history import Base, History
+from mimir.workspace.git.history import BaseCommit, GitHistory
 from mimir.workspace.sandbox.commands import Recipe
-from mimir.workspace.sandbox.sandbox import Ran, Sandbox, SandboxConfig
+from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox, SandboxConfig
 from tests.support.projects import make_project, write_files
 
-OpenHistory = Callable[[Path], Awaitable[History]]
+OpenHistory = Callable[[Path], Awaitable[GitHistory]]
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def open_history(tmp_path: Path) -> OpenHistory:
     home = tmp_path / "home"
     home.mkdir()
 
-    async def opened(project: Path) -> History:
-        return await History.open(project, project / ".mimir/work/history.git", home=home)
+    async def opened(project: Path) -> GitHistory:
+        return await GitHistory.open(project, project / ".mimir/work/history.git", home=home)
 
     return opened
 
@@ -34,8 +34,8 @@ def open_history(tmp_path: Path) -> OpenHistory:
 class Place:
     """A workspace with its index, to be filled from a base."""
 
-    history: History
-    base: Base
+    history: GitHistory
+    base: BaseCommit
     where: Path
 
     @property
@@ -54,7 +54,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[History, Base]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[GitHistory, BaseCommit]:
     """A project's history with a base; shared, so no test may change the project."""
     room = tmp_path_factory.mktemp("started")
     project = make_project(room / "project")
@@ -71,15 +71,15 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[History, Base]:
     (project / "run.sh").chmod(0o755)
     (project / "link").symlink_to("sub/deep/file")
 
-    async def start() -> tuple[History, Base]:
-        history = await History.open(project, project / ".mimir/work/history.git", home=room)
+    async def start() -> tuple[GitHistory, BaseCommit]:
+        history = await GitHistory.open(project, project / ".mimir/work/history.git", home=room)
         return history, await history.base("r1")
 
     return asyncio.run(start())
 
 
 @pytest.fixture
-def empty_place(started: tuple[History, Base], tmp_path: Path) -> Place:
+def empty_place(started: tuple[GitHistory, BaseCommit], tmp_path: Path) -> Place:
     """A workspace that is yet to be filled."""
     history, base = started
     return Place(history, base, tmp_path / "work" / "1.1")
@@ -142,7 +142,7 @@ def is_running(mark: str) -> bool:
     return False
 
 
-async def sh(sandbox: Sandbox, workspace: Path, text: str, seconds: float = 20) -> Ran:
+async def sh(sandbox: Sandbox, workspace: Path, text: str, seconds: float = 20) -> CommandResult:
     return await sandbox.run(["bash", "-c", text], workspace=workspace, seconds=seconds)
 
 

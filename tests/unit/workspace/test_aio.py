@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.aio import to_its_end
+from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git import checkout as filling
 from tests.unit.workspace.conftest import Place
 
@@ -34,14 +34,14 @@ async def _turns() -> None:
 
 
 async def test_value_and_error_come_back():
-    assert await to_its_end(int, "7") == 7
+    assert await to_thread_shielded(int, "7") == 7
     with pytest.raises(ValueError, match="invalid literal"):
-        await to_its_end(int, "seven")
+        await to_thread_shielded(int, "seven")
 
 
 async def test_whoever_is_cancelled_waits_for_the_work_however_often():
     slow = Slow()
-    waiting = asyncio.ensure_future(to_its_end(slow))
+    waiting = asyncio.ensure_future(to_thread_shielded(slow))
     await slow.has_begun.wait()
     for _ in range(3):
         waiting.cancel()

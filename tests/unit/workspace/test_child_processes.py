@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from mimir.workspace.child_processes import listen
-from mimir.workspace.git.git_command import Git
+from mimir.workspace.git.git_command import GitCommand
 
 WAITS = (sys.executable, "-I", "-S", "-c", "import sys; sys.exit(len(sys.stdin.read()))")
 
@@ -18,7 +18,7 @@ async def started() -> asyncio.subprocess.Process:
 
 
 async def test_of_a_program_is_heard_without_a_thread():
-    await Git(directory=None).run("version")
+    await GitCommand(directory=None).run("version")
     before = threading.active_count()
     programs = [await started() for _ in range(5)]
     assert threading.active_count() == before

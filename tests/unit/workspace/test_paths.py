@@ -12,7 +12,7 @@ import pytest
 
 from mimir.errors import Paused, ToolError, WorkspaceError
 from mimir.workspace import paths, safe_walk
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 from tests.support import link_swapper
 
 TRIES = 2000
@@ -29,14 +29,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_file_is_written_and_read_back(root: Path) -> None:
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     tree.write("new/deep/file.txt", b"hello")
     assert tree.read("new/deep/file.txt") == b"hello"
     assert tree.size("new/deep/file.txt") == 5
 
 
 def test_part_of_a_file_can_be_read(root: Path) -> None:
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     tree.write("f", b"0123456789")
     assert tree.read("f", offset=2, max_bytes=3) == b"234"
     assert tree.read("f", offset=100) == b""
@@ -46,7 +46,7 @@ def test_large_file_is_refused_whole_and_readable_in_parts(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "MAX_READ_BYTES", 4)
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     tree.write("f", b"012345")
     with pytest.raises(ToolError, match="'f' has 6 bytes; files over 4 are not read"):
         tree.read("f")
@@ -56,11 +56,11 @@ def test_large_file_is_refused_whole_and_readable_in_parts(
 def test_too_long_text_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "MAX_WRITE_BYTES", 4)
     with pytest.raises(ToolError, match="Split it"):
-        Tree(root).write("f", b"012345")
+        DirectoryTree(root).write("f", b"012345")
 
 
 def test_many_files_of_a_directory_are_each_written_as_one_is(root: Path) -> None:
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     (root / "src/run.sh").write_text("old")
     (root / "src/run.sh").chmod(0o755)
     tree.write_many("src", [("run.sh", b"new"), ("other", b"more")])
@@ -75,7 +75,7 @@ def test_of_many_files_each_is_refused_that_would_be_refused_alone(root: Path, n
     (root / "src/link").symlink_to("../../outside/secret")
     (root / "src/hard").hardlink_to(root.parent / "outside/secret")
     with pytest.raises(ToolError):
-        Tree(root).write_many("src", [("first", b"1"), (name, b"2"), ("last", b"3")])
+        DirectoryTree(root).write_many("src", [("first", b"1"), (name, b"2"), ("last", b"3")])
     assert (root / "src/first").read_bytes() == b"1"
     assert not (root / "src/last").exists()
     assert (root.parent / "outside/secret").read_text() == "secret"
@@ -85,9 +85,9 @@ def test_many_files_are_written_through_no_linked_directory(root: Path) -> None:
     (root / "link").symlink_to("../outside")
     for directory in ("link", "link/below", "../outside", "", ".git"):
         with pytest.raises(ToolError):
-            Tree(root).write_many(directory, [("secret", b"x")])
+            DirectoryTree(root).write_many(directory, [("secret", b"x")])
     with pytest.raises(ToolError, match="not part"):
-        Tree(root, hidden=["src"]).write_many("src", [("f", b"x")])
+        DirectoryTree(root, hidden=["src"]).write_many("src", [("f", b"x")])
     assert (root.parent / "outside/secret").read_text() == "secret"
 
 
@@ -112,7 +112,7 @@ def test_many_files_are_written_through_no_linked_directory(root: Path) -> None:
 )
 def test_bad_path_is_refused_with_words_to_act_on(root: Path, path: str, said: str) -> None:
     with pytest.raises(ToolError) as refusal:
-        Tree(root).read(path)
+        DirectoryTree(root).read(path)
     assert said in str(refusal.value)
     assert str(root) not in str(refusal.value)
     assert len(str(refusal.value)) < 500
@@ -120,14 +120,14 @@ def test_bad_path_is_refused_with_words_to_act_on(root: Path, path: str, said: s
 
 def test_control_characters_of_a_path_are_escaped_in_messages(root: Path) -> None:
     with pytest.raises(ToolError) as refusal:
-        Tree(root).read("a\x1b[31m\n")
+        DirectoryTree(root).read("a\x1b[31m\n")
     assert "\x1b" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("target", ["../outside/secret", "/etc/passwd", "src/app.py"])
 def test_link_is_not_followed_wherever_it_leads(root: Path, target: str) -> None:
     (root / "link").symlink_to(target)
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     with pytest.raises(ToolError, match="symbolic link"):
         tree.read("link")
     with pytest.raises(ToolError, match="symbolic link"):
@@ -138,7 +138,7 @@ def test_link_is_not_followed_wherever_it_leads(root: Path, target: str) -> None
 
 def test_linked_directory_is_not_followed(root: Path) -> None:
     (root / "link").symlink_to("../outside")
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     for act in (lambda: tree.read("link/secret"), lambda: tree.write("link/new", b"x")):
         with pytest.raises(ToolError, match="links are not followed"):
             act()
@@ -148,13 +148,13 @@ def test_linked_directory_is_not_followed(root: Path) -> None:
 
 def test_deleting_a_link_leaves_its_target(root: Path) -> None:
     (root / "link").symlink_to("../outside/secret")
-    Tree(root).delete("link")
+    DirectoryTree(root).delete("link")
     assert (root.parent / "outside/secret").exists()
     assert not (root / "link").is_symlink()
 
 
 def test_file_is_deleted_and_a_directory_is_not(root: Path) -> None:
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     tree.delete("src/app.py")
     assert not tree.exists("src/app.py")
     with pytest.raises(ToolError, match="is a directory"):
@@ -167,7 +167,7 @@ def test_pipe_socket_and_device_are_refused_without_waiting(root: Path) -> None:
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(root / "socket"))
-        tree = Tree(root)
+        tree = DirectoryTree(root)
         for name in ("pipe", "socket"):
             with pytest.raises(ToolError, match="pipe, socket or device"):
                 tree.read(name)
@@ -180,28 +180,28 @@ def test_pipe_socket_and_device_are_refused_without_waiting(root: Path) -> None:
 def test_file_with_a_second_name_is_not_written(root: Path) -> None:
     os.link(root.parent / "outside/secret", root / "hard")
     with pytest.raises(ToolError, match="hard links"):
-        Tree(root).write("hard", b"x")
+        DirectoryTree(root).write("hard", b"x")
     assert (root.parent / "outside/secret").read_text() == "secret"
 
 
 def test_mode_of_a_rewritten_file_is_kept(root: Path) -> None:
     (root / "tool.sh").write_text("#!/bin/sh\n")
     (root / "tool.sh").chmod(0o754)
-    Tree(root).write("tool.sh", b"#!/bin/sh\nexit 0\n")
+    DirectoryTree(root).write("tool.sh", b"#!/bin/sh\nexit 0\n")
     assert stat.S_IMODE((root / "tool.sh").stat().st_mode) == 0o754
 
 
 def test_set_user_id_bit_does_not_survive_a_write(root: Path) -> None:
     (root / "tool").write_text("x")
     (root / "tool").chmod(0o4755)
-    Tree(root).write("tool", b"y")
+    DirectoryTree(root).write("tool", b"y")
     assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o755
 
 
 def test_new_files_belong_to_the_owner_of_the_workspace(root: Path) -> None:
     if os.geteuid() == 0:
         os.chown(root, 65534, 65534)
-    Tree(root).write("a/b", b"x")
+    DirectoryTree(root).write("a/b", b"x")
     assert (root / "a").stat().st_uid == (root / "a/b").stat().st_uid == root.stat().st_uid
 
 
@@ -213,7 +213,7 @@ def test_nothing_half_written_stays_when_the_disk_is_full(
 
     monkeypatch.setattr(safe_walk, "write_all", full)
     with pytest.raises(Paused) as pause:
-        Tree(root).write("src/app.py", b"x")
+        DirectoryTree(root).write("src/app.py", b"x")
     assert pause.value.reason == "disk"
     assert [path.name for path in (root / "src").iterdir()] == ["app.py"]
     assert (root / "src/app.py").read_text() == "print(1)\n"
@@ -224,7 +224,7 @@ def test_leftover_of_a_killed_engine_does_not_stop_a_write(
 ) -> None:
     monkeypatch.setattr(paths, "_numbers", iter([7, 8]))
     (root / f".mimir-{os.getpid()}-7.tmp").write_text("left over")
-    Tree(root).write("f", b"x")
+    DirectoryTree(root).write("f", b"x")
     assert (root / "f").read_bytes() == b"x"
 
 
@@ -233,7 +233,7 @@ def test_walk_is_sorted_and_filtered(root: Path) -> None:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
     (root / os.fsdecode(b"\xff.py")).write_text("")
-    tree = Tree(root)
+    tree = DirectoryTree(root)
     assert tree.walk("*.py") == ("a.py", "b.py", "odd\nname.py", "\udcff.py")
     assert tree.walk("z/**") == ("z/c.py", "z/d.txt")
     assert tree.walk("**/*.py", limit=2) == ("a.py", "b.py")
@@ -252,8 +252,8 @@ def test_walk_reads_paths_longer_than_the_system_takes(root: Path) -> None:
         here = below
     os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
-    assert Tree(root).walk("**/leaf") == (f"{name}/" * 60 + "leaf",)
-    assert Tree(root).read(f"{name}/" * 60 + "leaf") == b""
+    assert DirectoryTree(root).walk("**/leaf") == (f"{name}/" * 60 + "leaf",)
+    assert DirectoryTree(root).read(f"{name}/" * 60 + "leaf") == b""
 
 
 def test_walk_does_not_go_down_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,19 +261,19 @@ def test_walk_does_not_go_down_for_ever(root: Path, monkeypatch: pytest.MonkeyPa
     (root / "a/b/c").mkdir(parents=True)
     (root / "a/b/in").write_text("")
     (root / "a/b/c/out").write_text("")
-    assert Tree(root).walk("a/**") == ("a/b/in",)
+    assert DirectoryTree(root).walk("a/**") == ("a/b/in",)
 
 
 def test_endless_tree_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "MAX_ENTRIES", 1)
     with pytest.raises(ToolError, match="more than 1 entries"):
-        Tree(root).walk()
+        DirectoryTree(root).walk()
 
 
 def test_hidden_names_are_not_there(root: Path) -> None:
     (root / "chains").mkdir()
     (root / "chains/plan.md").write_text("reasoning")
-    tree = Tree(root, hidden=["chains"])
+    tree = DirectoryTree(root, hidden=["chains"])
     assert tree.walk() == ("src/app.py",)
     with pytest.raises(ToolError, match="not part of the workspace"):
         tree.read("./chains/plan.md")
@@ -281,7 +281,7 @@ def test_hidden_names_are_not_there(root: Path) -> None:
 
 def test_lost_workspace_is_named_for_the_person(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="cannot be opened"):
-        Tree(tmp_path / "gone").read("a")
+        DirectoryTree(tmp_path / "gone").read("a")
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def _tried(act: object) -> object:
 
 
 def test_no_race_leads_out(attacked: Path) -> None:
-    tree = Tree(attacked)
+    tree = DirectoryTree(attacked)
     outside = attacked.parent / "outside"
     caught = done = 0
     # Go on until the attack was met often enough, however busy the machine is.

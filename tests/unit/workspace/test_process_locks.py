@@ -2,7 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mimir.workspace.process_locks import Owners
+from mimir.workspace.process_locks import ProcessLocks
 
 HOLD = (
     "import sys; from pathlib import Path; from mimir.workspace.process_locks import Owners;"
@@ -11,7 +11,7 @@ HOLD = (
 
 
 def test_owner_lives_as_long_as_its_process_and_is_dead_after_a_kill(tmp_path: Path):
-    mine = Owners(tmp_path)
+    mine = ProcessLocks(tmp_path)
     mine.live("me")
     other = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)],
@@ -29,14 +29,14 @@ def test_owner_lives_as_long_as_its_process_and_is_dead_after_a_kill(tmp_path: P
 
 
 def test_owner_that_leaves_is_forgotten(tmp_path: Path):
-    owners = Owners(tmp_path)
+    owners = ProcessLocks(tmp_path)
     owners.live("me")
     owners.leave("me")
-    assert Owners(tmp_path).dead() == frozenset()
+    assert ProcessLocks(tmp_path).dead() == frozenset()
 
 
 def test_owner_that_could_not_give_back_what_it_held_counts_as_dead(tmp_path: Path):
-    owners = Owners(tmp_path)
+    owners = ProcessLocks(tmp_path)
     owners.live("me")
     owners.leave("me", holds=True)
     assert owners.dead() == {"me"}

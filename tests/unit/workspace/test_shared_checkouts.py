@@ -6,26 +6,26 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.history import Base, History
-from mimir.workspace.shared_checkouts import Lending, Loan, index_of
+from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.shared_checkouts import SharedCheckout, SharedCheckouts, index_of
 
 
 @pytest.fixture
-def lending(started: tuple[History, Base], tmp_path: Path) -> Lending:
-    return Lending(started[0], tmp_path / "lent")
+def lending(started: tuple[GitHistory, BaseCommit], tmp_path: Path) -> SharedCheckouts:
+    return SharedCheckouts(started[0], tmp_path / "lent")
 
 
 def rooms(where: Path) -> list[str]:
     return sorted(path.name for path in where.parent.glob("*") if path.is_dir())
 
 
-async def both(lending: Lending, base: Base) -> tuple[Loan, Loan]:
+async def both(lending: SharedCheckouts, base: BaseCommit) -> tuple[SharedCheckout, SharedCheckout]:
     first, second = await asyncio.gather(*(lending.borrow(base.tree, base.tree) for _ in range(2)))
     return first, second
 
 
 async def test_those_who_look_at_one_tree_share_a_directory(
-    lending: Lending, started: tuple[History, Base]
+    lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     first, second = await both(lending, started[1])
     assert first.where == second.where
@@ -33,7 +33,7 @@ async def test_those_who_look_at_one_tree_share_a_directory(
 
 
 async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
-    lending: Lending, started: tuple[History, Base], tmp_path: Path
+    lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit], tmp_path: Path
 ) -> None:
     history, base = started
     loan = await lending.borrow(base.tree, base.tree)
@@ -48,7 +48,7 @@ async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
 
 
 async def test_a_directory_that_another_looks_at_stays_where_it_is(
-    lending: Lending, started: tuple[History, Base], tmp_path: Path
+    lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit], tmp_path: Path
 ) -> None:
     first, second = await both(lending, started[1])
     assert not await lending.keep(first, tmp_path / "own")
@@ -58,7 +58,7 @@ async def test_a_directory_that_another_looks_at_stays_where_it_is(
 
 
 async def test_only_the_last_directory_that_nobody_looks_at_is_left(
-    lending: Lending, started: tuple[History, Base]
+    lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     base = started[1]
     loans = [await lending.borrow(source, base.tree) for source in (base.tree, base.commit)]
@@ -70,7 +70,7 @@ async def test_only_the_last_directory_that_nobody_looks_at_is_left(
 
 
 async def test_what_could_not_be_lent_can_be_asked_for_again(
-    lending: Lending, started: tuple[History, Base]
+    lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     base = started[1]
     with pytest.raises(WorkspaceError):

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from mimir.workspace.process_locks import Owners
-from mimir.workspace.stale_cleanup import sweep
+from mimir.workspace.process_locks import ProcessLocks
+from mimir.workspace.stale_cleanup import remove_stale_files
 
 
 def left_behind(work: Path) -> list[Path]:
@@ -21,16 +21,16 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path):
     (tmp_path / "history.git/refs/heads/mimir/run-1").touch()
     kept = tmp_path / "run-1" / "a" / "1.1"
     kept.mkdir(parents=True)
-    assert sweep(tmp_path, lambda: True) == 7
+    assert remove_stale_files(tmp_path, lambda: True) == 7
     assert [room for room in rooms if room.exists()] == []
     assert kept.is_dir()
     assert (tmp_path / "history.git/refs/heads/mimir/run-1").exists()
-    assert sweep(tmp_path, lambda: True) == 0
+    assert remove_stale_files(tmp_path, lambda: True) == 0
 
 
 def test_nothing_is_swept_while_another_process_lives(tmp_path: Path):
     rooms = left_behind(tmp_path)
-    assert sweep(tmp_path, lambda: False) == 0
+    assert remove_stale_files(tmp_path, lambda: False) == 0
     assert all(room.exists() for room in rooms)
 
 
@@ -42,12 +42,12 @@ def test_what_a_process_makes_that_starts_meanwhile_stays(tmp_path: Path):
         new.mkdir()
         return True
 
-    sweep(tmp_path, alone)
+    remove_stale_files(tmp_path, alone)
     assert new.is_dir()
 
 
 def test_process_is_alone_when_all_others_are_gone(tmp_path: Path):
-    mine, other = Owners(tmp_path), Owners(tmp_path)
+    mine, other = ProcessLocks(tmp_path), ProcessLocks(tmp_path)
     mine.live("me")
     assert mine.is_alone()
     other.live("other")

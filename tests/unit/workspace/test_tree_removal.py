@@ -16,7 +16,7 @@ def test_links_are_removed_and_their_targets_stay(tmp_path: Path) -> None:
     (tmp_path / "gone/sub/link").symlink_to(tmp_path / "kept")
     (tmp_path / "gone/link").symlink_to(tmp_path / "kept/file")
     os.mkfifo(tmp_path / "gone/pipe")
-    tree_removal.remove(tmp_path / "gone")
+    tree_removal.remove_tree(tmp_path / "gone")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
     assert (tmp_path / "kept/file").read_text() == "x"
 
@@ -24,7 +24,7 @@ def test_links_are_removed_and_their_targets_stay(tmp_path: Path) -> None:
 def test_link_to_a_directory_is_removed_alone(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "link").symlink_to("kept")
-    tree_removal.remove(tmp_path / "link")
+    tree_removal.remove_tree(tmp_path / "link")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
 
 
@@ -34,7 +34,7 @@ def test_forbidden_directories_are_removed(tmp_path: Path) -> None:
     (tmp_path / "gone/a/b").chmod(0)
     (tmp_path / "gone/a").chmod(0o500)
     (tmp_path / "gone").chmod(0)
-    tree_removal.remove(tmp_path / "gone")
+    tree_removal.remove_tree(tmp_path / "gone")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,13 +46,13 @@ def test_nesting_deeper_than_paths_and_recursion_is_removed(tmp_path: Path) -> N
         os.close(here)
         here = below
     os.close(here)
-    tree_removal.remove(tmp_path / "dir")
+    tree_removal.remove_tree(tmp_path / "dir")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_removing_nothing_is_no_error(tmp_path: Path) -> None:
-    tree_removal.remove(tmp_path / "no")
-    tree_removal.remove(tmp_path / "no/such")
+    tree_removal.remove_tree(tmp_path / "no")
+    tree_removal.remove_tree(tmp_path / "no/such")
 
 
 def test_what_resists_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_what_resists_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "mounted").mkdir()
     monkeypatch.setattr(tree_removal.os, "rmdir", busy)
     with pytest.raises(WorkspaceError, match=r"mounted cannot be removed.*busy"):
-        tree_removal.remove(tmp_path / "mounted")
+        tree_removal.remove_tree(tmp_path / "mounted")
 
 
 def test_empty_directories_go_and_named_ones_stay(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents.context import quotation
-from mimir.agents.context.inputs import ChangedFile, FileView, MemoryHit, Related
+from mimir.agents.context.inputs import ChangedFile, FileView, MemoryHit, RelatedTask
 from mimir.agents.context.qc import check_text, quotable
-from mimir.agents.context.task_context import Background, get_task_context
+from mimir.agents.context.task_context import PlannerKnowledge, get_task_context
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Plan
 from mimir.domain.usage import estimate
@@ -79,8 +79,8 @@ def test_long_answer_is_cut_with_a_mark_and_a_reference():
 
 def test_qc_is_told_claims_findings_and_the_neighbourhood():
     related = (
-        Related(id="t9", title="Far", status="pending", distance=2, relation="needed_by"),
-        Related(id="t1", title="Near", status="completed", distance=1, relation="needs"),
+        RelatedTask(id="t9", title="Far", status="pending", distance=2, relation="needed_by"),
+        RelatedTask(id="t1", title="Near", status="completed", distance=1, relation="needs"),
     )
     text = qc(
         unsupported=('[call:9] "x": there was no call 9',),
@@ -145,7 +145,7 @@ blocks = re.compile(r"^(`{3,})text\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 
 @given(st.text(alphabet="`=\n source:x", max_size=200))
 def test_no_content_can_close_its_fence_or_forge_a_header(text: str):
-    block = quotation.fenced(text)
+    block = quotation.fence_block(text)
     match = blocks.match(block)
     assert match is not None
     assert match.end() == len(block)
@@ -157,7 +157,7 @@ def test_receipt_counts_the_whole_prompt_and_what_the_role_may_not_see():
     other = replace(TASK, id="task-9", dependencies=(), prompt="secret plan " * 100)
     plan = Plan(title="P", tasks=(TASK, other), reasoning="Because of alternatives " * 50)
     planning = get_task_context("pm", PM).receipt
-    background = Background.of(plan, planning)
+    background = PlannerKnowledge.of(plan, planning)
     context = worker(hidden=background.hidden_from(TASK))
     receipt = context.receipt
     assert receipt.given_tokens >= estimate(context.text)

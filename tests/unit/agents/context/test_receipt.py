@@ -7,11 +7,11 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from mimir.agents.context.receipt import (
-    Fingerprint,
-    Given,
-    Receipt,
+    ContextReceipt,
+    GivenPiece,
+    PieceFingerprint,
     Why,
-    Withheld,
+    WithheldPiece,
     deduplication,
     fingerprint,
     fingerprints,
@@ -21,27 +21,31 @@ from mimir.agents.context.receipt import (
 from mimir.errors import StoreError
 
 
-def given(name: str, tokens: int) -> Given:
-    return Given(name=name, importance="important", tokens=tokens, hash=fingerprint(name))
+def given(name: str, tokens: int) -> GivenPiece:
+    return GivenPiece(name=name, importance="important", tokens=tokens, hash=fingerprint(name))
 
 
-def receipt(*pieces: Given, withheld: tuple[Withheld, ...] = (), lane: str = "l") -> Receipt:
+def receipt(
+    *pieces: GivenPiece, withheld: tuple[WithheldPiece, ...] = (), lane: str = "l"
+) -> ContextReceipt:
     marks = tuple(
-        Fingerprint(hash=p.hash, content=p.name, first_seen=lane, use_count=1) for p in pieces
+        PieceFingerprint(hash=p.hash, content=p.name, first_seen=lane, use_count=1) for p in pieces
     )
-    return Receipt(role="worker", lane=lane, given=pieces, withheld=withheld, fingerprints=marks)
+    return ContextReceipt(
+        role="worker", lane=lane, given=pieces, withheld=withheld, fingerprints=marks
+    )
 
 
 def test_reduction_is_what_was_not_given_of_all_there_was():
-    one = receipt(given("a", 10), withheld=(Withheld(name="r", why="role", tokens=90),))
-    two = receipt(given("b", 30), withheld=(Withheld(name="f", why="budget", tokens=70),))
+    one = receipt(given("a", 10), withheld=(WithheldPiece(name="r", why="role", tokens=90),))
+    two = receipt(given("b", 30), withheld=(WithheldPiece(name="f", why="budget", tokens=70),))
     assert reduction([one, two]) == pytest.approx(0.8)
     assert reduction([]) == 0
 
 
 def test_deduplication_counts_each_piece_once_over_the_fleet():
-    same = Withheld(name="d", why="duplicate", tokens=10, hash=fingerprint("a"))
-    role = Withheld(name="r", why="role", tokens=1000)
+    same = WithheldPiece(name="d", why="duplicate", tokens=10, hash=fingerprint("a"))
+    role = WithheldPiece(name="r", why="role", tokens=1000)
     fleet = [
         receipt(given("a", 10), given("b", 20)),
         receipt(given("a", 10), withheld=(same, role)),
@@ -65,11 +69,11 @@ def test_normalised_texts_have_one_fingerprint():
 
 def test_receipt_is_read_back_as_it_was_written():
     withheld = (
-        Withheld(name="x", why="budget", tokens=3, hash="h", reference="read_file(x)"),
-        Withheld(name="y", why="similar", tokens=3, kept="z", text="words"),
+        WithheldPiece(name="x", why="budget", tokens=3, hash="h", reference="read_file(x)"),
+        WithheldPiece(name="y", why="similar", tokens=3, kept="z", text="words"),
     )
     one = receipt(given("a", 10), withheld=withheld)
-    assert Receipt.from_json(json.loads(json.dumps(one.as_json()))) == one
+    assert ContextReceipt.from_json(json.loads(json.dumps(one.as_json()))) == one
     assert one.as_json()["availableTokens"] == 16
 
 
@@ -84,7 +88,7 @@ def test_receipt_is_read_back_as_it_was_written():
         {"withheld": [{"name": "a", "why": "role", "tokens": True}]},
     ],
 )
-@pytest.mark.parametrize("read", [Receipt.from_json, sums])
+@pytest.mark.parametrize("read", [ContextReceipt.from_json, sums])
 def test_record_that_is_no_receipt_is_refused(
     read: Callable[[Mapping[str, object]], object], damage: dict[str, object]
 ):
@@ -97,7 +101,7 @@ def test_record_that_is_no_receipt_is_refused(
     st.lists(st.tuples(st.sampled_from(get_args(Why)), st.integers(0, 9))),
 )
 def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
-    pieces = tuple(Withheld(name="w", why=why, tokens=count) for why, count in withheld)
+    pieces = tuple(WithheldPiece(name="w", why=why, tokens=count) for why, count in withheld)
     one = receipt(*(given("a", count) for count in tokens), withheld=pieces)
 
     found = sums(one.as_json())

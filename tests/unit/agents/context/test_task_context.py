@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents.context.inputs import (
-    Budgets,
+    ContextBudgets,
     DependencyView,
-    Earlier,
+    EarlierAttempt,
     FailedCheck,
     FileView,
-    Related,
+    RelatedTask,
 )
-from mimir.agents.context.task_context import Context, get_task_context
+from mimir.agents.context.task_context import AgentContext, get_task_context
 from mimir.domain.plan import Criterion
 from mimir.domain.usage import estimate
 from tests.support.contexts import PM, QC, TASK, WORKER, qc, worker
@@ -42,7 +42,7 @@ def test_worker_gets_its_task_with_the_prompt_byte_for_byte():
 
 
 @pytest.mark.parametrize("context", [worker(), qc()])
-def test_criteria_stand_in_one_line_each_with_their_share_of_100_points(context: Context):
+def test_criteria_stand_in_one_line_each_with_their_share_of_100_points(context: AgentContext):
     lines = [line for line in context.text.splitlines() if line.startswith("- [")]
     assert lines == [
         "- [c1] (44.44 pts, critical) refills at the rate",
@@ -164,7 +164,9 @@ def test_size_hardly_grows_with_fan_in(role: str):
         if role == "worker":
             return estimate(worker(dependencies=dependencies(n)).text)
         related = tuple(
-            Related(id=f"t{i}", title="T" * 90, status="completed", distance=1, relation="needs")
+            RelatedTask(
+                id=f"t{i}", title="T" * 90, status="completed", distance=1, relation="needs"
+            )
             for i in range(n)
         )
         return estimate(qc(related=related).text)
@@ -173,14 +175,14 @@ def test_size_hardly_grows_with_fan_in(role: str):
 
 
 EARLIER = (
-    Earlier(
+    EarlierAttempt(
         number=1,
         reason="qc_failure",
         score=Fraction(125, 2),
         issues=("No lock around the counter", "line 13 is wrong"),
         tripped="6 of 6 tool calls used",
     ),
-    Earlier(
+    EarlierAttempt(
         number=2,
         reason="qc_failure",
         score=Fraction(70),
@@ -232,7 +234,7 @@ def test_required_fixes_have_the_same_numbers_for_worker_and_qc():
 def test_critical_pieces_are_never_cut():
     huge = "word " * 100_000
     fixes = tuple(f"{huge}{n}" for n in range(2))
-    none = Budgets(**dict.fromkeys(Budgets.__dataclass_fields__, 0))
+    none = ContextBudgets(**dict.fromkeys(ContextBudgets.__dataclass_fields__, 0))
     context = worker(
         task=replace(TASK, prompt=huge),
         attempt=2,
@@ -252,13 +254,13 @@ def test_critical_pieces_are_never_cut():
 def test_parts_keep_their_budgets(budget: int, files: int, length: int):
     """Of what can be cut, no more stands there than the budget and one line for each piece that is referenced."""
     views = tuple(FileView(path=f"{n}.py", size=length, text="x" * length) for n in range(files))
-    shown = worker(files=views, budgets=Budgets(files=budget)).text.count("x")
+    shown = worker(files=views, budgets=ContextBudgets(files=budget)).text.count("x")
     assert shown <= budget * 3.5 + 3 * files + 40
 
 
 def test_smaller_budgets_give_a_smaller_context():
     given = replace(WORKER, files=(FileView(path="a", size=1, text="x\n" * 2000),) * 1)
     files = tuple(replace(given.files[0], path=f"f{n}") for n in range(9))
-    large = worker(files=files, budgets=Budgets(files=6000))
-    small = worker(files=files, budgets=Budgets(files=6000).smaller())
+    large = worker(files=files, budgets=ContextBudgets(files=6000))
+    small = worker(files=files, budgets=ContextBudgets(files=6000).smaller())
     assert estimate(small.text) < estimate(large.text) / 2

@@ -3,10 +3,16 @@
 import re
 from pathlib import Path
 
-from mimir.agents.context.receipt import Receipt, deduplication, fingerprints, flat, reduction
-from mimir.agents.context.task_context import Background
+from mimir.agents.context.receipt import (
+    ContextReceipt,
+    deduplication,
+    fingerprints,
+    flatten_receipt,
+    reduction,
+)
+from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.domain.plan import Plan
-from mimir.reporting.summary.metric_inputs import Measuring
+from mimir.reporting.summary.metric_inputs import MetricCounter
 from mimir.reporting.summary.metrics import context_use, metrics
 from tests.support import twenty_task_fixture as fixture
 
@@ -34,13 +40,13 @@ def test_documented_figures_are_what_is_measured():
 
 def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
-    rows = [flat(one) for one in receipts]
-    measuring = Measuring()
+    rows = [flatten_receipt(one) for one in receipts]
+    measuring = MetricCounter()
     measuring.take((), rows)
     measured = measuring.counted()
     assert metrics(measured)[0].value == round(deduplication(receipts), 6)
     assert context_use(measured).reduction == round(reduction(receipts), 6)
-    assert {name for row in map(flat, receipts, ["qc"] * 46) for name in row} >= {
+    assert {name for row in map(flatten_receipt, receipts, ["qc"] * 46) for name in row} >= {
         "qcContextTokens", "qcContextTokensAvailable", "qcContextPieces",
     }  # fmt: skip
 
@@ -57,13 +63,13 @@ def test_a_piece_that_many_are_given_is_one_fingerprint_with_its_uses():
 def test_a_receipt_does_not_grow_with_the_plan():
     def lines(tasks: int) -> int:
         plan = Plan(title="x", tasks=tuple(map(fixture.task, range(20))) * tasks, reasoning="r")
-        return len(Background.of(plan, fixture.planner()).hidden_from(plan.tasks[0]))
+        return len(PlannerKnowledge.of(plan, fixture.planner()).hidden_from(plan.tasks[0]))
 
     assert lines(1) == lines(50) == len(fixture.planner().given) + 2
 
 
 def test_nothing_of_what_is_withheld_for_the_role_stands_in_a_context():
-    receipt: Receipt = fixture.worker(19, 1).receipt
+    receipt: ContextReceipt = fixture.worker(19, 1).receipt
     hidden = {one.name for one in receipt.withheld if one.why == "role"}
     assert {"plan:reasoning", "plan:goal", "pm:research", "19 other tasks"} <= hidden
     text = fixture.worker(19, 1).text

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import Ending, Limits
+from mimir.domain.run import RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 from tests.support.fake_app import CREATED, DONE, RUN, FakeMimir, FakePlanned, Mimir, event
 
-FINDING = Finding(
+FINDING = PlanFinding(
     code="plan-cycle",
     severity="error",
     message="a → b → a",
@@ -20,7 +20,7 @@ FINDING = Finding(
     line=4,
     column=2,
 )
-STOPPED = Ending(
+STOPPED = RunResult(
     run=RUN,
     outcome=RunStatus.PAUSED,
     exit_code=75,
@@ -29,7 +29,7 @@ STOPPED = Ending(
 )
 
 
-def ended(outcome: RunStatus, code: int, /, **more: object) -> Ending:
+def ended(outcome: RunStatus, code: int, /, **more: object) -> RunResult:
     return replace(DONE, outcome=outcome, exit_code=code, **more)  # pyright: ignore[reportArgumentType]
 
 
@@ -70,9 +70,9 @@ def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir,
     said = mimir("execute", "--yes")
     assert said.code == 0
     assert fake.calls("create_run") == [
-        (("task-0", "task-1"), "chains/limiter/chain-output.md", (), Limits(), "")
+        (("task-0", "task-1"), "chains/limiter/chain-output.md", (), RunBudget(), "")
     ]
-    assert fake.calls("drive") == [(RUN, 4, "auto", Limits(), False)]
+    assert fake.calls("drive") == [(RUN, 4, "auto", RunBudget(), False)]
     assert said.out.splitlines() == [
         "chains/limiter/chain-output.md: 2 tasks",
         "   0:00  run           RunCreated: Limiter (2 tasks)",
@@ -92,7 +92,7 @@ def test_execute_hands_on_what_its_flags_say(mimir: Mimir, fake: FakeMimir):
     budget = ["--max-calls", "9", "--max-tokens", "99", "--time-limit", "2h", "--max-cost", "0.5"]
     more = ["--workers", "7", "--apply", "never", "--from", "run", "--model", "m"]
     said = mimir("execute", "limiter", "--yes", "--only", "task-0", *budget, *more)
-    limits = Limits(max_calls=9, max_tokens=99, seconds=7200, max_cost=5 * 10**11)
+    limits = RunBudget(max_calls=9, max_tokens=99, seconds=7200, max_cost=5 * 10**11)
     assert said.code == 0
     assert fake.calls("create_run")[0][2:] == (("task-0",), limits, RUN)
     assert fake.calls("drive") == [(RUN, 7, "never", limits, False)]
@@ -213,7 +213,7 @@ def test_resume_goes_on_with_new_totals(mimir: Mimir, fake: FakeMimir):
     said = mimir("resume", "run", "--workers", "2", "--max-calls", "50", "--model", "m")
     assert said.code == 0
     assert fake.calls("find_run") == [("run", True)]
-    assert fake.calls("drive") == [(RUN, 2, "auto", Limits(max_calls=50), True)]
+    assert fake.calls("drive") == [(RUN, 2, "auto", RunBudget(max_calls=50), True)]
     assert fake.opened[0][2] is False
     assert said.out.splitlines()[0] == "   0:00  run           RunResumed"
 
@@ -222,9 +222,9 @@ def test_the_bounds_of_a_request_hold_for_planning_and_work_together(mimir: Mimi
     fake.state = {"calls": 4, "tokens": 200, "cost": "0.20"}
     budget = ["--max-calls", "9", "--max-tokens", "99", "--max-cost", "0.5"]
     assert mimir("execute", "Add a limiter", "--yes", *budget).code == 0
-    whole = Limits(max_calls=9, max_tokens=99, max_cost=5 * 10**11)
+    whole = RunBudget(max_calls=9, max_tokens=99, max_cost=5 * 10**11)
     assert fake.planning_limits == whole
-    left = Limits(max_calls=5, max_tokens=0, max_cost=3 * 10**11)
+    left = RunBudget(max_calls=5, max_tokens=0, max_cost=3 * 10**11)
     assert fake.calls("create_run")[0][3] == left
 
 

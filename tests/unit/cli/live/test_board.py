@@ -3,9 +3,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.cli.live.board import WORDS, Board, begin, fold, number
+from mimir.cli.live.board import WORDS, RunBoard, begin, fold, number
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import Status
+from mimir.domain.task_states import TaskStatus
 from tests.support.fake_app import CREATED, event, numbered
 
 STATUS = {
@@ -31,11 +31,11 @@ WALK = [
 """A task that works."""
 
 
-def after(*more: Event) -> Board:
+def after(*more: Event) -> RunBoard:
     return fold(begin(STATUS), numbered([*WALK, *more]))
 
 
-def moved(kind: EventKind, to: Status, /, **data: object) -> Event:
+def moved(kind: EventKind, to: TaskStatus, /, **data: object) -> Event:
     return event(kind, "task-0", 1, **data, **{"from": "x", "to": to.value})
 
 
@@ -49,7 +49,7 @@ def test_names_and_limits_are_known_before_anything_happens():
 
 
 def test_tasks_of_a_run_that_nobody_described_are_known_from_its_first_event():
-    assert list(fold(Board(), [CREATED]).rows) == ["task-0", "task-1"]
+    assert list(fold(RunBoard(), [CREATED]).rows) == ["task-0", "task-1"]
 
 
 def test_a_working_task_shows_its_tool_and_calls():
@@ -84,7 +84,9 @@ def test_a_released_task_is_ready():
 
 def test_a_verdict_shows_its_score():
     board = after(
-        moved(EventKind.VERDICT_GIVEN, Status.QC_FAILED, score=66.7, passed=False, verdict="FAIL")
+        moved(
+            EventKind.VERDICT_GIVEN, TaskStatus.QC_FAILED, score=66.7, passed=False, verdict="FAIL"
+        )
     )
     assert board.rows["task-0"].score == 66.7
     assert board.rows["task-0"].phase == "rejected"
@@ -92,7 +94,7 @@ def test_a_verdict_shows_its_score():
 
 def test_a_retry_says_why_and_the_next_attempt_begins_anew():
     why = {"reason": "check_failed", "issues": ["test_adds failed"]}
-    retried = moved(EventKind.TASK_RETRIED, Status.PREPARING_RETRY, **why)
+    retried = moved(EventKind.TASK_RETRIED, TaskStatus.PREPARING_RETRY, **why)
     board = after(retried)
     assert board.rows["task-0"].note == "check_failed: test_adds failed"
     assert board.rows["task-0"].phase == "retrying"
@@ -102,7 +104,7 @@ def test_a_retry_says_why_and_the_next_attempt_begins_anew():
 
 
 def test_a_task_that_ended_has_its_time():
-    row = after(moved(EventKind.TASK_COMPLETED, Status.COMPLETED, score=100)).rows["task-0"]
+    row = after(moved(EventKind.TASK_COMPLETED, TaskStatus.COMPLETED, score=100)).rows["task-0"]
     assert row.has_ended
     assert row.since is not None
     assert row.until == row.since + 3
@@ -111,7 +113,7 @@ def test_a_task_that_ended_has_its_time():
 def test_a_blocked_task_names_what_blocks_it():
     board = after(event(EventKind.TASK_BLOCKED, "task-1", because="task-0", to="blocked"))
     assert board.rows["task-1"].note == "task-0"
-    assert board.count(Status.BLOCKED) == 1
+    assert board.count(TaskStatus.BLOCKED) == 1
 
 
 def test_the_end_and_a_pause_are_outcomes_and_a_resumed_run_has_none():
@@ -124,7 +126,7 @@ def test_the_end_and_a_pause_are_outcomes_and_a_resumed_run_has_none():
 def test_a_status_or_a_time_of_a_later_version_changes_nothing_else():
     odd = replace(event(EventKind.CHECK_RUN, "task-0", 1, to="dreaming"), at="yesterday")
     board = fold(after(), [odd])
-    assert board.rows["task-0"].status is Status.WORKER_EXECUTING
+    assert board.rows["task-0"].status is TaskStatus.WORKER_EXECUTING
     assert board.now == after().now
 
 
@@ -136,7 +138,7 @@ def test_portions_do_not_matter(cut: int):
 
 
 def test_every_status_has_its_word():
-    assert set(WORDS) == set(Status)
+    assert set(WORDS) == set(TaskStatus)
     assert max(map(len, WORDS.values())) <= 9
 
 

@@ -3,17 +3,17 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mimir.cli.console import clean
-from mimir.cli.live.board import Board, Row
-from mimir.cli.live.board_drawing import Line, draw
-from mimir.cli.symbols import ASCII, UNICODE, Glyphs, for_encoding
-from mimir.domain.task_states import Status
+from mimir.cli.live.board import RunBoard, TaskBoardRow
+from mimir.cli.live.board_drawing import DrawnLine, draw
+from mimir.cli.symbols import ASCII, UNICODE, Symbols, for_encoding
+from mimir.domain.task_states import TaskStatus
 
 ROWS = st.lists(
     st.builds(
-        Row,
+        TaskBoardRow,
         task=st.text(min_size=1, max_size=30),
         title=st.text(max_size=80),
-        status=st.sampled_from(Status),
+        status=st.sampled_from(TaskStatus),
         is_ready=st.booleans(),
         attempt=st.integers(0, 12),
         activity=st.text(max_size=80),
@@ -28,35 +28,46 @@ ROWS = st.lists(
 )
 
 
-def board(rows: list[Row], **more: str) -> Board:
-    return Board(run="run-1", title="Limiter", rows={row.task: row for row in rows}, **more)  # pyright: ignore[reportArgumentType]
+def board(rows: list[TaskBoardRow], **more: str) -> RunBoard:
+    return RunBoard(run="run-1", title="Limiter", rows={row.task: row for row in rows}, **more)  # pyright: ignore[reportArgumentType]
 
 
 def drawn(
-    rows: list[Row], *, width: int = 100, height: int = 40, glyphs: Glyphs = UNICODE, note: str = ""
-) -> list[Line]:
+    rows: list[TaskBoardRow],
+    *,
+    width: int = 100,
+    height: int = 40,
+    glyphs: Symbols = UNICODE,
+    note: str = "",
+) -> list[DrawnLine]:
     picture = board(rows, note=note)
     return draw(picture, width=width, height=height, glyphs=glyphs, now=100.0, elapsed=42.0)
 
 
-WORKING = Row(
+WORKING = TaskBoardRow(
     task="task-1.1",
     title="Token bucket",
-    status=Status.WORKER_EXECUTING,
+    status=TaskStatus.WORKER_EXECUTING,
     attempt=2,
     activity="run pytest -q",
     calls=5,
     limit=12,
     since=69.0,
 )
-DONE = Row(
-    task="task-0", title="Look", status=Status.COMPLETED, attempt=1, score=100, since=60, until=64
+DONE = TaskBoardRow(
+    task="task-0",
+    title="Look",
+    status=TaskStatus.COMPLETED,
+    attempt=1,
+    score=100,
+    since=60,
+    until=64,
 )
 
 
 @given(ROWS, st.integers(20, 130), st.integers(4, 60), st.sampled_from([ASCII, UNICODE]), st.text())
 def test_no_line_is_wider_and_no_picture_higher_than_the_terminal(
-    rows: list[Row], width: int, height: int, glyphs: Glyphs, note: str
+    rows: list[TaskBoardRow], width: int, height: int, glyphs: Symbols, note: str
 ):
     lines = drawn(rows, width=width, height=height, glyphs=glyphs, note=note)
     assert max(cell_len(line.text) for line in lines) <= width
@@ -93,14 +104,17 @@ def test_a_terminal_without_the_signs_gets_others():
 
 
 def test_long_names_are_cut_with_a_mark():
-    (line,) = drawn([Row(task="setup-the-database-and-everything")], width=40)[1:]
+    (line,) = drawn([TaskBoardRow(task="setup-the-database-and-everything")], width=40)[1:]
     assert "…" in line.text
     assert "waiting" in line.text
 
 
 def test_more_tasks_than_lines_keep_those_that_something_happens_to():
-    rows = [Row(task=f"task-{n}", status=Status.COMPLETED, until=float(n)) for n in range(50)]
-    rows += [Row(task="busy", status=Status.QC_EXECUTING), Row(task="idle")]
+    rows = [
+        TaskBoardRow(task=f"task-{n}", status=TaskStatus.COMPLETED, until=float(n))
+        for n in range(50)
+    ]
+    rows += [TaskBoardRow(task="busy", status=TaskStatus.QC_EXECUTING), TaskBoardRow(task="idle")]
     lines = drawn(rows, height=9)
     assert len(lines) <= 9
     text = "\n".join(line.text for line in lines)

@@ -5,7 +5,7 @@ import pytest
 
 from mimir.cli.live.follow import watch
 from mimir.domain.event import Event, EventKind
-from mimir.domain.run import Ending
+from mimir.domain.run import RunResult
 from mimir.errors import BusyError, Paused, StoreError
 from tests.support.fake_app import CREATED, DONE, RUN, FakeMimir, event
 
@@ -32,7 +32,7 @@ class Seen:
 STORY = (CREATED, event(EventKind.RUN_STARTED), event(EventKind.RUN_FINISHED, outcome="completed"))
 
 
-def watched(mimir: FakeMimir, view: Seen, after: int = 0) -> "asyncio.Future[Ending]":
+def watched(mimir: FakeMimir, view: Seen, after: int = 0) -> "asyncio.Future[RunResult]":
     async def events(seq: int) -> Sequence[Event]:
         return await mimir.events(RUN, seq)
 
@@ -72,7 +72,7 @@ async def test_a_view_that_nobody_looks_at_pauses_the_run():
 
 
 async def test_a_run_that_is_done_is_done_whoever_looks():
-    async def finished() -> Ending:
+    async def finished() -> RunResult:
         return DONE
 
     async def events(seq: int) -> Sequence[Event]:
@@ -99,7 +99,7 @@ async def test_a_look_that_fails_does_not_stop_the_work(error):
         looked_twice.set()
         return [CREATED][seq:]
 
-    async def work() -> Ending:
+    async def work() -> RunResult:
         await looked_twice.wait()
         return DONE
 

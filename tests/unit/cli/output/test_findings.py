@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from mimir.cli.output.findings import as_lines, summary
-from mimir.domain.estimates import Learned
+from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Plan, Task
 from mimir.errors import UnavailableError
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 from tests.support.fake_app import PLAN, FakeMimir, Mimir
 
 
@@ -107,8 +107,8 @@ def test_a_plan_in_the_place_of_a_terminal_does_not_reach_it(mimir: Mimir, proje
 
 
 def test_findings_come_in_the_order_of_the_file():
-    def at(line: int, column: int) -> Finding:
-        return Finding(
+    def at(line: int, column: int) -> PlanFinding:
+        return PlanFinding(
             code="plan-cycle",
             severity="error",
             message="m",
@@ -134,7 +134,7 @@ def test_what_finished_runs_showed_stands_beside_the_estimates(
     mimir: Mimir, project: Path, fake: FakeMimir
 ):
     (project / ".mimir" / "mimir.db").touch()
-    fake.known = {"Engineer": Learned(minutes=4.25, tool_calls=6.5, tasks=14)}
+    fake.known = {"Engineer": LearnedEstimate(minutes=4.25, tool_calls=6.5, tasks=14)}
 
     said = mimir("check", "limiter")
     assert said.code == 0

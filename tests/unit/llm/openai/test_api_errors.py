@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, read, rule, shown, wait_seconds
+from mimir.llm.openai.api_errors import (
+    LONGEST_WAIT_SECONDS,
+    classify_error,
+    error_excerpt,
+    parse_error_body,
+    wait_seconds,
+)
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -57,17 +63,19 @@ def error(message: str, code: str = "", param: str | None = None) -> str:
     ],
 )
 def test_each_status_ends_what_the_specification_says(status: int, body: str, scope: str):
-    assert rule(read(status, body)).scope == scope
+    assert classify_error(parse_error_body(status, body)).scope == scope
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 307])
 def test_what_a_person_must_change_names_the_setting(status: int):
-    assert "llm." in (rule(read(status, "")).next_step or "")
+    assert "llm." in (classify_error(parse_error_body(status, "")).next_step or "")
 
 
 def test_a_missing_model_and_a_wrong_address_are_told_apart():
-    model = rule(read(404, error("The model 'x' does not exist", "model_not_found")))
-    address = rule(read(404, '{"detail":"Not Found"}'))
+    model = classify_error(
+        parse_error_body(404, error("The model 'x' does not exist", "model_not_found"))
+    )
+    address = classify_error(parse_error_body(404, '{"detail":"Not Found"}'))
     assert "llm.model" in (model.next_step or "")
     assert "llm.base_url" in (address.next_step or "")
 
@@ -90,11 +98,11 @@ def test_a_missing_model_and_a_wrong_address_are_told_apart():
     ],
 )
 def test_errors_of_many_servers_are_read(body: str, text: str):
-    assert shown(read(400, body).text) == text
+    assert error_excerpt(parse_error_body(400, body).text) == text
 
 
 def test_what_is_shown_is_one_short_line_without_control_characters():
-    text = shown("a\x1b[2J\n\tb\u202e" + "x" * 1000)
+    text = error_excerpt("a\x1b[2J\n\tb\u202e" + "x" * 1000)
     assert text.isprintable()
     assert text.startswith("a [2J b ")
     assert len(text) < 310

@@ -1,7 +1,7 @@
 import pytest
 
-from mimir.llm.openai.api_errors import Refusal
-from mimir.llm.openai.capabilities import Dialect, adapt
+from mimir.llm.openai.api_errors import ErrorResponse
+from mimir.llm.openai.capabilities import Capabilities, adapt
 
 SENT = {
     "model",
@@ -14,11 +14,11 @@ SENT = {
     "tool_choice",
     "response_format",
 }
-FIRST = Dialect()
+FIRST = Capabilities()
 
 
-def refused(text: str, parameter: str = "", status: int = 400, code: str = "") -> Refusal:
-    return Refusal(status=status, text=text, code=code, parameter=parameter)
+def refused(text: str, parameter: str = "", status: int = 400, code: str = "") -> ErrorResponse:
+    return ErrorResponse(status=status, text=text, code=code, parameter=parameter)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def refused(text: str, parameter: str = "", status: int = 400, code: str = "") -
         (refused("stream is not supported for this model"), "stream"),
     ],
 )
-def test_a_parameter_that_the_endpoint_names_is_dropped(refusal: Refusal, dropped: str):
+def test_a_parameter_that_the_endpoint_names_is_dropped(refusal: ErrorResponse, dropped: str):
     learned = adapt(FIRST, refusal, SENT)
     assert learned is not None
     assert learned[0].dropped == {dropped}
@@ -85,7 +85,7 @@ def test_the_bound_of_the_answer_is_renamed_never_dropped():
 def test_a_bound_that_is_too_high_is_lowered_to_what_is_named(text: str):
     learned = adapt(FIRST, refused(text, "max_tokens"), SENT)
     assert learned is not None
-    assert learned[0] == Dialect(token_cap=4096)
+    assert learned[0] == Capabilities(token_cap=4096)
     assert adapt(learned[0], refused(text, "max_tokens"), SENT) is None
 
 
@@ -104,7 +104,7 @@ def test_a_bound_that_is_too_high_is_lowered_to_what_is_named(text: str):
         refused("temperature is not supported", status=500),
     ],
 )
-def test_other_refusals_change_nothing(refusal: Refusal):
+def test_other_refusals_change_nothing(refusal: ErrorResponse):
     assert adapt(FIRST, refusal, SENT) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from mimir.errors import ConfigurationError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.langchain import open_model
-from mimir.llm.openai.capabilities import Adaptation
+from mimir.llm.openai.capabilities import CapabilityChange
 from mimir.llm.openai.endpoint import OpenAIEndpoint
 from tests.support.clock import FrozenClock
 from tests.support.model_requests import READ_FILE, question
@@ -93,7 +93,7 @@ async def test_the_lane_is_told_where_it_is_wanted(on: bool, told: str | None):
 )
 async def test_an_unknown_parameter_is_learned_once_per_model(parameter: str, change: str):
     play = f"default: [{{text: a good answer, fault: {{name: unsupported_parameter, parameter: {parameter}}}, repeat: forever}}]"
-    learned: list[Adaptation] = []
+    learned: list[CapabilityChange] = []
     asked = question(
         tools=(READ_FILE,), tool_choice="none", schema={"type": "object"}, schema_name="x"
     )
@@ -105,13 +105,13 @@ async def test_an_unknown_parameter_is_learned_once_per_model(parameter: str, ch
         assert (len(server.requests), len(refusals)) == (4, 1)
         assert all(parameter not in seen.body for seen in server.requests[1:])
     assert learned == [
-        Adaptation(endpoint=server.url, model="m", parameter=parameter, change=change)
+        CapabilityChange(endpoint=server.url, model="m", parameter=parameter, change=change)
     ]
 
 
 async def test_each_model_of_an_endpoint_learns_by_itself():
     play = "default: [{text: x, fault: {name: unsupported_parameter, parameter: temperature}, repeat: forever}]"
-    learned: list[Adaptation] = []
+    learned: list[CapabilityChange] = []
     with PlayServer(play) as server:
         async with asking(server.url, learned=learned) as model:
             for name in ("m", "n", "m", "n"):
@@ -121,7 +121,7 @@ async def test_each_model_of_an_endpoint_learns_by_itself():
 
 async def test_calls_that_learn_together_learn_once():
     play = "default: [{text: x, fault: {name: unsupported_parameter, parameter: temperature}, repeat: forever}]"
-    learned: list[Adaptation] = []
+    learned: list[CapabilityChange] = []
     with PlayServer(play) as server:
         async with asking(server.url, learned=learned) as model:
             await asyncio.gather(*(model.ask(question()) for _ in range(8)))

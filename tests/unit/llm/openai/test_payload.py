@@ -4,7 +4,7 @@ import pytest
 
 from mimir.domain.message import Message, ToolCall
 from mimir.llm.config import EndpointConfig
-from mimir.llm.openai.capabilities import Dialect
+from mimir.llm.openai.capabilities import Capabilities
 from mimir.llm.openai.payload import body, clean, is_strict, messages
 from tests.support.model_requests import READ_FILE, question, result, said
 
@@ -20,7 +20,7 @@ SCHEMA = {
 
 def test_a_request_says_what_decides_the_answer_and_no_more():
     row = body(
-        question(said("x", CALL), result(CALL, "text"), tools=(READ_FILE,)), CONFIG, Dialect()
+        question(said("x", CALL), result(CALL, "text"), tools=(READ_FILE,)), CONFIG, Capabilities()
     )
     assert row == {
         "model": "m",
@@ -59,19 +59,19 @@ def test_a_request_says_what_decides_the_answer_and_no_more():
 
 def test_equal_requests_are_equal_bytes():
     request = question(tools=(READ_FILE,))
-    assert json.dumps(body(request, CONFIG, Dialect())) == json.dumps(
-        body(request, CONFIG, Dialect())
+    assert json.dumps(body(request, CONFIG, Capabilities())) == json.dumps(
+        body(request, CONFIG, Capabilities())
     )
 
 
 def test_no_temperature_and_another_model_are_respected():
-    row = body(question(temperature=None, model="other"), CONFIG, Dialect())
+    row = body(question(temperature=None, model="other"), CONFIG, Capabilities())
     assert "temperature" not in row
     assert row["model"] == "other"
 
 
 def test_a_dialect_drops_renames_and_caps():
-    dialect = Dialect(
+    dialect = Capabilities(
         tokens="max_completion_tokens", token_cap=100, dropped=frozenset({"temperature", "stream"})
     )
     row = body(question(), CONFIG, dialect)
@@ -80,7 +80,7 @@ def test_a_dialect_drops_renames_and_caps():
 
 
 def test_no_call_wanted_is_said_with_the_tools_listed():
-    row = body(question(tools=(READ_FILE,), tool_choice="none"), CONFIG, Dialect())
+    row = body(question(tools=(READ_FILE,), tool_choice="none"), CONFIG, Capabilities())
     assert row["tool_choice"] == "none"
     assert row["tools"]
 
@@ -102,7 +102,7 @@ def test_a_schema_is_sent_where_it_cannot_stand_in_the_way_of_tools(
     row = body(
         question(schema=SCHEMA, schema_name="ver dict", tools=tools, tool_choice=choice),
         config,
-        Dialect(),
+        Capabilities(),
     )
     assert ("response_format" in row) is sent
     if sent:
@@ -124,7 +124,7 @@ def test_extra_body_wins():
     config = EndpointConfig(
         base_url="http://x/v1", model="m", extra_body={"temperature": 1, "top_k": 5}
     )
-    row = body(question(), config, Dialect())
+    row = body(question(), config, Capabilities())
     assert (row["temperature"], row["top_k"]) == (1, 5)
 
 

@@ -8,15 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.message import Answer, Message, ToolCall
-from mimir.domain.usage import Usage
-from mimir.llm.openai.stream import Assembly, Events, Refused, TooLarge, Unreadable
+from mimir.domain.usage import TokenUsage
+from mimir.llm.openai.stream import (
+    AnswerAssembler,
+    AnswerTooLarge,
+    EventStream,
+    StreamError,
+    UnreadableStream,
+)
 from tests.support import script_responses
 
 MOST = 10_000
 
 
 def assemble(chunks: Iterable[bytes], most: int = MOST) -> Answer:
-    events, assembly = Events(most), Assembly(most)
+    events, assembly = EventStream(most), AnswerAssembler(most)
     for chunk in chunks:
         for data in events.feed(chunk):
             if data != "[DONE]":
@@ -46,7 +52,7 @@ WHOLE = Answer(
         ),
     ),
     finish="tool_calls",
-    usage=Usage(input_tokens=7, output_tokens=3),
+    usage=TokenUsage(input_tokens=7, output_tokens=3),
     model="play",
 )
 STREAM = (
@@ -70,7 +76,7 @@ def test_every_line_ending_of_the_standard_is_read(end: bytes):
 
 @given(st.integers(0, len(STREAM) - 1), st.binary(max_size=3))
 def test_damaged_bytes_are_refused_or_read_never_a_crash(at: int, junk: bytes):
-    with contextlib.suppress(Unreadable, Refused):
+    with contextlib.suppress(UnreadableStream, StreamError):
         assemble([STREAM[:at] + junk + STREAM[at + len(junk) :]])
 
 
@@ -78,12 +84,12 @@ def test_damaged_bytes_are_refused_or_read_never_a_crash(at: int, junk: bytes):
 def test_a_stream_cut_before_its_finish_is_no_answer(at: int):
     until_finish = STREAM.index(b'"finish_reason": "tool_calls"')
     if at < until_finish:
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableStream):
             assemble([STREAM[:at]])
 
 
 def test_a_cut_stream_says_so():
-    with pytest.raises(Unreadable, match="cut off"):
+    with pytest.raises(UnreadableStream, match="cut off"):
         assemble([chunk({"content": "half of the"}), script_responses.DONE])
 
 
@@ -123,7 +129,7 @@ def test_arguments_given_as_an_object_become_text():
 def test_a_hundred_calls_are_read_and_more_than_the_bound_refused():
     rows = [call(n, f"c{n}", "run", "{}") for n in range(129)]
     assert len(assemble([chunk({"tool_calls": rows[:128]}, "tool_calls")]).message.calls) == 128
-    with pytest.raises(TooLarge, match="128 tool calls"):
+    with pytest.raises(AnswerTooLarge, match="128 tool calls"):
         assemble([chunk({"tool_calls": rows}, "tool_calls")])
 
 
@@ -138,14 +144,14 @@ def test_a_hundred_calls_are_read_and_more_than_the_bound_refused():
     ids=["text", "arguments", "one line", "one event"],
 )
 def test_what_passes_the_bound_is_refused_while_reading(pieces: list[bytes]):
-    with pytest.raises(TooLarge):
+    with pytest.raises(AnswerTooLarge):
         assemble([*pieces, chunk(finish="stop")])
 
 
 @pytest.mark.parametrize("piece", [b": still thinking\n\n", b"\n", b"event: ping\n\n", b"id: 1\n"])
 def test_comments_without_end_are_refused_long_before_the_bound_of_a_stream(piece: bytes):
-    events = Events(10_000)
-    with pytest.raises(TooLarge, match="comments"):
+    events = EventStream(10_000)
+    with pytest.raises(AnswerTooLarge, match="comments"):
         list(itertools.chain.from_iterable(events.feed(piece * 1000) for _ in range(200)))
 
 
@@ -170,7 +176,7 @@ def test_reasons_of_many_servers_are_known(reason: str, finish: str):
 
 
 def test_an_unknown_reason_is_no_complete_answer():
-    with pytest.raises(Unreadable, match="'abort'"):
+    with pytest.raises(UnreadableStream, match="'abort'"):
         assemble([chunk({"content": "x"}, "abort")])
 
 
@@ -226,17 +232,17 @@ def test_a_usage_that_cannot_be_is_unknown(usage: object):
     ],
 )
 def test_an_error_in_the_stream_keeps_its_meaning(error: object, status: int):
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StreamError) as caught:
         assemble([chunk({"content": "half"}), script_responses.event({"error": error})])
     assert caught.value.refusal.status == status
 
 
 def test_deep_json_is_refused():
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableStream):
         assemble([b"data: " + b"[" * 60_000 + b"\n\n"])
 
 
 def test_an_answer_that_was_not_streamed_is_read_by_the_same_rules():
-    assembly = Assembly(MOST)
+    assembly = AnswerAssembler(MOST)
     assembly.whole(script_responses.body(WHOLE).decode())
     assert assembly.answer() == WHOLE

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 
-from mimir.scheduling.cpu_turns import Turn, Turns
+from mimir.scheduling.cpu_turns import CpuTurn, CpuTurns
 from tests.support.model_requests import question
 from tests.support.raw_endpoint import (
     FOREVER,
@@ -108,8 +108,8 @@ async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
 
 
 async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
-    order, turns = list[str](), Turns()
-    mine, other = Turn(turns), Turn(turns)
+    order, turns = list[str](), CpuTurns()
+    mine, other = CpuTurn(turns), CpuTurn(turns)
 
     async def write_bytes(request, *given) -> None:
         await written(request, *given)

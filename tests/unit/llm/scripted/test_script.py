@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mimir.domain.message import Message
 from mimir.errors import ModelError, PlanError
-from mimir.llm.scripted.loader import from_value, load, parse
-from mimir.llm.scripted.script import FOREVER, Scene, cue, scene
+from mimir.llm.scripted.loader import from_value, load_script, parse
+from mimir.llm.scripted.script import FOREVER, ScriptRequest, cue, scene
 from tests.support.model_requests import said
 
 PLAY = """
@@ -44,9 +44,9 @@ default:
 
 def at(
     role: str = "worker", task: str = "task-1.1", attempt: int = 1, turn: int = 0, **more: object
-) -> Scene:
+) -> ScriptRequest:
     known = {"lane": role, "brief": "", "last": ""} | more
-    return Scene(role=role, task=task, attempt=attempt, turn=turn, **known)  # type: ignore[arg-type]
+    return ScriptRequest(role=role, task=task, attempt=attempt, turn=turn, **known)  # type: ignore[arg-type]
 
 
 def test_a_part_is_found_by_role_task_and_attempt():
@@ -225,7 +225,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(PlanError, match="cannot be read"):
-        load(path)
+        load_script(path)
 
 
 @given(

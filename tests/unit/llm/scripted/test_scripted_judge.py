@@ -3,7 +3,7 @@ import json
 import pytest
 
 from mimir.errors import ModelError
-from mimir.llm.scripted.scripted_judge import read, verdict
+from mimir.llm.scripted.scripted_judge import parse_review_prompt, verdict
 
 PROMPT = """\
 Judge this.
@@ -54,7 +54,7 @@ def made(wanted: dict, prompt: str = PROMPT) -> dict:
 
 
 def test_criteria_fixes_and_sources_are_read():
-    prompt = read(PROMPT)
+    prompt = parse_review_prompt(PROMPT)
     assert list(prompt.criteria) == ["c1", "c2"]
     assert prompt.fixes == (1, 2)
     assert list(prompt.sources) == ["answer", "check:unit", "file:limiter.py"]

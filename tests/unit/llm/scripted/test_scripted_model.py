@@ -6,7 +6,7 @@ import pytest
 from mimir.errors import ModelError
 from mimir.llm.scripted.faults import FAULTS
 from mimir.llm.scripted.loader import parse
-from mimir.llm.scripted.scripted_model import LaneName, ScriptedEndpoint
+from mimir.llm.scripted.scripted_model import ScriptedEndpoint, TranscriptName
 from tests.support.clock import FrozenClock
 from tests.support.model_requests import Sleeper, question, result, said
 
@@ -27,7 +27,7 @@ def lane(text: str, name: str = "run/task-1/1/worker", **more: object):
     ],
 )
 def test_a_lanes_name_is_taken_apart(name: str, parts: tuple[str, int, str, str]):
-    found = LaneName.of(name)
+    found = TranscriptName.of(name)
     assert (found.task, found.attempt, found.role, found.last) == parts
 
 

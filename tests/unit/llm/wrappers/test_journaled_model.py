@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from mimir.llm import codec
 from mimir.llm.wrappers.journaled_model import JournaledModel
@@ -23,7 +23,7 @@ class Row:
         self.size = len(json.dumps(delta))
         self.reserve = reserve
         self.title = title
-        self.outcome: Outcome | None = None
+        self.outcome: CallOutcome | None = None
 
 
 class Tape:
@@ -41,13 +41,13 @@ class Tape:
         kind: str,
         request: Mapping[str, object],
         delta: Mapping[str, object],
-        work: Callable[[], Awaitable[Outcome]],
+        work: Callable[[], Awaitable[CallOutcome]],
         *,
         effectful: bool,
         reserve: int = 0,
         of_answer: int = 0,
         title: str = "",
-    ) -> Outcome:
+    ) -> CallOutcome:
         assert kind == "model"
         assert effectful
         at, self.at = self.at, self.at + 1
@@ -59,7 +59,7 @@ class Tape:
             self.rows.append(row)
         if row.outcome is None:
             made = await work()
-            row.outcome = Outcome(value=json.loads(json.dumps(made.value)), usage=made.usage)
+            row.outcome = CallOutcome(value=json.loads(json.dumps(made.value)), usage=made.usage)
         return row.outcome
 
 
@@ -76,7 +76,7 @@ class Echo:
         self.asked += 1
         return Answer(
             message=said(f"re: {request.messages[-1].text}"),
-            usage=Usage(input_tokens=5, output_tokens=2),
+            usage=TokenUsage(input_tokens=5, output_tokens=2),
             model="echo",
         )
 
@@ -201,6 +201,6 @@ async def test_trouble_leaves_no_outcome():
 async def test_a_record_that_is_no_answer_is_refused():
     tape = Tape()
     await JournaledModel(Echo(), tape).ask(question())
-    tape.rows[0].outcome = Outcome(value={"message": "gone"})
+    tape.rows[0].outcome = CallOutcome(value={"message": "gone"})
     with pytest.raises(StoreError, match="cannot be read"):
         await JournaledModel(Echo(), tape.rewound()).ask(question())

@@ -6,7 +6,7 @@ import pytest
 
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.endpoint import OpenAIEndpoint
-from mimir.llm.wrappers.rate_limits import LimitedModel, Limits
+from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryingModel, RetryPolicy
 from tests.support.model_requests import Middle, question, said
 from tests.support.rate_limited_endpoint import Bucket, LimitedServer, Rolling, Travel
@@ -17,14 +17,14 @@ WORKERS = 10
 
 async def storm(travel: Travel, gate, calls: int, takes: float, **known: int) -> int:
     """Let every worker make its calls one after another; how often they were refused."""
-    limits = Limits(clock=travel, sleep=travel.sleep, **known)
+    limits = RateLimiter(clock=travel, sleep=travel.sleep, **known)
     with LimitedServer(PLAY, gate) as server:
         endpoint = OpenAIEndpoint(EndpointConfig(base_url=server.url), travel, lambda _: None)
 
         async def work(number: int) -> None:
             inner = travel.counted(endpoint.for_lane(f"r/t{number}/1/worker"), takes)
             model = RetryingModel(
-                LimitedModel(inner, limits),
+                RateLimitedModel(inner, limits),
                 RetryPolicy(),
                 clock=travel,
                 sleep=travel.sleep,

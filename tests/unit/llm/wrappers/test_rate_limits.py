@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.message import Answer, ModelRequest
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import ModelError
-from mimir.llm.wrappers.rate_limits import WINDOW_SECONDS, LimitedModel, Limits, Window
+from mimir.llm.wrappers.rate_limits import WINDOW_SECONDS, RateLimitedModel, RateLimiter, RateWindow
 from tests.support.clock import FrozenClock
 from tests.support.model_requests import Sleeper, Troubled, question, said, trouble
 
@@ -18,7 +18,7 @@ from tests.support.model_requests import Sleeper, Troubled, question, said, trou
     st.none() | st.integers(1, 100),
 )
 def test_no_minute_holds_more_than_is_allowed(arrivals, requests, tokens):
-    window = Window(requests, tokens)
+    window = RateWindow(requests, tokens)
     now, let = 1000.0, []
     for gap, size in arrivals:
         now += gap
@@ -41,7 +41,7 @@ def test_no_minute_holds_more_than_is_allowed(arrivals, requests, tokens):
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30))
 def test_what_was_not_used_is_given_back(used):
-    window = Window(tokens=100)
+    window = RateWindow(tokens=100)
     now = 0.0
     for tokens in used:
         assert window.wait(now, 50) == 0 or sum(used) > 50
@@ -51,7 +51,7 @@ def test_what_was_not_used_is_given_back(used):
 
 
 def test_an_entry_older_than_a_minute_is_not_corrected():
-    window = Window(tokens=100)
+    window = RateWindow(tokens=100)
     entry = window.admit(0, 100)
     assert window.wait(61, 100) == 0
     window.settle(entry, 5000)
@@ -59,7 +59,7 @@ def test_an_entry_older_than_a_minute_is_not_corrected():
 
 
 def test_without_limits_nothing_waits():
-    window = Window()
+    window = RateWindow()
     for _ in range(1000):
         assert window.wait(0, 10**6) == 0
         window.admit(0, 10**6)
@@ -68,7 +68,9 @@ def test_without_limits_nothing_waits():
 async def test_requests_wait_for_their_minute():
     clock = FrozenClock()
     sleep = Sleeper(clock)
-    model = LimitedModel(Troubled(), Limits(clock=clock, sleep=sleep, requests_per_minute=2))
+    model = RateLimitedModel(
+        Troubled(), RateLimiter(clock=clock, sleep=sleep, requests_per_minute=2)
+    )
     for _ in range(3):
         await model.ask(question())
     assert sleep.slept == [WINDOW_SECONDS]
@@ -77,21 +79,21 @@ async def test_requests_wait_for_their_minute():
 async def test_a_retry_after_holds_back_everybody():
     clock = FrozenClock()
     sleep = Sleeper(clock)
-    limits = Limits(clock=clock, sleep=sleep)
+    limits = RateLimiter(clock=clock, sleep=sleep)
     with pytest.raises(ModelError):
-        await LimitedModel(Troubled(trouble(wait=9)), limits).ask(question())
-    await LimitedModel(Troubled(), limits).ask(question())
+        await RateLimitedModel(Troubled(trouble(wait=9)), limits).ask(question())
+    await RateLimitedModel(Troubled(), limits).ask(question())
     assert sleep.slept == [9]
 
 
 async def test_a_refused_call_gives_its_tokens_back():
     clock = FrozenClock()
     sleep = Sleeper(clock)
-    limits = Limits(clock=clock, sleep=sleep, tokens_per_minute=5000)
+    limits = RateLimiter(clock=clock, sleep=sleep, tokens_per_minute=5000)
     error = ModelError("429", scope="call", status=429)
     with pytest.raises(ModelError):
-        await LimitedModel(Troubled(error), limits).ask(question())
-    await LimitedModel(Troubled(), limits).ask(question())
+        await RateLimitedModel(Troubled(error), limits).ask(question())
+    await RateLimitedModel(Troubled(), limits).ask(question())
     assert sleep.slept == []
 
 
@@ -109,13 +111,13 @@ class Gate:
         self.entered.set()
         await self.open.wait()
         self.inside -= 1
-        return Answer(message=said("x"), usage=Usage(input_tokens=1))
+        return Answer(message=said("x"), usage=TokenUsage(input_tokens=1))
 
 
 async def test_no_more_calls_at_once_than_allowed():
     clock = FrozenClock()
     gate = Gate()
-    model = LimitedModel(gate, Limits(clock=clock, sleep=Sleeper(clock), concurrency=3))
+    model = RateLimitedModel(gate, RateLimiter(clock=clock, sleep=Sleeper(clock), concurrency=3))
     tasks = [asyncio.create_task(model.ask(question())) for _ in range(10)]
     await gate.entered.wait()
     gate.open.set()
@@ -126,7 +128,7 @@ async def test_no_more_calls_at_once_than_allowed():
 async def test_a_cancelled_call_gives_its_slot_back():
     clock = FrozenClock()
     gate = Gate()
-    model = LimitedModel(gate, Limits(clock=clock, sleep=Sleeper(clock), concurrency=1))
+    model = RateLimitedModel(gate, RateLimiter(clock=clock, sleep=Sleeper(clock), concurrency=1))
     first = asyncio.create_task(model.ask(question()))
     await gate.entered.wait()
     first.cancel()

@@ -10,7 +10,7 @@ from mimir.errors import ModelError, Paused
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.endpoint import OpenAIEndpoint
 from mimir.llm.scripted.faults import FAULTS
-from mimir.llm.wrappers.rate_limits import LimitedModel, Limits
+from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryingModel, RetryPolicy
 from tests.support.clock import FrozenClock
 from tests.support.model_requests import Middle, Sleeper, question
@@ -47,7 +47,9 @@ async def stack(server: PlayServer) -> AsyncIterator[tuple[RetryingModel, Sleepe
         base_url=server.url, api_key="sk-recovery-0123", model="m", stall_seconds=1.0
     )
     endpoint = OpenAIEndpoint(config, clock)
-    limited = LimitedModel(endpoint.for_lane("r/t/1/worker"), Limits(clock=clock, sleep=sleep))
+    limited = RateLimitedModel(
+        endpoint.for_lane("r/t/1/worker"), RateLimiter(clock=clock, sleep=sleep)
+    )
     try:
         yield (
             RetryingModel(limited, RetryPolicy(), clock=clock, sleep=sleep, chance=Middle()),

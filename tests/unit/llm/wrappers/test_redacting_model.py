@@ -3,7 +3,7 @@
 import json
 
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
-from mimir.llm.wrappers.redacting_model import VeiledModel
+from mimir.llm.wrappers.redacting_model import RedactingModel
 from mimir.tools.secrets import Redactor
 from tests.support.model_requests import question
 
@@ -21,7 +21,7 @@ class Echoing:
 
 
 async def test_known_values_are_taken_out_of_all_that_a_model_says():
-    answer = await VeiledModel(Echoing(), Redactor([KEY]).values).ask(question())
+    answer = await RedactingModel(Echoing(), Redactor([KEY]).values).ask(question())
 
     assert KEY not in repr(answer)
     assert answer.message.text == "The key is [redacted:secret]."
@@ -29,7 +29,7 @@ async def test_known_values_are_taken_out_of_all_that_a_model_says():
 
 
 async def test_what_only_looks_like_a_key_may_be_written():
-    answer = await VeiledModel(Echoing(), Redactor([KEY]).values).ask(question())
+    answer = await RedactingModel(Echoing(), Redactor([KEY]).values).ask(question())
 
     content = json.loads(answer.message.calls[0].arguments)["content"]
     assert content == "[redacted:secret]\nAPI_KEY=changeme-12345678"

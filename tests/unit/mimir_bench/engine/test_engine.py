@@ -9,11 +9,11 @@ import pytest
 from mimir.planning.lint.plan_check import check
 from mimir.qc.judgement.verdict_parser import parse
 from mimir_bench.engine import benchmark, workload
-from mimir_bench.engine.control_protocol import Control
-from mimir_bench.engine.measured_process import Order, Took, read
-from mimir_bench.engine.model_server import Server
+from mimir_bench.engine.control_protocol import ServerControl
+from mimir_bench.engine.measured_process import SubjectCost, SubjectOrder, read_order
+from mimir_bench.engine.model_server import ModelServer
 from mimir_bench.engine.peers import bare_loop, shared_task
-from mimir_bench.engine.workload import Load
+from mimir_bench.engine.workload import Workload
 from mimir_bench.figures import RATIO, Figures
 
 TOOLS = ("read_file", "write_file", "list_files")
@@ -21,7 +21,7 @@ TOOLS = ("read_file", "write_file", "list_files")
 
 @pytest.fixture
 async def url():
-    server = await asyncio.start_server(Server().serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(ModelServer().serve, "127.0.0.1", 0)
     yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     server.close()
 
@@ -29,7 +29,7 @@ async def url():
 @pytest.mark.parametrize("work", ["answers", "files"])
 @pytest.mark.parametrize("graph", ["layered", "chain", "fan-in"])
 def test_a_workload_is_a_plan_without_errors(graph: str, work: str):
-    load = Load(graph=graph, tasks=30, work=work)  # type: ignore[arg-type]
+    load = Workload(graph=graph, tasks=30, work=work)  # type: ignore[arg-type]
     plan = workload.plan(load)
 
     assert len(plan.tasks) == workload.count(load)
@@ -37,15 +37,15 @@ def test_a_workload_is_a_plan_without_errors(graph: str, work: str):
 
 
 def test_a_hundred_tasks_make_four_hundred_and_sixty_calls():
-    assert workload.calls(Load(tasks=100)) == 460
+    assert workload.calls(Workload(tasks=100)) == 460
 
 
 def test_a_verdict_quotes_what_stands_in_the_answer():
-    load = Load(tasks=3)
+    load = Workload(tasks=3)
     criteria = workload.plan(load).tasks[2].criteria
     quote = json.loads(workload.verdict(load, 2))["criteria"][0]["quote"]
 
-    assert quote in workload.closing(load, 2)
+    assert quote in workload.closing_answer(load, 2)
     assert parse(workload.verdict(load, 2), criteria).score == 100
 
 
@@ -53,12 +53,12 @@ def test_a_verdict_quotes_what_stands_in_the_answer():
 async def test_a_bare_loop_makes_every_call_of_the_workload_and_one_for_the_report(
     over, url: str, tmp_path
 ):
-    load = Load(tasks=12, work="files")
+    load = Workload(tasks=12, work="files")
     for name, text in workload.project().items():
         place = tmp_path / name
         place.parent.mkdir(exist_ok=True)
         place.write_text(text)
-    control = Control(url)
+    control = ServerControl(url)
     await control.order(load, 0.0)
 
     async with over(f"{url}/v1") as post:
@@ -71,7 +71,7 @@ async def test_a_bare_loop_makes_every_call_of_the_workload_and_one_for_the_repo
 
 
 async def test_a_peer_starts_nothing_before_what_it_needs():
-    load, done = Load(graph="layered", tasks=30), []
+    load, done = Workload(graph="layered", tasks=30), []
 
     async def one(at: int) -> None:
         assert set(workload.needs(load, at)) <= set(done)
@@ -83,7 +83,7 @@ async def test_a_peer_starts_nothing_before_what_it_needs():
 
 
 async def test_the_server_streams_to_whoever_asks_for_it(url: str):
-    await Control(url).order(Load(tasks=1), 0.0)
+    await ServerControl(url).order(Workload(tasks=1), 0.0)
     body = {"stream": True, "messages": [{"role": "user", "content": "Do it."}]}
     async with httpx2.AsyncClient(trust_env=False) as client:
         response = await client.post(
@@ -97,16 +97,20 @@ async def test_the_server_streams_to_whoever_asks_for_it(url: str):
 
 
 def test_an_order_survives_the_way_to_the_other_process():
-    order = Order(who="httpx2", load=Load(graph="chain", answer_bytes=1000), url="http://x")
-    assert read(json.dumps(asdict(order))) == order
+    order = SubjectOrder(
+        who="httpx2", load=Workload(graph="chain", answer_bytes=1000), url="http://x"
+    )
+    assert read_order(json.dumps(asdict(order))) == order
 
 
 async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
-    def took(seconds: float, load: Load) -> Took:
+    def took(seconds: float, load: Workload) -> SubjectCost:
         peak = 100_000_000 + load.tasks * 5_000
-        return Took(cpu_seconds=seconds, child_seconds=0, wall_seconds=0, peak_bytes=peak, meter={})
+        return SubjectCost(
+            cpu_seconds=seconds, child_seconds=0, wall_seconds=0, peak_bytes=peak, meter={}
+        )
 
-    class Slowing(benchmark._Desk):
+    class Slowing(benchmark._Measurements):
         asked: ClassVar[list[int]] = []
 
         async def take(self, who, load, *, latency=0.0, slots=10):
@@ -115,7 +119,7 @@ async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
 
     desk = Slowing(url="", say=print, scope=benchmark.SCOPES["usual"])
     figures = Figures(name="engine", seeds="", tolerance=0.25, goals=benchmark.GOALS)
-    await benchmark._growth(desk, figures, took(1.0, Load(tasks=100)))
+    await benchmark._growth(desk, figures, took(1.0, Workload(tasks=100)))
 
     assert desk.asked == [1000, 100, 1000]
     assert figures.rows[0]["figure"] == benchmark.GROWTH

@@ -12,10 +12,10 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Plan
 from mimir.planning.lint.plan_check import check
 from mimir_bench.faults.benchmark import FAMILIES, UNCHECKED
-from mimir_bench.faults.fault_case import Case, Files
+from mimir_bench.faults.fault_case import FaultCase, Files
 from mimir_bench.faults.hidden_tests import PLACE, RIGHT
 from mimir_bench.faults.operators import OPERATORS, clean, usable
-from mimir_bench.seeded_random import Draw
+from mimir_bench.seeded_random import SeededRandom
 from tests.support.projects import write_files
 
 SEEDS = range(1, 21)
@@ -37,7 +37,7 @@ for room in sys.argv[2:]:
 """Asks an oracle of many trees; what it imports is loaded once."""
 
 
-def right_ones(room: Path, case: Case, works: Sequence[tuple[str, Files]]) -> list[str]:
+def right_ones(room: Path, case: FaultCase, works: Sequence[tuple[str, Files]]) -> list[str]:
     """Return the names of the works that the oracle calls right."""
     trees = [room / str(number) for number in range(len(works))]
     for tree, (_, work) in zip(trees, works, strict=True):
@@ -53,7 +53,7 @@ def right_ones(room: Path, case: Case, works: Sequence[tuple[str, Files]]) -> li
     ]
 
 
-def wrong(case: Case) -> Iterator[tuple[str, Files]]:
+def wrong(case: FaultCase) -> Iterator[tuple[str, Files]]:
     yield "nothing", {}
     yield "stub", case.stub
     yield "loud", case.loud
@@ -87,9 +87,9 @@ def test_every_seed_draws_another_case_with_a_plan_that_is_accepted(family: str)
 def test_every_operator_plants_more_than_one_variant(family: str):
     cases = [FAMILIES[family](seed) for seed in SEEDS]
     for name in usable(cases[0]):
-        made = [OPERATORS[name](case, Draw(family, case.seed, name)) for case in cases]
+        made = [OPERATORS[name](case, SeededRandom(family, case.seed, name)) for case in cases]
         assert len({str(script.turns) for script in made}) > 1, name
-    assert all(clean(case, Draw(case.seed)).version == "right work" for case in cases)
+    assert all(clean(case, SeededRandom(case.seed)).version == "right work" for case in cases)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in UNCHECKED])

@@ -4,8 +4,8 @@ from fractions import Fraction
 import pytest
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.task_states import RunStatus, Status
-from mimir.domain.verdict import CriterionResult, Judgement, Verdict
+from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.verdict import CriterionResult, QCAnswer, Verdict
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 from mimir_bench.faults.fault_outcome import caught
 
@@ -23,8 +23,8 @@ RESULT = CriterionResult(
 DENIED = Event(seq=1, kind=EventKind.TOOL_DENIED, run="r", at="", task="t")
 
 
-def judgement(verdict: str, state: str, basis: str) -> Judgement:
-    said = Verdict(
+def judgement(verdict: str, state: str, basis: str) -> Verdict:
+    said = QCAnswer(
         verdict=verdict,  # type: ignore[arg-type]
         score=Fraction(100),
         feedback="",
@@ -35,7 +35,7 @@ def judgement(verdict: str, state: str, basis: str) -> Judgement:
         criteria_impossible=False,
     )
     result = replace(RESULT, state=state, basis=basis)
-    return Judgement(
+    return Verdict(
         passed=False,
         score=Fraction(0),
         model_score=Fraction(100),
@@ -53,10 +53,10 @@ def judgement(verdict: str, state: str, basis: str) -> Judgement:
 
 def run(
     cause: str,
-    judged: Judgement | None = None,
+    judged: Verdict | None = None,
     *,
     status: RunStatus = RunStatus.FAILED,
-    task: Status = Status.FAILED,
+    task: TaskStatus = TaskStatus.FAILED,
     red: tuple[str, ...] = (),
     events: tuple[Event, ...] = (),
 ) -> RunData:
@@ -103,7 +103,7 @@ def run(
 @pytest.mark.parametrize(
     ("data", "by"),
     [
-        (run("", status=RunStatus.COMPLETED, task=Status.COMPLETED), ""),
+        (run("", status=RunStatus.COMPLETED, task=TaskStatus.COMPLETED), ""),
         (run("check_failed"), "check"),
         (run("silent_no_op"), "no change"),
         (run("silent_no_op", events=(DENIED,)), "gateway"),
@@ -114,13 +114,13 @@ def run(
         (run("qc_rejected", judgement("PASS", "passed", "executed")), "score rule"),
         (run("unverifiable", judgement("PASS", "unverified", "executed")), "run before"),
         (run("unverifiable", judgement("PASS", "unverified", "judged")), "quote"),
-        (run("", task=Status.COMPLETED, red=("Check 'unit' is red.",)), "final gate"),
+        (run("", task=TaskStatus.COMPLETED, red=("Check 'unit' is red.",)), "final gate"),
         (
             run(
                 "",
                 judgement("PASS", "unverified", "executed"),
                 status=RunStatus.COMPLETED_WITH_GAPS,
-                task=Status.COMPLETED,
+                task=TaskStatus.COMPLETED,
             ),
             "run before",
         ),

@@ -3,11 +3,11 @@ from dataclasses import replace
 from typing import cast
 
 from mimir_bench.faults import outcome_counts, tables
-from mimir_bench.faults.fault_outcome import Outcome
+from mimir_bench.faults.fault_outcome import FaultOutcome
 from mimir_bench.faults.operators import CLEAN
-from mimir_bench.result import Result, Row
+from mimir_bench.result import BenchResult, Row
 
-FOUND = Outcome(
+FOUND = FaultOutcome(
     judge="always",
     family="library",
     seed=1,
@@ -23,7 +23,7 @@ ALARM = replace(FOUND, operator=CLEAN, wrong=False, caught="judge")
 GOOD = replace(MISSED, operator=CLEAN, wrong=False)
 
 
-def row(outcomes: list[Outcome], **named: str) -> Row:
+def row(outcomes: list[FaultOutcome], **named: str) -> Row:
     [found] = [
         r
         for r in outcome_counts.rows(outcomes, ["notes"])
@@ -62,7 +62,7 @@ def test_judges_and_families_without_checks_are_counted_apart():
 
 def test_the_tables_mark_what_is_low_and_name_what_was_missed():
     rows = outcome_counts.rows([FOUND, MISSED, GOOD, ALARM], ["notes"])
-    said = list(tables.lines(Result(name="faults", seeds="1-1", rows=rows)))
+    said = list(tables.lines(BenchResult(name="faults", seeds="1-1", rows=rows)))
     text = "\n".join(said)
     [low] = [line for line in said if line.startswith("subtle bug")]
     assert low.endswith("below 60 %")

@@ -5,15 +5,15 @@ from mimir.planning.lint.plan_check import check
 from mimir.planning.renderer import render
 from mimir_bench.multi import benchmark, multi_case
 from mimir_bench.multi.benchmark import CASES, LESS
-from mimir_bench.multi.multi_run import Counted
+from mimir_bench.multi.multi_run import TokenCounts
 
 TOOLS = ("read_file", "write_file", "list_files")
 
 
 @pytest.mark.parametrize("one", CASES["usual"], ids=str)
-def test_a_case_is_a_plan_without_errors_that_its_own_reader_reads(one: multi_case.Case):
+def test_a_case_is_a_plan_without_errors_that_its_own_reader_reads(one: multi_case.MultiCase):
     plan = multi_case.plan(one)
-    read = parser.parse(render(plan))
+    read = parser.parse_plan(render(plan))
 
     assert (len(plan.tasks), len(multi_case.project(one))) == (one.tasks, one.files)
     assert read.plan.tasks == plan.tasks
@@ -28,7 +28,7 @@ def test_both_sides_say_the_same_words_about_the_work():
         if part["role"] == "worker"
         for turn in part["turns"]
     ]
-    alone = [turn for part in multi_case.alone(one, "PLAN") for turn in part["turns"]]
+    alone = [turn for part in multi_case.single_agent_script(one, "PLAN") for turn in part["turns"]]
 
     def calls(turns):
         return [
@@ -42,8 +42,8 @@ def test_both_sides_say_the_same_words_about_the_work():
 
 
 def test_the_hypothesis_is_told_as_it_was_measured():
-    def side(tokens: int) -> Counted:
-        return Counted(
+    def side(tokens: int) -> TokenCounts:
+        return TokenCounts(
             calls=1,
             tokens=tokens,
             largest=tokens,

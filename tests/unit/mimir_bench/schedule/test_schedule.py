@@ -1,7 +1,7 @@
 import pytest
 
 from mimir_bench.schedule.bounds import barriers, first_come, lower_bound
-from mimir_bench.schedule.graph_families import BEHIND, FAMILIES, HEAVY, LONGEST, Job, make
+from mimir_bench.schedule.graph_families import BEHIND, FAMILIES, HEAVY, LONGEST, TimedTask, make
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -21,7 +21,12 @@ def test_durations_of_the_heavy_tail_are_mostly_short_and_sometimes_long():
 
 
 def test_no_schedule_is_shorter_than_the_critical_path_nor_than_the_work_shared_out():
-    graph = [Job(seconds=2.0), Job(seconds=3.0, needs=(0,)), Job(seconds=1.0), Job(seconds=4.0)]
+    graph = [
+        TimedTask(seconds=2.0),
+        TimedTask(seconds=3.0, needs=(0,)),
+        TimedTask(seconds=1.0),
+        TimedTask(seconds=4.0),
+    ]
 
     assert lower_bound(graph, 10) == 5.0
     assert lower_bound(graph, 1) == 10.0
@@ -32,6 +37,6 @@ def test_first_come_leaves_the_chain_for_the_end_and_a_barrier_waits_for_the_slo
     assert lower_bound(graph, 10) == 20.0
     assert first_come(graph, 10) == 28.0
 
-    uneven = [Job(seconds=5.0), Job(seconds=1.0), Job(seconds=5.0, needs=(1,))]
+    uneven = [TimedTask(seconds=5.0), TimedTask(seconds=1.0), TimedTask(seconds=5.0, needs=(1,))]
     assert lower_bound(uneven, 2) == first_come(uneven, 2) == 6.0
     assert barriers(uneven, 2) == 10.0

@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "plan-format.md"
 
 
 def test_the_example_that_the_pm_sees_is_a_plan():
-    parsed = parser.parse(labels.example())
+    parsed = parser.parse_plan(labels.example())
     assert parsed.findings == ()
     (task,) = parsed.plan.tasks
     assert parsed.plan.title == "Rate limiter for the API"
@@ -110,7 +110,7 @@ def test_the_documentation_holds_the_tables(table: str):
 def test_the_plan_in_the_documentation_is_whole():
     text = DOCUMENT.read_text(encoding="utf-8")
     start = text.index("````markdown\n") + len("````markdown\n")
-    parsed = parser.parse(text[start : text.index("\n````", start)])
+    parsed = parser.parse_plan(text[start : text.index("\n````", start)])
     found = check(parsed, tools=("read_file", "write_file", "edit_file", "run"))
     assert [one.render("doc") for one in found] == []
     assert len(parsed.plan.tasks) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import CODES, Finding
+from mimir.planning.format.diagnostics import CODES, PlanFinding
 from mimir.planning.lint.plan_check import check
 from tests.support.broken_plans import BROKEN, WHOLE, Broken
 
@@ -11,8 +11,8 @@ TOOLS = ("read_file", "write_file", "edit_file", "run")
 PROJECT = frozenset({"api.py", "tests/test_work.py"})
 
 
-def findings(text: str) -> tuple[Finding, ...]:
-    return check(parser.parse(text, file="plan.md"), tools=TOOLS, exists=PROJECT.__contains__)
+def findings(text: str) -> tuple[PlanFinding, ...]:
+    return check(parser.parse_plan(text, file="plan.md"), tools=TOOLS, exists=PROJECT.__contains__)
 
 
 def test_the_whole_plan_has_nothing_wrong():

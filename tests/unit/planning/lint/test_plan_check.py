@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.planning import parser
 from mimir.planning.check_json import json_shape
-from mimir.planning.format.diagnostics import CODES, finding
+from mimir.planning.format.diagnostics import CODES, make_finding
 from mimir.planning.lint.plan_check import check
 from mimir.planning.renderer import render
 from tests.support.plans import task
@@ -123,7 +123,7 @@ def test_findings_stand_by_place_errors_first():
     text = render(
         plan(task("task-1", prompt="", qc_role=""), task("task-2", dependencies=("nope",)))
     )
-    findings = check(parser.parse(text), tools=())
+    findings = check(parser.parse_plan(text), tools=())
     assert [one.line for one in findings] == sorted(one.line for one in findings)
     assert {one.code for one in findings} == {
         "prompt-missing",
@@ -133,9 +133,9 @@ def test_findings_stand_by_place_errors_first():
 
 
 def test_a_finding_is_one_line_with_its_place():
-    one = finding("plan-cycle", "a\nb", suggestion="c\td")
+    one = make_finding("plan-cycle", "a\nb", suggestion="c\td")
     assert one.render("x.md") == "x.md:1:1: error plan-cycle: a b c d"
-    assert finding("plan-cycle", "a").render("x.md") == "x.md:1:1: error plan-cycle: a"
+    assert make_finding("plan-cycle", "a").render("x.md") == "x.md:1:1: error plan-cycle: a"
 
 
 def test_the_json_of_check_has_its_documented_shape():

@@ -10,7 +10,7 @@ from mimir.planning import parser
 
 def task(body: str, *, checks: str = "") -> Task:
     text = f"**Task ID:** t-1\n**Prompt:** p\n**Verification Criteria:**{body}\n{checks}"
-    return parser.parse(text).plan.tasks[0]
+    return parser.parse_plan(text).plan.tasks[0]
 
 
 def criteria(body: str, *, checks: str = "") -> list[Criterion]:
@@ -99,7 +99,7 @@ def test_criteria_of_two_labels_are_all_kept_those_said_twice_once():
 @pytest.mark.parametrize("label", ["Checks", "Criteria", "Acceptance Criteria", "Success Criteria"])
 def test_criteria_have_synonyms(label: str):
     text = f"**Task ID:** t-1\n**Prompt:** p\n**{label}:**\n- works"
-    assert [c.text for c in parser.parse(text).plan.tasks[0].criteria] == ["works"]
+    assert [c.text for c in parser.parse_plan(text).plan.tasks[0].criteria] == ["works"]
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_criteria_have_synonyms(label: str):
 )
 def test_a_criterion_of_the_wrong_shape_is_named(item: str):
     text = f"**Task ID:** t-1\n**Prompt:** p\n**Criteria:**\n```yaml\n- {item}\n```"
-    findings = parser.parse(text).findings
+    findings = parser.parse_plan(text).findings
     assert [(f.code, f.line) for f in findings] == [("criterion-unreadable", 5)]

@@ -35,8 +35,8 @@ PIECES = (
 )
 
 
-def read(text: str) -> parser.Parsed:
-    parsed = parser.parse(text)
+def read(text: str) -> parser.ParsedPlan:
+    parsed = parser.parse_plan(text)
     lines = text.count("\n") + 1
     for one in check(parsed, tools=("run",), exists=lambda _: True):
         assert one.code in CODES
@@ -83,7 +83,7 @@ def test_a_spoilt_plan_is_read_and_rendered_as_it_was_read(seed: int):
     plan = read(spoilt(random.Random(seed))).plan
     ids = [task.id.casefold() for task in plan.tasks]
     if all(ids) and len(set(ids)) == len(ids):
-        assert parser.parse(render(plan)).plan == plan
+        assert parser.parse_plan(render(plan)).plan == plan
 
 
 SIZE = 25_000
@@ -127,4 +127,4 @@ def test_no_text_takes_more_than_linear_time(name: str):
     """The time limit is the assertion: each of these once took minutes, or would."""
     start, piece = SLOW[name]
     text = start + (piece * (SIZE // len(piece)) if piece else "")
-    parser.parse(text + ("\n```" if "```yaml" in start else ""))
+    parser.parse_plan(text + ("\n```" if "```yaml" in start else ""))

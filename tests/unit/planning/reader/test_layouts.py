@@ -9,7 +9,7 @@ from tests.support import layouts
 
 @pytest.mark.parametrize(("name", "prompt"), layouts.CASES)
 def test_a_prompt_is_kept_byte_for_byte_in_every_layout(name: str, prompt: str):
-    parsed = parser.parse(layouts.EVERY[name](prompt))
+    parsed = parser.parse_plan(layouts.EVERY[name](prompt))
     assert [task.prompt for task in parsed.plan.tasks] == [prompt, layouts.SECOND]
     assert [one.render("f") for one in parsed.findings if one.severity == "error"] == []
 
@@ -23,7 +23,7 @@ def fields(plan: Plan) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("name", layouts.EVERY)
 def test_every_layout_says_the_same(name: str):
-    plan = parser.parse(layouts.EVERY[name]("Do it.")).plan
+    plan = parser.parse_plan(layouts.EVERY[name]("Do it.")).plan
     assert fields(plan) == [
         ("task-1.1", "First", "Worker", "Checker", (), ["works"]),
         ("task-2.1", "Second", "Worker", "", ("task-1.1",), ["works"]),

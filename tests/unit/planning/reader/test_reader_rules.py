@@ -8,13 +8,13 @@ import pytest
 from mimir.errors import PlanError
 from mimir.planning import parser
 from mimir.planning.check_json import json_shape
-from mimir.planning.parser import Parsed
+from mimir.planning.parser import ParsedPlan
 from mimir.planning.renderer import render
 
 TASK = "**Role:** R\n**Prompt:** do {0}\n**Dependencies:** {1}\n**Criteria:**\n- works\n"
 
 
-def codes(parsed: Parsed) -> list[tuple[str, int]]:
+def codes(parsed: ParsedPlan) -> list[tuple[str, int]]:
     return [(one.code, one.line) for one in parsed.findings]
 
 
@@ -48,7 +48,7 @@ def codes(parsed: Parsed) -> list[tuple[str, int]]:
     ],
 )
 def test_an_id_and_a_title_are_found_in_every_heading(heading: str, id: str, title: str):
-    parsed = parser.parse(f"# P\n\n## Tasks\n\n{heading}\n{TASK.format('it', 'None')}")
+    parsed = parser.parse_plan(f"# P\n\n## Tasks\n\n{heading}\n{TASK.format('it', 'None')}")
     assert [(t.id, t.title, t.prompt) for t in parsed.plan.tasks] == [(id, title, "do it")]
     assert codes(parsed) == []
 
@@ -68,19 +68,19 @@ def test_an_id_and_a_title_are_found_in_every_heading(heading: str, id: str, tit
 )
 def test_a_heading_that_names_no_task_begins_none(heading: str):
     text = f"{heading}\n\nwords\n\n**Task ID:** a\n{TASK.format('it', 'None')}"
-    assert [t.id for t in parser.parse(text).plan.tasks] == ["a"]
+    assert [t.id for t in parser.parse_plan(text).plan.tasks] == ["a"]
 
 
 def test_a_heading_without_fields_that_is_given_elsewhere_is_no_second_task():
     text = f"### Task 1: A\nabout it\n\n### Task 1: A\n{TASK.format('it', 'None')}"
-    parsed = parser.parse(text)
+    parsed = parser.parse_plan(text)
     assert [t.id for t in parsed.plan.tasks] == ["task-1"]
     assert "about it" in parsed.plan.notes
 
 
 def test_a_heading_without_fields_that_is_given_nowhere_is_a_task_without_a_prompt():
     text = f"### Task 1: A\nabout it\n\n### Task 2: B\n{TASK.format('it', 'task-1')}"
-    assert [(t.id, t.prompt) for t in parser.parse(text).plan.tasks] == [
+    assert [(t.id, t.prompt) for t in parser.parse_plan(text).plan.tasks] == [
         ("task-1", ""),
         ("task-2", "do it"),
     ]
@@ -88,7 +88,9 @@ def test_a_heading_without_fields_that_is_given_nowhere_is_a_task_without_a_prom
 
 def test_several_tasks_below_one_heading_are_several():
     blocks = [f"**Task ID:** {id}\n{TASK.format(id, 'None')}" for id in "abc"]
-    assert [t.id for t in parser.parse("### Task 1: group\n" + "\n".join(blocks)).plan.tasks] == [
+    assert [
+        t.id for t in parser.parse_plan("### Task 1: group\n" + "\n".join(blocks)).plan.tasks
+    ] == [
         "a",
         "b",
         "c",
@@ -97,18 +99,18 @@ def test_several_tasks_below_one_heading_are_several():
 
 def test_a_heading_may_be_what_dependencies_call_a_task():
     text = f"### Task 1: A\n**Task ID:** setup-db\n{TASK.format('it', 'None')}\n### Task 2: B\n{TASK.format('it', 'Task 1')}"
-    assert parser.parse(text).plan.task("task-2").dependencies == ("setup-db",)
+    assert parser.parse_plan(text).plan.task("task-2").dependencies == ("setup-db",)
 
 
 def test_a_task_without_any_id_is_named():
-    parsed = parser.parse(f"## Tasks\n### Make the schema\n{TASK.format('it', 'None')}")
+    parsed = parser.parse_plan(f"## Tasks\n### Make the schema\n{TASK.format('it', 'None')}")
     assert [t.id for t in parsed.plan.tasks] == [""]
     assert codes(parsed) == [("task-id-missing", 2)]
 
 
 def test_dependencies_in_another_form_inside_a_bare_prompt_are_named():
     text = "**Task ID:** a\n**Prompt:**\ndo it\n\n- **Dependencies:** task-9\n- **Acceptance Criteria:**\n  - works\n"
-    parsed = parser.parse(text)
+    parsed = parser.parse_plan(text)
     assert codes(parsed) == [("label-in-prompt", 5), ("label-in-prompt", 6)]
     assert "task-9" in parsed.plan.tasks[0].prompt
 
@@ -121,23 +123,23 @@ def test_dependencies_in_another_form_inside_a_bare_prompt_are_named():
     ],
 )
 def test_a_field_behind_the_end_of_its_task_is_named(text: str, line: int):
-    assert codes(parser.parse(text)) == [("field-outside", line)]
+    assert codes(parser.parse_plan(text)) == [("field-outside", line)]
 
 
 def test_a_section_behind_a_task_that_has_the_field_is_no_fault():
     text = f"### Task 1: A\n{TASK.format('it', 'None')}\n## Dependencies\ntask-1 is all.\n"
-    assert codes(parser.parse(text)) == []
+    assert codes(parser.parse_plan(text)) == []
 
 
 def test_a_task_in_a_fence_outside_prompts_is_named_but_not_read():
     text = f"Example:\n```markdown\n### Task 9.9: fake\n```\n**Task ID:** a\n{TASK.format('it', 'None')}"
-    parsed = parser.parse(text)
+    parsed = parser.parse_plan(text)
     assert [t.id for t in parsed.plan.tasks] == ["a"]
     assert codes(parsed) == [("task-in-fence", 3)]
 
 
 def test_a_prompt_without_a_label_stands_between_its_tags():
-    parsed = parser.parse(
+    parsed = parser.parse_plan(
         "### Task 1: A\n**Role:** R\n\n<prompt>\ndo it\n</prompt>\n\n**Criteria:** works"
     )
     assert parsed.plan.tasks[0].prompt == "do it"
@@ -145,12 +147,12 @@ def test_a_prompt_without_a_label_stands_between_its_tags():
 
 def test_a_numbered_tag_holds_the_plain_one():
     text = "**Task ID:** a\n**Prompt:**\n<prompt-2>\n<prompt>\nx\n</prompt>\n</prompt-2>\n**Criteria:** y"
-    assert parser.parse(text).plan.tasks[0].prompt == "<prompt>\nx\n</prompt>"
+    assert parser.parse_plan(text).plan.tasks[0].prompt == "<prompt>\nx\n</prompt>"
 
 
 def test_a_description_beside_the_prompt_is_not_the_prompt():
     text = "**Task ID:** a\n**Description:** in short\n**Prompt:**\nat length\n**Criteria:** y"
-    task = parser.parse(text).plan.tasks[0]
+    task = parser.parse_plan(text).plan.tasks[0]
     assert (task.prompt, task.notes) == ("at length", "Description: in short")
 
 
@@ -158,12 +160,12 @@ def test_a_description_beside_the_prompt_is_not_the_prompt():
     "text", ["", "\n\n", "\0", "\ufeff", "words", "---", "[", "{", "```", "<prompt>"]
 )
 def test_a_text_without_a_task_has_none(text: str):
-    assert parser.parse(text).plan.tasks == ()
+    assert parser.parse_plan(text).plan.tasks == ()
 
 
 def test_a_byte_order_mark_and_carriage_returns_do_not_matter_and_prompts_keep_theirs():
     text = "**Task ID:** a\n**Prompt:**\n<prompt>\none\n two\n</prompt>\n**Criteria:**\n- works\n"
-    task = parser.parse("\ufeff" + text.replace("\n", "\r\n")).plan.tasks[0]
+    task = parser.parse_plan("\ufeff" + text.replace("\n", "\r\n")).plan.tasks[0]
     assert task.prompt == "one\r\n two"
     assert [c.text for c in task.criteria] == ["works"]
 
@@ -172,7 +174,7 @@ def test_a_byte_order_mark_and_carriage_returns_do_not_matter_and_prompts_keep_t
 
 
 def test_json_that_is_none_is_named_with_its_place():
-    parsed = parser.parse('{"tasks": [\n  {"id": "a", "id": "b"}\n]}')
+    parsed = parser.parse_plan('{"tasks": [\n  {"id": "a", "id": "b"}\n]}')
     assert codes(parsed) == [("json-unreadable", 2)]
     assert parsed.findings[0].column == 15
 
@@ -190,13 +192,13 @@ def test_json_that_is_none_is_named_with_its_place():
     ],
 )
 def test_strict_json_or_none(text: str):
-    assert [code for code, _ in codes(parser.parse(text))] in (["json-unreadable"], [])
-    assert parser.parse(text).plan.tasks == ()
+    assert [code for code, _ in codes(parser.parse_plan(text))] in (["json-unreadable"], [])
+    assert parser.parse_plan(text).plan.tasks == ()
 
 
 @pytest.mark.parametrize("text", ["{}", '{"goal": "g"}', '{"tasks": 5}'])
 def test_json_without_tasks_is_named(text: str):
-    assert codes(parser.parse(text)) == [("json-shape", 1)]
+    assert codes(parser.parse_plan(text)) == [("json-shape", 1)]
 
 
 @pytest.mark.parametrize(
@@ -221,13 +223,13 @@ def test_json_without_tasks_is_named(text: str):
 )
 def test_a_json_value_of_the_wrong_type_is_never_a_default(key: str, value: object, code: str):
     task = {"id": "a", "prompt": "p", "criteria": ["c"], key: value}
-    assert [one for one, _ in codes(parser.parse(json.dumps([task])))] == [code]
+    assert [one for one, _ in codes(parser.parse_plan(json.dumps([task])))] == [code]
 
 
 def test_what_check_prints_as_json_can_be_read_as_a_plan():
     text = f"### Task 1: A\n{TASK.format('it', 'None')}**QC Role:** Q\n**Max Retries:** 0\n**Time Limit:** 5 min\n"
-    plan = parser.parse(text).plan
-    again = parser.parse(json.dumps(json_shape(plan, ()))).plan
+    plan = parser.parse_plan(text).plan
+    again = parser.parse_plan(json.dumps(json_shape(plan, ()))).plan
     assert again.tasks == plan.tasks
 
 
@@ -237,7 +239,7 @@ def test_what_check_prints_as_json_can_be_read_as_a_plan():
 def test_a_plan_file_is_read_with_its_name(tmp_path: Path):
     path = tmp_path / "chain-output.md"
     path.write_bytes("### Task 1: A\n**Prompt:** ü\r\n".encode())
-    parsed = parser.read(path)
+    parsed = parser.parse_document(path)
     assert parsed.file == str(path)
     assert parsed.plan.tasks[0].prompt == "ü"
 
@@ -246,7 +248,7 @@ def test_a_file_that_is_not_utf8_is_refused_with_line_and_byte(tmp_path: Path):
     path = tmp_path / "plan.md"
     path.write_bytes(b"# Plan\n\nab\xff\n")
     with pytest.raises(PlanError, match="byte 10 is 0xff") as raised:
-        parser.read(path)
+        parser.parse_document(path)
     assert (raised.value.exit_code, raised.value.code) == (65, "plan-not-utf8")
     assert raised.value.at is not None
     assert (raised.value.at.line, raised.value.at.column) == (3, 3)
@@ -254,9 +256,9 @@ def test_a_file_that_is_not_utf8_is_refused_with_line_and_byte(tmp_path: Path):
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path):
     with pytest.raises(PlanError, match="cannot be read"):
-        parser.read(tmp_path / "missing.md")
+        parser.parse_document(tmp_path / "missing.md")
     with pytest.raises(PlanError, match="cannot be read"):
-        parser.read(tmp_path)
+        parser.parse_document(tmp_path)
 
 
 def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -264,10 +266,10 @@ def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "plan.md"
     path.write_text("x" * 11)
     with pytest.raises(PlanError, match="larger than"):
-        parser.read(path)
+        parser.parse_document(path)
 
 
 def test_rendering_what_was_read_loses_nothing():
     for path in sorted(Path(__file__).with_name("samples").iterdir()):
-        plan = parser.read(path).plan
-        assert parser.parse(render(plan)).plan == plan
+        plan = parser.parse_document(path).plan
+        assert parser.parse_plan(render(plan)).plan == plan

@@ -38,7 +38,7 @@ GRAPHS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def plan(name: str) -> Plan:
-    return parser.read(SAMPLES / name).plan
+    return parser.parse_document(SAMPLES / name).plan
 
 
 def task(name: str, id: str) -> Task:
@@ -51,7 +51,7 @@ def test_every_sample_is_looked_at():
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_tasks_and_dependencies_of_a_sample(name: str):
-    parsed = parser.read(SAMPLES / name)
+    parsed = parser.parse_document(SAMPLES / name)
     assert {t.id: t.dependencies for t in parsed.plan.tasks} == GRAPHS[name]
     assert [one for one in parsed.findings if one.severity == "error"] == []
     assert set(parsed.lines) == set(GRAPHS[name])
@@ -125,7 +125,7 @@ def test_what_follows_the_last_task_is_the_plans_and_not_the_tasks():
 
 
 def test_what_no_field_is_becomes_notes_and_a_warning():
-    parsed = parser.read(SAMPLES / "bullets.md")
+    parsed = parser.parse_document(SAMPLES / "bullets.md")
     assert parsed.plan.task("task-2.1").notes == "- **Edge Cases:** two recipes of one name"
     assert [(f.code, f.line) for f in parsed.findings] == [("label-unknown", 58)]
 

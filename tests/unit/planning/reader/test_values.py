@@ -3,16 +3,16 @@
 import pytest
 
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import Finding
+from mimir.planning.format.diagnostics import PlanFinding
 from mimir.planning.reader import values
-from mimir.planning.reader.task_references import References, id_of
-from mimir.planning.reader.values import Raw
+from mimir.planning.reader.task_references import TaskReferences, id_of
+from mimir.planning.reader.values import RawField
 
 
-def raw(label: str, text: str) -> Raw:
+def raw(label: str, text: str) -> RawField:
     found = labels.find(label)
     assert found is not None
-    return Raw(found=found, name=label, text=text)
+    return RawField(found=found, name=label, text=text)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def raw(label: str, text: str) -> Raw:
     ],
 )
 def test_a_duration_is_read_in_minutes(text: str, minutes: float | None):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert values.minutes(raw("Estimated Duration", text), found, default=None) == minutes
     assert found == []
 
@@ -48,7 +48,7 @@ def test_a_duration_is_read_in_minutes(text: str, minutes: float | None):
     "text", ["a while", "two hours", "-5", "unlimited", "nan", "3 weeks", "1e999 h"]
 )
 def test_a_duration_that_cannot_be_read_is_named(text: str):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert values.minutes(raw("Time Limit", text), found, default=30) == 30
     assert [one.code for one in found] == ["value-unreadable"]
 
@@ -78,7 +78,7 @@ def test_a_unit_may_stand_in_the_label():
     ],
 )
 def test_a_count_takes_the_larger_number(text: str, number: int | None):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert values.count(raw("Estimated Tool Calls", text), found, default=None) == number
     assert found == []
 
@@ -94,7 +94,7 @@ def test_a_count_takes_the_larger_number(text: str, number: int | None):
     ],
 )
 def test_attempts_are_one_more_than_retries(label: str, text: str, retries: int):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert values.count(raw(label, text), found, default=2) == retries
     assert found == []
 
@@ -112,7 +112,7 @@ def test_attempts_are_one_more_than_retries(label: str, text: str, retries: int)
     ],
 )
 def test_a_count_that_cannot_be_read_is_named(label: str, text: str):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert values.count(raw(label, text), found, default=2) == 2
     assert [one.code for one in found] == ["value-unreadable"]
 
@@ -134,7 +134,7 @@ def test_a_list_is_read_in_every_form(text: str, names: list[str]):
     assert [item.text for item in values.names(raw("Files", text), [])] == names
 
 
-REFERENCES = References(
+REFERENCES = TaskReferences(
     ["task-0", "task-1.1", "task-1.2", "task-1.3", "task-2.1", "setup-db", "docs"],
     {"task-9": "setup-db"},
 )
@@ -176,7 +176,7 @@ REFERENCES = References(
     ],
 )
 def test_dependencies_are_read_as_meant(text: str, ids: list[str]):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert [id for id, _ in REFERENCES.read(raw("Dependencies", text), 4, found)] == ids
     assert found == []
 
@@ -195,7 +195,7 @@ def test_dependencies_are_read_as_meant(text: str, ids: list[str]):
     ],
 )
 def test_dependencies_that_a_list_cannot_say_are_named(text: str):
-    found: list[Finding] = []
+    found: list[PlanFinding] = []
     assert REFERENCES.read(raw("Dependencies", text), 4, found) == []
     assert [one.code for one in found] == ["dependency-unreadable"]
 

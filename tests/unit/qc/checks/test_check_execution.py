@@ -6,8 +6,8 @@ import pytest
 
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
-from mimir.qc.checks.decision_table import red
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.decision_table import is_red
+from mimir.qc.checks.regression import AcceptedTask
 from tests.support.fake_check_site import BASE, TEST, check, task
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
 
@@ -253,8 +253,8 @@ async def test_no_more_runs_than_slots_are_under_way(bench):
 # Merged trees and the gate.
 
 
-def accepted(answer: str = "") -> Accepted:
-    return Accepted(task=task(), attempt=1, answer=answer, passed=frozenset({check("flip").id}))
+def accepted(answer: str = "") -> AcceptedTask:
+    return AcceptedTask(task=task(), attempt=1, answer=answer, passed=frozenset({check("flip").id}))
 
 
 async def test_red_on_a_tree_is_two_failing_runs_made_now(bench):
@@ -265,7 +265,7 @@ async def test_red_on_a_tree_is_two_failing_runs_made_now(bench):
     runs = await here.checks.on_tree(accepted("Done."), check("flip"), tree, (), phase="merged")
 
     assert [(run.phase, run.again) for run in runs] == [("merged", False), ("merged", True)]
-    assert red(*runs)
+    assert is_red(*runs)
     assert len(here.sandbox.seen) == 3
     assert here.sandbox.seen[-1].answer == "Done."
 
@@ -278,7 +278,7 @@ async def test_one_red_run_of_two_is_not_red(bench):
         accepted(), check("flip"), here.history.put(BASE), (), phase="gate"
     )
 
-    assert not red(*runs)
+    assert not is_red(*runs)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.qc.checks.decision_table import needs_again, red, rule
+from mimir.qc.checks.decision_table import decide_check, is_red, needs_again
 
 ENDS = {
     "0": {"exit_code": 0},
@@ -25,7 +25,7 @@ def check(kind: str | None = None, *, required: bool = True) -> Check:
 
 
 def state(kind: str | None, before: str, after: str) -> str:
-    return rule(check(kind), ran(before, "before"), ran(after)).state
+    return decide_check(check(kind), ran(before, "before"), ran(after)).state
 
 
 RED = ("1", "127", "timeout", "missing", "gone")
@@ -35,7 +35,7 @@ MISSING = ("missing", "gone")
 @pytest.mark.parametrize("kind", ["flip", "hold", None])
 @pytest.mark.parametrize(("before", "after"), list(product(MISSING, MISSING)))
 def test_program_that_is_missing_before_and_after_is_unverified_with_a_finding(kind, before, after):
-    outcome = rule(check(kind), ran(before, "before"), ran(after))
+    outcome = decide_check(check(kind), ran(before, "before"), ran(after))
 
     assert outcome.state == "unverified"
     assert any("not on this machine" in finding for finding in outcome.findings)
@@ -48,7 +48,7 @@ def test_flip_passes_when_anything_but_success_becomes_success(before):
 
 
 def test_flip_that_passes_before_the_work_proves_nothing():
-    outcome = rule(check("flip"), ran("0", "before"), ran("0"))
+    outcome = decide_check(check("flip"), ran("0", "before"), ran("0"))
 
     assert outcome.state == "unverified"
     assert any("proves nothing" in finding for finding in outcome.findings)
@@ -64,7 +64,7 @@ def test_hold_passes_whenever_it_is_green_after_the_work(before):
     [("1", "1"), ("1", "127"), ("timeout", "1"), ("timeout", "timeout"), ("missing", "1")],
 )
 def test_hold_that_was_red_before_the_work_is_unverified(before, after):
-    outcome = rule(check("hold"), ran(before, "before"), ran(after))
+    outcome = decide_check(check("hold"), ran(before, "before"), ran(after))
 
     assert outcome.state == "unverified"
     assert any("was red before the work" in finding for finding in outcome.findings)
@@ -95,8 +95,8 @@ def test_flip_that_is_not_green_after_the_work_is_failed(before, after):
 def test_kind_that_is_not_given_follows_from_the_run_before(before, after):
     kind = "hold" if before == "0" else "flip"
 
-    inferred = rule(check(None), ran(before, "before"), ran(after))
-    given = rule(check(kind), ran(before, "before"), ran(after))
+    inferred = decide_check(check(None), ran(before, "before"), ran(after))
+    given = decide_check(check(kind), ran(before, "before"), ran(after))
 
     assert (inferred.kind, inferred.inferred, inferred.state) == (kind, True, given.state)
     assert not given.inferred
@@ -107,7 +107,7 @@ def test_kind_that_is_not_given_follows_from_the_run_before(before, after):
     ("kind", "before", "after"), list(product(("flip", "hold", None), ENDS, ENDS))
 )
 def test_nothing_passes_that_is_not_green_after_the_work(kind, before, after):
-    outcome = rule(check(kind), ran(before, "before"), ran(after), ran("0"))
+    outcome = decide_check(check(kind), ran(before, "before"), ran(after), ran("0"))
 
     assert outcome.state != "passed" or after == "0"
 
@@ -117,7 +117,7 @@ def test_required_check_that_fails_once_and_passes_once_is_flaky_and_unverified(
     before, first = ran("0", "before"), ran(after)
     assert needs_again(check("hold"), before, first)
 
-    outcome = rule(check("hold"), before, first, ran("0"))
+    outcome = decide_check(check("hold"), before, first, ran("0"))
 
     assert (outcome.state, outcome.flaky) == ("unverified", True)
     assert any("flaky" in finding for finding in outcome.findings)
@@ -125,7 +125,7 @@ def test_required_check_that_fails_once_and_passes_once_is_flaky_and_unverified(
 
 @pytest.mark.parametrize(("first", "second"), [("1", "1"), ("1", "127"), ("timeout", "1")])
 def test_required_check_that_fails_twice_is_failed(first, second):
-    outcome = rule(check("flip"), ran("1", "before"), ran(first), ran(second))
+    outcome = decide_check(check("flip"), ran("1", "before"), ran(first), ran(second))
 
     assert (outcome.state, outcome.flaky) == ("failed", False)
 
@@ -141,14 +141,16 @@ def test_only_a_required_check_that_fails_is_run_again():
 
 
 def test_self_authored_check_is_marked_and_still_decides():
-    outcome = rule(check("flip"), ran("1", "before"), ran("0"), self_authored=True, notes=("n",))
+    outcome = decide_check(
+        check("flip"), ran("1", "before"), ran("0"), self_authored=True, notes=("n",)
+    )
 
     assert (outcome.self_authored, outcome.state) == (True, "passed")
     assert "n" in outcome.findings
 
 
 def test_check_is_red_only_after_failing_twice():
-    assert red(ran("1"), ran("timeout"))
-    assert not red(ran("1"), ran("0"))
-    assert not red(ran("1"), None)
-    assert not red(ran("0"), None)
+    assert is_red(ran("1"), ran("timeout"))
+    assert not is_red(ran("1"), ran("0"))
+    assert not is_red(ran("1"), None)
+    assert not is_red(ran("0"), None)

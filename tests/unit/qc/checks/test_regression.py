@@ -6,7 +6,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.evidence.payloads import run_body
 from tests.support.fake_check_site import GOOD, TEST, check
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
@@ -20,9 +20,9 @@ BROKEN: tuple[bool, ...] = (True, False, False)
 
 def author(
     *changed: str, files: tuple[str, ...] = (), checks: tuple[Check, ...] = (), id: str = "other"
-) -> Accepted:
+) -> AcceptedTask:
     task = Task(id=id, title=id, prompt=id, worker_role="w", files=files, checks=checks)
-    return Accepted(
+    return AcceptedTask(
         task=task, attempt=1, answer="", passed=frozenset(), changed=frozenset(changed), tree=""
     )
 
@@ -33,7 +33,7 @@ def look(bench):
 
     async def run(
         now: Mapping[str, str],
-        *others: Accepted,
+        *others: AcceptedTask,
         then: Mapping[str, str] = GOOD,
         passed: tuple[str, ...] = ("unit",),
         made: tuple[str, ...] = (),
@@ -42,7 +42,7 @@ def look(bench):
     ) -> tuple[CheckRun, ...]:
         here = bench(program) if program else bench()
         one = check(**({"run": ("pytest", "-q", "tests")} | more))
-        mine = Accepted(
+        mine = AcceptedTask(
             task=Task(id="t", title="t", prompt="p", worker_role="w", checks=(one,)),
             attempt=1,
             answer="Done.",

@@ -3,8 +3,8 @@ from fractions import Fraction
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.domain.verdict import CriterionResult, Judgement, Verdict
-from mimir.qc.checks.decision_table import rule
+from mimir.domain.verdict import CriterionResult, QCAnswer, Verdict
+from mimir.qc.checks.decision_table import decide_check
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body, verdict_body
 
@@ -27,7 +27,7 @@ def run(phase: str, exit_code: int | None, **more: object) -> CheckRun:
 
 
 def test_each_run_is_a_body_and_the_last_one_says_what_they_prove():
-    outcome = rule(CHECK, run("before", 0), run("after", 1), run("after", 0, again=True))
+    outcome = decide_check(CHECK, run("before", 0), run("after", 1), run("after", 0, again=True))
 
     bodies = check_bodies(outcome)
 
@@ -50,7 +50,7 @@ def test_each_run_is_a_body_and_the_last_one_says_what_they_prove():
 
 
 def test_bodies_can_be_sealed_and_hold_what_they_were_made_of():
-    outcome = rule(CHECK, run("before", 0), run("after", None, timed_out=True))
+    outcome = decide_check(CHECK, run("before", 0), run("after", None, timed_out=True))
     made = [("deliverable", deliverable_body("t1", "t0", "Done.", ["b", "a"]))]
     made += [("check", body) for body in check_bodies(outcome)]
 
@@ -67,11 +67,11 @@ def test_run_on_a_merged_tree_names_its_task():
 
 
 def test_verdict_is_bound_to_tree_and_answer_and_keeps_exact_scores():
-    judgement = Judgement(
+    judgement = Verdict(
         passed=False,
         score=Fraction(200, 3),
         model_score=Fraction(95),
-        verdict=Verdict(verdict="PASS", score=Fraction(95)),
+        verdict=QCAnswer(verdict="PASS", score=Fraction(95)),
         criteria=(
             CriterionResult(
                 id="c1", text="x", state="failed", basis="judged", points=Fraction(100)

@@ -4,18 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.evidence import Record
+from mimir.domain.evidence import EvidenceRecord
 from mimir.qc.evidence import seal
 
 CHAIN = "run-1/task-1.1/2"
 BODIES = [{"check": f"c{i}", "exitCode": i, "note": "ä\n"} for i in range(5)]
 
 
-def chain_of(bodies: list[dict[str, object]], name: str = CHAIN) -> tuple[Record, ...]:
+def chain_of(bodies: list[dict[str, object]], name: str = CHAIN) -> tuple[EvidenceRecord, ...]:
     return seal.extend(name, None, [("check", body) for body in bodies])
 
 
-def problems(records: list[Record] | tuple[Record, ...], **known: object) -> list[tuple[int, str]]:
+def problems(
+    records: list[EvidenceRecord] | tuple[EvidenceRecord, ...], **known: object
+) -> list[tuple[int, str]]:
     whole = chain_of(BODIES)
     expect = {"length": len(whole), "last_hash": whole[-1].hash} | known
     return [(p.seq, p.what) for p in seal.verify(CHAIN, records, **expect)]
@@ -27,7 +29,7 @@ def test_untouched_chain_has_no_problem():
 
 
 def test_chain_continued_record_by_record_equals_the_one_made_at_once():
-    last: Record | None = None
+    last: EvidenceRecord | None = None
     records = []
     for body in BODIES:
         last = seal.append(CHAIN, last, "check", body)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.integrity.check_files import apparatus, steering
+from mimir.qc.integrity.check_files import apparatus, find_config_changes
 from mimir.qc.integrity.command_line import commands
 
 
@@ -138,7 +138,7 @@ def test_what_steers_the_runner_is_part_of_the_check_unless_it_is_the_work(
 ):
     task = Task(id="t", title="t", prompt="p", worker_role="w", files=files)
 
-    assert steering(apparatus(check(run)), task, changed, added) == expected
+    assert find_config_changes(apparatus(check(run)), task, changed, added) == expected
 
 
 @given(st.lists(st.text(max_size=12), max_size=6).map(tuple))

@@ -7,7 +7,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.integrity.recipes import spelled_out
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
@@ -74,7 +74,7 @@ async def test_another_task_may_not_rewrite_it_either(bench: Bench):
     accepted = await bench.history.tree((await bench.history.base("run-3")).commit)
     write_files(bench.project, {"work.py": WRONG, "checks/check_value.py": "print('fine')\n"})
     merged = await bench.history.tree((await bench.history.base("run-4")).commit)
-    mine = Accepted(task=task, attempt=1, answer="", passed=frozenset((one.id,)), tree=accepted)
+    mine = AcceptedTask(task=task, attempt=1, answer="", passed=frozenset((one.id,)), tree=accepted)
     changed = frozenset(("work.py", "checks/check_value.py"))
     second = Task(id="u", title="u", prompt="p", worker_role="w")
     other = replace(mine, task=second, passed=frozenset(), changed=changed, tree=merged)

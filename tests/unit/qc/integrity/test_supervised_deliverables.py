@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Task
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -87,9 +87,9 @@ async def test_program_that_another_task_makes_its_work_may_end_itself_later(ben
     before = await bench.history.tree((await bench.history.base("run-3")).commit)
     one = check("hold", ("python3", "user.py"))
     task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(one,))
-    mine = Accepted(task=task, attempt=1, answer="", passed=frozenset((one.id,)), tree=before)
+    mine = AcceptedTask(task=task, attempt=1, answer="", passed=frozenset((one.id,)), tree=before)
     other = Task(id="u", title="u", prompt="p", worker_role="w")
-    theirs = Accepted(
+    theirs = AcceptedTask(
         task=other, attempt=1, answer="", passed=frozenset(), changed=frozenset(("user.py",))
     )
     write_files(bench.project, {"user.py": QUICK})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Task
-from mimir.qc.checks.regression import Accepted
+from mimir.qc.checks.regression import AcceptedTask
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -92,7 +92,7 @@ async def test_what_was_passed_must_come_to_its_end_on_merged_trees_too(
     one = check("hold", RUNS["a script"])
     task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(one,))
     passed = frozenset((one.id,))
-    mine = Accepted(task=task, attempt=1, answer="", passed=passed, tree=bench.base)
+    mine = AcceptedTask(task=task, attempt=1, answer="", passed=passed, tree=bench.base)
     write_files(bench.project, {"work.py": later})
     merged = await bench.history.tree((await bench.history.base("run-3")).commit)
 

@@ -2,7 +2,7 @@ import pytest
 
 from mimir.domain.failure import TimelineEntry
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import Cause, Status
+from mimir.domain.task_states import Cause, TaskStatus
 from mimir.qc.judgement.diagnosis import (
     RECOMMENDATIONS,
     blocked_share,
@@ -117,11 +117,11 @@ PLAN = Plan(
     ),
 )
 STATUSES = {
-    "a": Status.FAILED,
-    "b": Status.BLOCKED,
-    "c": Status.BLOCKED,
-    "d": Status.COMPLETED,
-    "e": Status.FAILED,
+    "a": TaskStatus.FAILED,
+    "b": TaskStatus.BLOCKED,
+    "c": TaskStatus.BLOCKED,
+    "d": TaskStatus.COMPLETED,
+    "e": TaskStatus.FAILED,
 }
 
 
@@ -157,16 +157,21 @@ def test_next_actions_begin_with_what_frees_most():
 
 
 def test_run_without_failure_has_no_summary():
-    assert failure_summary(PLAN, dict.fromkeys("abcde", Status.COMPLETED), {}) is None
+    assert failure_summary(PLAN, dict.fromkeys("abcde", TaskStatus.COMPLETED), {}) is None
 
 
 @pytest.mark.parametrize(
     ("statuses", "risk"),
     [
-        ({"e": Status.FAILED}, "low"),
-        ({"b": Status.FAILED, "c": Status.BLOCKED}, "medium"),
+        ({"e": TaskStatus.FAILED}, "low"),
+        ({"b": TaskStatus.FAILED, "c": TaskStatus.BLOCKED}, "medium"),
         (
-            {"a": Status.FAILED, "b": Status.BLOCKED, "c": Status.BLOCKED, "d": Status.BLOCKED},
+            {
+                "a": TaskStatus.FAILED,
+                "b": TaskStatus.BLOCKED,
+                "c": TaskStatus.BLOCKED,
+                "d": TaskStatus.BLOCKED,
+            },
             "high",
         ),
     ],

@@ -3,7 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.verdict import CriterionOpinion
-from mimir.qc.judgement.quotes import founded, missing, unfounded
+from mimir.qc.judgement.quotes import (
+    explain_missing_quote,
+    find_unsupported_passes,
+    is_quote_supported,
+)
 
 SOURCES = {
     "check:unit": "..........\n10 passed in 0.12s\n",
@@ -24,7 +28,7 @@ SOURCES = {
     ],
 )
 def test_quote_that_stands_in_its_source_is_found(quote, source):
-    assert missing(quote, source, SOURCES) == ""
+    assert explain_missing_quote(quote, source, SOURCES) == ""
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,7 @@ def test_quote_that_stands_in_its_source_is_found(quote, source):
     ],
 )
 def test_quote_that_does_not_stand_in_its_source_is_named(quote, source, says):
-    assert says in missing(quote, source, SOURCES)
+    assert says in explain_missing_quote(quote, source, SOURCES)
 
 
 @given(st.text(min_size=1, max_size=200), st.data())
@@ -56,14 +60,14 @@ def test_every_long_enough_piece_of_a_text_is_found_in_it(text, data):
     start = data.draw(st.integers(0, len(words)))
     piece = " ".join(words[start : data.draw(st.integers(start, len(words)))])
 
-    found = missing(piece, "s", {"s": text}) == ""
+    found = explain_missing_quote(piece, "s", {"s": text}) == ""
 
     assert found == (len("".join(piece.split())) >= 12)
 
 
 @given(st.text(alphabet="ab \n", max_size=60), st.text(alphabet="ab \n", max_size=120))
 def test_nothing_is_found_that_is_not_there(quote, text):
-    if missing(quote, "s", {"s": text}) == "":
+    if explain_missing_quote(quote, "s", {"s": text}) == "":
         assert "".join(quote.split()) in "".join(text.split())
 
 
@@ -81,5 +85,10 @@ def test_only_what_is_called_passed_needs_its_quote():
         ),
     ]
 
-    assert [u.what for u in unfounded(opinions, SOURCES)] == ["criterion c1"]
-    assert [founded(opinion, SOURCES) for _, opinion in opinions] == [False, False, False, True]
+    assert [u.what for u in find_unsupported_passes(opinions, SOURCES)] == ["criterion c1"]
+    assert [is_quote_supported(opinion, SOURCES) for _, opinion in opinions] == [
+        False,
+        False,
+        False,
+        True,
+    ]

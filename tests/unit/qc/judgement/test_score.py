@@ -6,9 +6,9 @@ import pytest
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 from mimir.domain.task_states import Cause
-from mimir.domain.verdict import CriterionOpinion, FixOpinion, Verdict
+from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer
 from mimir.qc.judgement import score
-from mimir.qc.judgement.score import Case
+from mimir.qc.judgement.score import ScoreInput
 
 SOURCES = {"file:a.py": "the quick brown fox jumps over the lazy dog"}
 FOUND = {"quote": "quick brown fox jumps", "source": "file:a.py"}
@@ -41,16 +41,16 @@ def opinion(id: str, state: str, **quote: str) -> CriterionOpinion:
     return CriterionOpinion(id=id, state=state, **(quote or FOUND))
 
 
-def verdict(word: str = "PASS", points: int | None = None, **fields: object) -> Verdict:
+def verdict(word: str = "PASS", points: int | None = None, **fields: object) -> QCAnswer:
     number = Fraction(points if points is not None else 95 if word == "PASS" else 30)
-    return Verdict(verdict=word, score=number, **fields)
+    return QCAnswer(verdict=word, score=number, **fields)
 
 
-def rule(criteria, checks, given: Verdict, outcomes=(), **more: object):
+def rule(criteria, checks, given: QCAnswer, outcomes=(), **more: object):
     task = Task(
         id="t", title="t", prompt="p", worker_role="w", criteria=criteria, checks=tuple(checks)
     )
-    case = Case(task=task, verdict=given, outcomes=outcomes, sources=SOURCES, **more)
+    case = ScoreInput(task=task, verdict=given, outcomes=outcomes, sources=SOURCES, **more)
     return score.judgement(case)
 
 

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 from mimir.recordings.engine_replay.differences import of_ends
-from mimir.recordings.format.recording import End
+from mimir.recordings.format.recording import RecordedOutcome
 
-END = End(status="completed", seal="", report="", plan="", evidence=(), verdicts=())
+END = RecordedOutcome(status="completed", seal="", report="", plan="", evidence=(), verdicts=())
 
 
 def differing(report: str, now: str) -> str:

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import PlanError
-from mimir.recordings.format.recording_file import VERSION, Writer, read, stamped
+from mimir.recordings.format.recording_file import (
+    VERSION,
+    RecordingWriter,
+    hash_line,
+    read_recording,
+)
 from tests.support.recorded_runs import Line, lines
 
 EVENT: Line = {
@@ -28,7 +33,7 @@ def event(seq: int) -> Line:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
-    writer = Writer(path, "run.jsonl", engine="1.0")
+    writer = RecordingWriter(path, "run.jsonl", engine="1.0")
     for seq in (1, 2, 3):
         writer.write(event(seq))
     writer.close()
@@ -37,21 +42,21 @@ def file(tmp_path: Path) -> Path:
 
 def refused(path: Path) -> PlanError:
     with pytest.raises(PlanError) as caught:
-        read(path, path.name)
+        read_recording(path, path.name)
     assert caught.value.exit_code == 65
     assert caught.value.next_step
     return caught.value
 
 
 def test_lines_are_read_as_they_were_written(file: Path):
-    tape, broken = read(file, "run.jsonl")
+    tape, broken = read_recording(file, "run.jsonl")
     assert [e.seq for e in tape.runs["run-1"].events] == [1, 2, 3]
     assert broken == []
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_lines_are_written_behind_those_that_are_there(file: Path):
-    writer = Writer(file, "run.jsonl", engine="1.0")
+    writer = RecordingWriter(file, "run.jsonl", engine="1.0")
     assert writer.known is not None
     writer.write(event(4))
     writer.close()
@@ -60,7 +65,7 @@ def test_lines_are_written_behind_those_that_are_there(file: Path):
 
 def test_recordings_are_merged_by_putting_them_behind_one_another(file: Path):
     file.write_text(file.read_text() * 2)
-    tape, _ = read(file, "run.jsonl")
+    tape, _ = read_recording(file, "run.jsonl")
     assert [e.seq for e in tape.runs["run-1"].events] == [1, 2, 3]
 
 
@@ -72,11 +77,11 @@ def test_half_a_line_at_the_end_is_refused_by_who_reads(file: Path):
 
 def test_half_a_line_at_the_end_is_taken_away_by_who_goes_on_writing(file: Path):
     file.write_bytes(file.read_bytes()[:-20])
-    writer = Writer(file, "run.jsonl", engine="1.0")
+    writer = RecordingWriter(file, "run.jsonl", engine="1.0")
     assert writer.healed
     writer.write(event(3))
     writer.close()
-    assert [e.seq for e in read(file, "run.jsonl")[0].runs["run-1"].events] == [1, 2, 3]
+    assert [e.seq for e in read_recording(file, "run.jsonl")[0].runs["run-1"].events] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e999"])
@@ -92,7 +97,7 @@ def test_number_that_json_does_not_have_is_refused(file: Path, number: str):
 def test_what_a_line_lacks_is_named(tmp_path: Path):
     path = tmp_path / "odd.jsonl"
     short = {name: value for name, value in EVENT.items() if name != "task"}
-    path.write_text(f"{stamped({'recording': VERSION})}\n{stamped(short)}\n")
+    path.write_text(f"{hash_line({'recording': VERSION})}\n{hash_line(short)}\n")
     assert "event 1 (RunCreated) cannot be read: it has no 'task'." in str(refused(path))
 
 
@@ -111,7 +116,7 @@ def test_line_that_was_edited_is_refused_and_named(file: Path):
     error = refused(file)
     assert (error.at and error.at.line, error.code) == (3, "recording-changed")
     assert "event 2 (RunCreated)" in str(error)
-    _, broken = read(file, "run.jsonl", forgive=True)
+    _, broken = read_recording(file, "run.jsonl", forgive=True)
     assert [(b.line, b.what) for b in broken] == [(3, "event 2 (RunCreated)")]
 
 
@@ -125,7 +130,7 @@ def test_edited_hash_is_found_like_edited_content(file: Path):
 @pytest.mark.parametrize("version", [0, VERSION + 1, "1", None])
 def test_recording_of_another_version_is_refused(file: Path, version: object):
     rest = file.read_text().split("\n", 1)[1]
-    file.write_text(stamped({"recording": version}) + "\n" + rest)
+    file.write_text(hash_line({"recording": version}) + "\n" + rest)
     error = refused(file)
     assert error.code == "recording-version"
     assert repr(str(version)) in str(error)
@@ -140,7 +145,7 @@ def test_recording_of_another_version_is_refused(file: Path, version: object):
         (b"[1]\n", "recording-unknown"),
         (b"\xff\xfe\n", "recording-unknown"),
         (b"[" * 100_000 + b"\n", "recording-unknown"),
-        (stamped({"recording": VERSION}).encode() + b"\n", "recording-empty"),
+        (hash_line({"recording": VERSION}).encode() + b"\n", "recording-empty"),
     ],
 )
 def test_file_that_is_no_recording_is_refused(tmp_path: Path, content: bytes, code: str):
@@ -198,15 +203,15 @@ def test_file_that_is_no_recording_is_refused(tmp_path: Path, content: bytes, co
 )
 def test_line_of_another_form_is_refused(tmp_path: Path, change: Line):
     path = tmp_path / "odd.jsonl"
-    path.write_text(f"{stamped({'recording': VERSION})}\n{stamped({**EVENT, **change})}\n")
+    path.write_text(f"{hash_line({'recording': VERSION})}\n{hash_line({**EVENT, **change})}\n")
     error = refused(path)
     assert (error.at and error.at.line, error.code) == (2, "recording-damaged")
 
 
 def test_call_that_the_others_are_made_of_is_read(tmp_path: Path):
     path = tmp_path / "run.jsonl"
-    path.write_text(f"{stamped({'recording': VERSION})}\n{stamped({**EVENT, **CALL})}\n")
-    tape, _ = read(path, path.name)
+    path.write_text(f"{hash_line({'recording': VERSION})}\n{hash_line({**EVENT, **CALL})}\n")
+    tape, _ = read_recording(path, path.name)
     assert tape.runs["run-1"].model_calls("t1/1/worker")[0].seq == 0
 
 

@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from mimir.domain.message import Message, ModelRequest, ToolCall
-from mimir.recordings.format.request_match import Asked, difference, drift, of_request
+from mimir.recordings.format.request_match import (
+    RecordedRequest,
+    describe_drift,
+    difference,
+    of_request,
+)
 
 BRIEF = """Task: a
 
@@ -21,7 +26,7 @@ end of its output after the work:
 Judge it."""
 
 
-def asked(*messages: Message, **settings: object) -> Asked:
+def asked(*messages: Message, **settings: object) -> RecordedRequest:
     return of_request(ModelRequest(messages=messages, **settings))  # type: ignore[arg-type]
 
 
@@ -36,7 +41,7 @@ def user(text: str) -> Message:
 def test_equal_questions_do_not_differ():
     one = asked(user("Do it."), tool("[call:1]\nexit code 0\nfine"))
     assert difference(one, one, exactly=True) is None
-    assert drift(one, one) is None
+    assert describe_drift(one, one) is None
 
 
 def test_words_of_a_tool_are_drift_and_no_difference():
@@ -45,7 +50,7 @@ def test_words_of_a_tool_are_drift_and_no_difference():
         asked(tool("[call:1]\nexit code 0\n4 passed")),
     )
     assert difference(one, other, exactly=False) is None
-    found = drift(one, other)
+    found = describe_drift(one, other)
     assert found is not None
     assert (found.part, found.recorded, found.asked) == ("message 1 (run)", "3", "4")
 
@@ -69,7 +74,7 @@ def test_output_of_a_check_in_a_brief_is_drift_and_its_state_counts():
     one = asked(user(BRIEF.format(output="5 passed in 0.11s")))
     other = asked(user(BRIEF.format(output="6 passed in 0.34s")))
     assert difference(one, other, exactly=False) is None
-    assert drift(one, other) is not None
+    assert describe_drift(one, other) is not None
     failed = asked(user(BRIEF.format(output="").replace("state: passed", "state: failed")))
     assert difference(one, failed, exactly=False) is not None
 
@@ -81,7 +86,7 @@ def test_memory_of_a_store_is_drift_and_what_stands_around_it_counts(after: str)
     assert difference(one, other, exactly=False) is None
     assert difference(other, one, exactly=False) is None
     assert difference(one, other, exactly=True) is not None
-    assert drift(one, other) is not None
+    assert describe_drift(one, other) is not None
     changed = asked(user(f"Do that.{told}{after}"))
     assert difference(one, changed, exactly=False) is not None
     assert difference(one, asked(user(f"Do it.{told}\n\n## More")), exactly=False) is not None

@@ -5,9 +5,13 @@ import asyncio
 import pytest
 
 from mimir.domain.event import Event, EventKind
-from mimir.recordings.format.recording import AttemptFacts, RunTape
+from mimir.recordings.format.recording import RecordedAttempt, RecordedRun
 from mimir.recordings.model_replay import recorded_order
-from mimir.recordings.model_replay.recorded_order import Order, RecordedPace, order_of
+from mimir.recordings.model_replay.recorded_order import (
+    RecordedAttemptOrder,
+    RecordedOrder,
+    order_of,
+)
 
 K = EventKind
 WORKING = {"to": "worker_executing"}
@@ -18,8 +22,8 @@ def tape(*told, bases):
         Event(seq=n, run="r", at="2026-01-01T00:00:00Z", kind=kind, task=task, attempt=attempt, data=data)
         for n, (kind, task, attempt, data) in enumerate(told, 1)
     ]  # fmt: skip
-    facts = {one: AttemptFacts(base=base) for one, base in bases.items()}
-    return RunTape(id="r", pinned={"baseCommit": "c0"}, events=events, attempts=facts)
+    facts = {one: RecordedAttempt(base=base) for one, base in bases.items()}
+    return RecordedRun(id="r", pinned={"baseCommit": "c0"}, events=events, attempts=facts)
 
 
 RECORDED = tape(
@@ -60,7 +64,7 @@ class Walk:
     """Attempts that go through a pace; what became of each, in order."""
 
     def __init__(self, order, agents):
-        self.pace = RecordedPace(order, agents)
+        self.pace = RecordedAttemptOrder(order, agents)
         self.told = []
         self.jobs = []
 
@@ -83,7 +87,7 @@ class Walk:
         return self.told
 
 
-TWO = Order(
+TWO = RecordedOrder(
     landings=(("a", 1), ("b", 1)), moved=frozenset((0, 1)), floors={("a", 1): 0, ("b", 1): 0}
 )
 
@@ -117,7 +121,7 @@ async def test_nobody_lands_before_who_began_on_the_line_as_it_was_has_begun():
 
 
 async def test_an_attempt_begins_when_all_has_landed_that_it_began_on():
-    order = Order(landings=(("a", 1),), moved=frozenset((0,)), floors={("b", 1): 1})
+    order = RecordedOrder(landings=(("a", 1),), moved=frozenset((0,)), floors={("b", 1): 1})
     walk = Walk(order, agents=2)
     walk.begins("a")
     await walk.settled()
@@ -153,7 +157,7 @@ async def test_attempts_that_were_not_recorded_wait_for_nobody():
 
 
 async def test_who_is_cancelled_while_it_waits_leaves_no_trace(impatient):
-    order = Order(landings=(("a", 1), ("b", 1), ("c", 1)), floors={})
+    order = RecordedOrder(landings=(("a", 1), ("b", 1), ("c", 1)), floors={})
     walk = Walk(order, agents=2)
     walk.begins("x")
     walk.begins("b")

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from mimir.domain.call_outcome import Outcome
-from mimir.recordings.format.recording import Call, RunTape, Tape
-from mimir.recordings.server.recording_server import Server
+from mimir.domain.call_outcome import CallOutcome
+from mimir.recordings.format.recording import RecordedCall, RecordedRun, Recording
+from mimir.recordings.server.recording_server import RecordingServer
 
 SYSTEM, USER = {"role": "system", "text": "Be brief."}, {"role": "user", "text": "Say a word."}
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say a word."}]
 
 
-def call(lane: str, seq: int, text: str, *, tool: bool = False, kept: int = 0) -> Call:
+def call(lane: str, seq: int, text: str, *, tool: bool = False, kept: int = 0) -> RecordedCall:
     calls = [{"id": "c1", "name": "read_file", "arguments": '{"path": "a"}'}] if tool else []
     answer = {"role": "assistant", "text": text, **({"calls": calls} if tool else {})}
     added = (
@@ -24,7 +24,7 @@ def call(lane: str, seq: int, text: str, *, tool: bool = False, kept: int = 0) -
         if kept == 0
         else [answer_of_tool, {"role": "tool", "text": "alpha", "call_id": "c1"}]
     )
-    return Call(
+    return RecordedCall(
         lane=lane,
         seq=seq,
         kind="model",
@@ -32,7 +32,7 @@ def call(lane: str, seq: int, text: str, *, tool: bool = False, kept: int = 0) -
         title="",
         request={"kept": kept, "messages": added, "settings": {"tools": []}},
         request_hash="",
-        outcome=Outcome(value={"message": answer, "finish": "tool_calls" if tool else "stop"}),
+        outcome=CallOutcome(value={"message": answer, "finish": "tool_calls" if tool else "stop"}),
         lane_hash="",
     )
 
@@ -45,27 +45,27 @@ answer_of_tool = {
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    run = RunTape(id="run-1")
+def server() -> Iterator[RecordingServer]:
+    run = RecordedRun(id="run-1")
     run.lanes["run-1/a/1/worker"] = {
         0: call("run-1/a/1/worker", 0, "I look.", tool=True),
         2: call("run-1/a/1/worker", 2, "It says alpha.", kept=2),
     }
     run.lanes["run-1/b/1/worker"] = {0: call("run-1/b/1/worker", 0, "Another word.")}
-    with Server(Tape(runs={"run-1": run}), 0) as made:
+    with RecordingServer(Recording(runs={"run-1": run}), 0) as made:
         threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
         yield made
         made.shutdown()
 
 
-def post(server: Server, body: object, **headers: str) -> dict:
+def post(server: RecordingServer, body: object, **headers: str) -> dict:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(f"{server.url}/chat/completions", data, dict(headers))
     with urllib.request.urlopen(request) as answer:
         return json.loads(answer.read())
 
 
-def refused(server: Server, body: object, **headers: str) -> tuple[int, str]:
+def refused(server: RecordingServer, body: object, **headers: str) -> tuple[int, str]:
     with pytest.raises(urllib.error.HTTPError) as caught:
         post(server, body, **headers)
     with caught.value as error:
@@ -76,13 +76,13 @@ def said(answer: dict) -> str:
     return answer["choices"][0]["message"]["content"]
 
 
-def test_equal_questions_of_two_lanes_are_answered_in_turn_and_by_lane(server: Server):
+def test_equal_questions_of_two_lanes_are_answered_in_turn_and_by_lane(server: RecordingServer):
     body = {"model": "any", "messages": ASKED}
     assert [said(post(server, body)) for _ in range(3)] == ["I look.", "Another word.", "I look."]
     assert said(post(server, body, **{"X-Mimir-Lane": "run-9/b/1/worker"})) == "Another word."
 
 
-def test_conversation_goes_on_with_the_result_of_a_tool(server: Server):
+def test_conversation_goes_on_with_the_result_of_a_tool(server: RecordingServer):
     first = post(server, {"messages": ASKED})["choices"][0]
     assert first["finish_reason"] == "tool_calls"
     result = {"role": "tool", "tool_call_id": "c1", "content": "what the tool says now"}
@@ -91,7 +91,7 @@ def test_conversation_goes_on_with_the_result_of_a_tool(server: Server):
     assert server.shelf.left == ["b/1/worker, call 0"]
 
 
-def test_answer_is_streamed_where_that_is_wanted(server: Server):
+def test_answer_is_streamed_where_that_is_wanted(server: RecordingServer):
     body = {"messages": ASKED, "stream": True, "stream_options": {"include_usage": True}}
     request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
     with urllib.request.urlopen(request) as answer:
@@ -103,14 +103,14 @@ def test_answer_is_streamed_where_that_is_wanted(server: Server):
     assert chunks[-1]["usage"]["total_tokens"] == 0
 
 
-def test_other_question_is_refused_with_its_first_difference(server: Server):
+def test_other_question_is_refused_with_its_first_difference(server: RecordingServer):
     other = [ASKED[0], {"role": "user", "content": "Say a number."}]
     code, why = refused(server, {"messages": other})
     assert code == 404
     assert "lane a/1/worker, call 0; first difference in message 2 (user), characters 7–12" in why
 
 
-def test_lane_that_is_not_there_is_refused(server: Server):
+def test_lane_that_is_not_there_is_refused(server: RecordingServer):
     code, why = refused(server, {"messages": ASKED}, **{"X-Mimir-Lane": "c/1/worker"})
     assert (code, why) == (404, "The recording has no lane 'c/1/worker'.")
 
@@ -118,18 +118,18 @@ def test_lane_that_is_not_there_is_refused(server: Server):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"messages": []}', b'{"messages": [1]}', b'{"messages": [{}]}']
 )
-def test_what_is_no_question_is_refused(server: Server, body: bytes):
+def test_what_is_no_question_is_refused(server: RecordingServer, body: bytes):
     assert refused(server, body)[0] == 400
 
 
-def test_endpoint_is_reached_on_this_machine_only(server: Server):
+def test_endpoint_is_reached_on_this_machine_only(server: RecordingServer):
     assert server.server_address[0] == "127.0.0.1"
     with urllib.request.urlopen(f"{server.url}/models") as answer:
         assert json.loads(answer.read())["data"] == [{"id": "recorded", "object": "model"}]
 
 
 def test_client_that_goes_away_is_no_fault(
-    server: Server, capsys: pytest.CaptureFixture[str]
+    server: RecordingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for error, is_told in ((ConnectionResetError(), False), (ZeroDivisionError(), True)):
         try:

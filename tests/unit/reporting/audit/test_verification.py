@@ -7,9 +7,9 @@ import pytest
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
 from mimir.reporting.audit import chain_audit
-from mimir.reporting.audit.audit_data import read
+from mimir.reporting.audit.audit_data import load_audit_data
 from mimir.reporting.audit.verification import verify
-from mimir.store.protocol import Ops
+from mimir.store.protocol import WriteOps
 from tests.support import small_history, small_run, small_runs
 from tests.support.small_run import RUN, SmallRun
 from tests.support.tampering import doctored, in_json, patch, problems, sql
@@ -81,7 +81,7 @@ async def test_run_that_is_not_there_is_a_usage_error(whole):
 
 @pytest.mark.parametrize("name", ["body", "previous", "hash"])
 async def test_any_byte_of_any_record_counts(whole, name):
-    books = await whole.store.read(partial(read, run=RUN))
+    books = await whole.store.read(partial(load_audit_data, run=RUN))
     for chain in books.chains.values():
         for place, row in enumerate(chain.rows):
             text = row[name]
@@ -97,7 +97,7 @@ async def test_any_byte_of_any_record_counts(whole, name):
 
 async def test_each_property_of_each_record_counts(whole):
     """Every mirrored value is changed a little, its type included; nothing of a node may differ from its record."""
-    books = await whole.store.read(partial(read, run=RUN))
+    books = await whole.store.read(partial(load_audit_data, run=RUN))
     for chain in books.chains.values():
         for place, row in enumerate(chain.rows):
             for name, value in row.items():
@@ -140,7 +140,7 @@ async def test_deleted_record_is_named(done):
 
 
 async def test_swapped_records_are_named(done):
-    def doctor(ops: Ops) -> None:
+    def doctor(ops: WriteOps) -> None:
         one, two = (dict(ops.get("Evidence", f"{ONE}#{seq:05d}")) for seq in (1, 2))
         ops.delete("Evidence", [one["id"], two["id"]])
         ops.upsert(
@@ -155,7 +155,7 @@ async def test_swapped_records_are_named(done):
 
 
 async def test_swapped_order_numbers_are_named(done):
-    def doctor(ops: Ops) -> None:
+    def doctor(ops: WriteOps) -> None:
         ops.patch("Evidence", f"{ONE}#00001", {"seq": 2})
         ops.patch("Evidence", f"{ONE}#00002", {"seq": 1})
 
@@ -170,7 +170,7 @@ async def test_truncated_chain_is_named(done):
 
 
 async def test_truncated_chain_whose_length_was_put_right_does_not_give_the_run_seal(done):
-    def doctor(ops: Ops) -> None:
+    def doctor(ops: WriteOps) -> None:
         ops.delete("Evidence", [f"{ONE}#00004"])
         last = ops.get("Evidence", f"{ONE}#00003")["hash"]
         ops.patch("Attempt", ONE, {"chainLength": 4, "chainHash": last})

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from mimir.domain.task_states import Status
-from mimir.reporting.render.mermaid import MOST_CHARS, Node, diagram
+from mimir.domain.task_states import TaskStatus
+from mimir.reporting.render.mermaid import MOST_CHARS, DiagramNode, diagram
 
 
 def shown(**given):
-    node = {"id": "t", "title": "T", "status": Status.PENDING, **given}
-    return diagram("run", [Node(**node)])
+    node = {"id": "t", "title": "T", "status": TaskStatus.PENDING, **given}
+    return diagram("run", [DiagramNode(**node)])
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_long_title_is_cut():
     assert f"<br/>{'x' * (MOST_CHARS - 1)}#8230;<br/>" in line
 
 
-@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("status", list(TaskStatus))
 def test_each_status_has_a_colour(status):
     lines = shown(status=status)
 
@@ -48,8 +48,8 @@ def test_each_status_has_a_colour(status):
 
 
 def test_dependency_that_is_not_in_the_run_has_no_arrow():
-    one = Node(id="a", title="A", status=Status.COMPLETED)
-    two = Node(id="b", title="B", status=Status.BLOCKED, dependencies=("a", "gone"))
+    one = DiagramNode(id="a", title="A", status=TaskStatus.COMPLETED)
+    two = DiagramNode(id="b", title="B", status=TaskStatus.BLOCKED, dependencies=("a", "gone"))
 
     arrows = [line for line in diagram("r", [one, two]) if "-->" in line]
 

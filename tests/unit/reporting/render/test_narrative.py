@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from mimir.attempts.services import RoleChoice
+from mimir.attempts.services import ModelChoice
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import estimate
 from mimir.errors import AnswerError, ModelError, Paused, PlanError, StoreError
@@ -13,11 +13,11 @@ from mimir.reporting.render.narrative import (
     MOST_INPUT_TOKENS,
     MOST_TASKS,
     NO_PROSE,
-    Prose,
+    Narrative,
     write_prose,
 )
 from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import Summary, summarise
+from mimir.reporting.summary.summary import RunSummary, summarise
 from tests.support.script_requests import caller
 from tests.support.small_run import RUN
 
@@ -44,7 +44,7 @@ class Reporters:
 
 
 @pytest.fixture
-async def told(whole) -> Summary:
+async def told(whole) -> RunSummary:
     return summarise(await whole.store.read(partial(gather, run=RUN)))
 
 
@@ -53,7 +53,7 @@ async def test_each_failed_task_and_the_run_get_their_words(told):
 
     prose = await write_prose(told, reporters, None)
 
-    assert prose == Prose(run="Words.", tasks={"task-2": "Words."})
+    assert prose == Narrative(run="Words.", tasks={"task-2": "Words."})
     assert reporters.opened == [("qc_reporter", 1), ("pm_reporter", 1)]
     assert [request.max_tokens for request in reporters.asked] == [2000, 3000]
     systems = [request.messages[0].text for request in reporters.asked]
@@ -133,7 +133,7 @@ async def test_one_reporter_that_fails_leaves_the_other(told):
                 raise PlanError("preambles/qc-failure.md cannot be read")
             return await super().__call__(role, number)
 
-    assert await write_prose(told, OnlyPm(), None) == Prose(run="Words.")
+    assert await write_prose(told, OnlyPm(), None) == Narrative(run="Words.")
 
 
 async def test_words_are_bounded_and_without_control_characters(told):
@@ -165,7 +165,7 @@ async def test_of_a_large_run_the_tasks_that_are_not_completed_are_told_of_first
 
 
 async def test_settings_of_a_role_are_used(told):
-    choices = {"pm_reporter": RoleChoice(model="big", temperature=None, max_tokens=77)}
+    choices = {"pm_reporter": ModelChoice(model="big", temperature=None, max_tokens=77)}
     reporters = Reporters()
     await write_prose(told, reporters, None, choices=choices)
     assert [(r.model, r.temperature, r.max_tokens) for r in reporters.asked] == [
@@ -182,12 +182,12 @@ async def test_projects_own_preamble_is_used(told, tmp_path):
 
 
 def test_prose_is_kept_and_read_again():
-    prose = Prose(run="a\n`b`", tasks={"t": "ü"})
-    assert Prose.load(prose.dump()) == prose
+    prose = Narrative(run="a\n`b`", tasks={"t": "ü"})
+    assert Narrative.load(prose.dump()) == prose
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "[]", "null", '{"run": 3, "tasks": []}', '{"tasks": {"t": 1}}', "[" * 100_000]
 )
 def test_prose_that_cannot_be_read_is_none(text):
-    assert Prose.load(text) == NO_PROSE
+    assert Narrative.load(text) == NO_PROSE

@@ -13,12 +13,12 @@ from markdown_it import MarkdownIt
 
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import RunStatus
-from mimir.reporting.render.markdown_escape import clean
-from mimir.reporting.render.narrative import NO_PROSE, Prose
+from mimir.reporting.render.markdown_escape import escape_text
+from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import as_json, markdown
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import Summary, summarise
+from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store.operations import runs
 from tests.support.small_run import RUN, SmallRun
 
@@ -37,7 +37,7 @@ async def gathered(run: SmallRun) -> RunData:
     return await run.store.read(partial(gather, run=RUN))
 
 
-async def summary(run: SmallRun) -> Summary:
+async def summary(run: SmallRun) -> RunSummary:
     return summarise(await gathered(run))
 
 
@@ -80,9 +80,13 @@ async def test_report_does_not_change_with_what_is_written_with_it_or_after_it(d
     before = markdown(await summary(done), NO_PROSE)
 
     def later(ops):
-        runs.emit(ops, RUN, EventKind.REPORT_WRITTEN, data={"path": "x"})
-        runs.emit(ops, RUN, EventKind.TOOL_CALLED, task="task-1", attempt=1, data={"tool": "run"})
-        runs.emit(ops, RUN, EventKind.MODEL_CALLED, data={"role": "pm_reporter", "tokens": 500})
+        runs.append_event(ops, RUN, EventKind.REPORT_WRITTEN, data={"path": "x"})
+        runs.append_event(
+            ops, RUN, EventKind.TOOL_CALLED, task="task-1", attempt=1, data={"tool": "run"}
+        )
+        runs.append_event(
+            ops, RUN, EventKind.MODEL_CALLED, data={"role": "pm_reporter", "tokens": 500}
+        )
         ops.patch("Run", RUN, {"callsUsed": 99, "tokensUsed": 9999})
 
     done.clock.advance(500)
@@ -93,7 +97,9 @@ async def test_report_does_not_change_with_what_is_written_with_it_or_after_it(d
 async def test_prose_stands_in_marked_sections_and_changes_nothing_else(whole):
     told = await summary(whole)
     without = markdown(told, NO_PROSE).split("\n")
-    prose = Prose(run="A word from the PM.", tasks={"task-2": "A word on task-2.", "task-9": "?"})
+    prose = Narrative(
+        run="A word from the PM.", tasks={"task-2": "A word on task-2.", "task-9": "?"}
+    )
 
     lines = markdown(told, prose).split("\n")
 
@@ -119,7 +125,7 @@ async def test_report_holds_no_absolute_path(done):
     where = "/home/me/work/api/.mimir/mimir.db"
     message = f"The store {where} cannot be written."
     await done.store.write(
-        partial(runs.emit, run=RUN, kind=EventKind.WARNING, data={"message": message})
+        partial(runs.append_event, run=RUN, kind=EventKind.WARNING, data={"message": message})
     )
     data = await gathered(done)
     paused = replace(data, status=RunStatus.PAUSED, pause_reason="store", pause_message=message)
@@ -155,11 +161,13 @@ def hostile(value: object, text: str) -> object:
 async def test_hostile_text_injects_nothing(whole, text):
     told = await summary(whole)
     evil = hostile(told, text)
-    prose = Prose(run=f"x{text * 3}", tasks={f"task-2 {text}": f"x{text}", "task-2": f"x{text}"})
+    prose = Narrative(
+        run=f"x{text * 3}", tasks={f"task-2 {text}": f"x{text}", "task-2": f"x{text}"}
+    )
 
     said = markdown(evil, prose)
 
-    plain = markdown(told, Prose(run="x", tasks={"task-2": "x"}))
+    plain = markdown(told, Narrative(run="x", tasks={"task-2": "x"}))
     assert kinds(said) <= kinds(plain)
     assert not kinds(said) & {"link_open", "image", "html_inline", "html_block", "s_open"}
     allowed = {re.sub(r"`.*`", "", heading).strip() for heading in headings(plain)}
@@ -181,7 +189,7 @@ async def test_cells_of_a_table_cannot_be_split(whole):
 
 async def test_invisible_and_control_characters_are_gone_from_both_forms(whole):
     evil = hostile(await summary(whole), HOSTILE)
-    prose = Prose(run=HOSTILE, tasks={"task-2": HOSTILE})
+    prose = Narrative(run=HOSTILE, tasks={"task-2": HOSTILE})
     for said in (markdown(evil, prose), "".join(texts(as_json(evil, prose)))):
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]", said)  # fmt: skip
         said.encode("utf-8")
@@ -191,9 +199,9 @@ def test_each_character_stands_alone_as_it_stands_among_invisible_ones():
     """Texts of nothing but visible characters take a short way."""
     every = [chr(number) for number in range(0x110000)]
     visible = "".join(one for one in every if one.isprintable() or one == "\n")
-    assert clean(visible) == clean(f"{visible}\0") == visible
+    assert escape_text(visible) == escape_text(f"{visible}\0") == visible
     assert not any(
-        clean(one).strip(" \n\ufffd") for one in every if unicodedata.category(one)[0] == "C"
+        escape_text(one).strip(" \n\ufffd") for one in every if unicodedata.category(one)[0] == "C"
     )
 
 
@@ -213,7 +221,7 @@ def texts(value: object) -> list[str]:
 
 
 async def test_twin_is_json_with_a_schema_and_nothing_is_rounded_away(whole):
-    twin = as_json(await summary(whole), Prose(run="x"))
+    twin = as_json(await summary(whole), Narrative(run="x"))
     again = json.loads(json.dumps(twin, allow_nan=False))
     assert again == twin
     assert (twin["schema"], twin["run"], twin["outcome"], twin["exit_code"]) == (

@@ -8,9 +8,9 @@ from mimir.domain.event import EventKind
 from mimir.domain.task_states import RunStatus
 from mimir.errors import StoreError
 from mimir.reporting.summary import run_loader as gathering
-from mimir.reporting.summary.incremental import Account, summary
+from mimir.reporting.summary.incremental import IncrementalSummary, summary
 from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import Summing, summarise
+from mimir.reporting.summary.summary import SummaryBuilder, summarise
 from mimir.store.operations import runs
 from mimir.store.protocol import GraphStore
 from tests.support import small_runs
@@ -20,7 +20,7 @@ from tests.support.small_run import RUN, SmallRun
 class LookedAt:
     """A store whose run is looked at after each write."""
 
-    def __init__(self, store: GraphStore, account: Account) -> None:
+    def __init__(self, store: GraphStore, account: IncrementalSummary) -> None:
         self.read = store.read
         self._store = store
         self._account = account
@@ -33,7 +33,7 @@ class LookedAt:
         return done
 
 
-async def look(store, account: Account) -> None:
+async def look(store, account: IncrementalSummary) -> None:
     seen = await store.read(account.look)
     assert await store.read(account.look) == seen, "To look changes nothing"
     account.take(seen)
@@ -41,7 +41,7 @@ async def look(store, account: Account) -> None:
         store.taken += [task.id for task in seen.part.tasks]
 
 
-async def told(run: SmallRun, account: Account):
+async def told(run: SmallRun, account: IncrementalSummary):
     return await run.store.read(partial(account.summary, outcome=RunStatus.FAILED))
 
 
@@ -54,7 +54,7 @@ async def test_summary_is_the_same_where_each_task_was_read_when_it_ended(
     store, frozen_clock, monkeypatch, at_once
 ):
     monkeypatch.setattr(runs, "AT_ONCE", at_once)
-    account = Account(RUN)
+    account = IncrementalSummary(RUN)
     looked_at = LookedAt(store, account)
     run = await small_runs.whole(looked_at, frozen_clock)
     assert looked_at.taken == [task.id for task in run.plan.tasks]
@@ -64,7 +64,7 @@ async def test_summary_is_the_same_where_each_task_was_read_when_it_ended(
 
 
 async def test_task_that_has_not_ended_is_not_taken_in(store, frozen_clock):
-    account = Account(RUN)
+    account = IncrementalSummary(RUN)
     looked_at = LookedAt(store, account)
     run = SmallRun(looked_at, frozen_clock)
     await run.create()
@@ -77,7 +77,7 @@ async def test_task_that_has_not_ended_is_not_taken_in(store, frozen_clock):
 
 async def test_task_is_not_taken_in_before_its_end_was_heard(whole, monkeypatch):
     monkeypatch.setattr(gathering, "_AHEAD", 3)
-    account = Account(RUN)
+    account = IncrementalSummary(RUN)
     looks = 0
     while not (seen := await whole.store.read(account.look)).part.tasks:
         account.take(seen)
@@ -90,28 +90,28 @@ async def test_task_is_not_taken_in_before_its_end_was_heard(whole, monkeypatch)
 
 
 async def test_what_could_not_be_taken_in_is_read_again(whole, monkeypatch):
-    account = Account(RUN)
-    take = Summing.take
+    account = IncrementalSummary(RUN)
+    take = SummaryBuilder.take
 
-    def fails(summing: Summing, part) -> None:
-        monkeypatch.setattr(Summing, "take", take)
+    def fails(summing: SummaryBuilder, part) -> None:
+        monkeypatch.setattr(SummaryBuilder, "take", take)
         raise StoreError("It cannot be read.")
 
     seen = await whole.store.read(account.look)
     assert seen.part.tasks
-    monkeypatch.setattr(Summing, "take", fails)
+    monkeypatch.setattr(SummaryBuilder, "take", fails)
     with pytest.raises(StoreError):
         account.take(seen)
     assert await told(whole, account) == await plainly(whole)
 
 
 async def test_refused_calls_are_told_once_however_they_came(store, frozen_clock):
-    account = Account(RUN)
+    account = IncrementalSummary(RUN)
     run = SmallRun(LookedAt(store, account), frozen_clock)
     await run.create()
     for title in ("read a", "read b"):
         await run.store.write(
-            lambda ops, title=title: runs.emit(
+            lambda ops, title=title: runs.append_event(
                 ops, RUN, EventKind.TOOL_DENIED, task="task-0", attempt=1, data={"title": title}
             )
         )

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mimir.reporting.summary.metrics import NOTHING, Measured, Metric, context_use, metrics
+from mimir.reporting.summary.metrics import NOTHING, Metric, MetricInputs, context_use, metrics
 
-FULL = Measured(
+FULL = MetricInputs(
     piece_tokens=120,
     unique_tokens=80,
     given_tokens=100,
@@ -30,7 +30,7 @@ FULL = Measured(
 )
 
 
-def of(measured: Measured) -> dict[str, Metric]:
+def of(measured: MetricInputs) -> dict[str, Metric]:
     return {one.id: one for one in metrics(measured)}
 
 

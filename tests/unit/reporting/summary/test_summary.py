@@ -5,25 +5,25 @@ from functools import partial
 
 import pytest
 
-from mimir.domain.criteria_counts import Counts, count
+from mimir.domain.criteria_counts import CriteriaCounts, count
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Cause, RunStatus, Status
+from mimir.domain.task_states import Cause, RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.reporting.render.numbers import points, span
 from mimir.reporting.summary.decisions import claim_of
 from mimir.reporting.summary.run_data import without_places
 from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import Summary, summarise
+from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store.operations import claims, runs
 from tests.support import small_run, small_runs
 from tests.support.small_run import RUN, SmallRun
 
 
-async def summary(run: SmallRun, outcome: RunStatus | None = None) -> Summary:
+async def summary(run: SmallRun, outcome: RunStatus | None = None) -> RunSummary:
     return summarise(await run.store.read(partial(gather, run=RUN)), outcome)
 
 
-def decided(told: Summary, kind: str) -> list[tuple[str, int, tuple[str, ...]]]:
+def decided(told: RunSummary, kind: str) -> list[tuple[str, int, tuple[str, ...]]]:
     return [(d.task, d.attempt, d.detail) for d in told.decisions if d.kind == kind]
 
 
@@ -40,7 +40,7 @@ def test_executed_and_judged_are_counted_apart():
         ("passed", "somehow"),
     ]
     found = count(given)
-    assert found == Counts(executed=2, judged=1, unverified=2, failed=1)
+    assert found == CriteriaCounts(executed=2, judged=1, unverified=2, failed=1)
     assert found.open == 3
 
 
@@ -51,7 +51,7 @@ async def test_completed_task_shows_the_accepted_attempt(whole):
     line = (await summary(whole)).tasks[1]
     assert (line.status, line.attempts, line.attempts_granted) == ("completed", 2, 3)
     assert (line.tool_calls, line.limit, line.score) == (3, 6, 100.0)
-    assert line.counts == Counts(executed=1, judged=1)
+    assert line.counts == CriteriaCounts(executed=1, judged=1)
     assert (line.files, line.in_result) == (("limiter.py",), True)
     assert line.answer == f"{RUN}/task-1/2/answer"
     assert line.feedback == "Refills, and is locked."
@@ -64,7 +64,7 @@ async def test_failed_task_shows_what_it_offered_and_that_it_is_not_in_the_resul
     line = (await summary(whole)).tasks[2]
     assert (line.status, line.cause, line.score) == ("failed", "qc_rejected", 0.0)
     assert (line.files, line.in_result, line.commit) == (("middleware.py",), False, "")
-    assert line.counts == Counts(failed=1)
+    assert line.counts == CriteriaCounts(failed=1)
 
 
 async def test_task_that_never_started_has_no_score_and_no_time(whole):
@@ -122,7 +122,9 @@ async def test_calls_and_tokens_of_all_agents_but_the_reporters_are_added_up(don
             ("agentinator", 50),
             ("pm_reporter", 999),
         ):
-            runs.emit(ops, RUN, EventKind.MODEL_CALLED, data={"role": role, "tokens": tokens})
+            runs.append_event(
+                ops, RUN, EventKind.MODEL_CALLED, data={"role": role, "tokens": tokens}
+            )
 
     await done.store.write(work)
     totals = (await summary(done)).totals
@@ -245,7 +247,7 @@ async def test_verdict_that_the_engine_did_not_accept_is_told(store, frozen_cloc
 async def test_what_happened_to_the_run_is_told_after_its_tasks(whole):
     def work(ops):
         def emit(kind, **data):
-            runs.emit(
+            runs.append_event(
                 ops, RUN, kind, task=data.pop("task", ""), attempt=data.pop("attempt", 0), data=data
             )
 
@@ -363,7 +365,7 @@ async def test_cancelled_and_died_tasks_are_told_without_a_verdict(store, frozen
     told = await summary(run)
 
     assert [line.status for line in told.tasks] == [
-        Status.CANCELLED, Status.FAILED, Status.CANCELLED, Status.CANCELLED,
+        TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.CANCELLED,
     ]  # fmt: skip
     (report,) = told.failures
     assert (report.cause, report.timeline[0].score) == ("worker_died", None)

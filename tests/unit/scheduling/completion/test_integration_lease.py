@@ -34,7 +34,7 @@ async def test_two_tasks_of_one_process_do_not_integrate_at_once(store: SqliteSt
 
 async def test_a_lease_that_was_left_can_be_taken(store: SqliteStore):
     await take(store, "host-1", "b/c")
-    await store.write(lambda ops: leases.leave(ops, "r1", "integrator", "host-1/b/c"))
+    await store.write(lambda ops: leases.release_lease(ops, "r1", "integrator", "host-1/b/c"))
     assert await take(store, "host-2", "a")
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from mimir.agents.context.qc import MOST_RELATED
 from mimir.domain.plan import Plan, Task
-from mimir.scheduling.execution.preparation import Surroundings
-from mimir.scheduling.task_queries import tried
+from mimir.scheduling.execution.preparation import TaskView
+from mimir.scheduling.task_queries import load_attempts
 from mimir.store.operations import claims
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.run_services import facts_of
@@ -72,14 +72,14 @@ async def asked(tmp_path, frozen_clock):
             run = SmallRun(store, frozen_clock, plan=plan)
             await run.create()
             ready = [(one.id, 1.0) for one in plan.tasks]
-            await store.write(partial(claims.release, run=RUN, ready=ready))
+            await store.write(partial(claims.release_task, run=RUN, ready=ready))
             take = partial(claims.claim, run=RUN, owner="me", lease_seconds=60, limit=count + 2)
             assert len(await store.write(take)) == count + 2
             counting = CountingStore(store)
             known = facts_of(RUN, plan)
-            await counting.read(lambda reads: Surroundings.look(reads, known, known.tasks[task]))
+            await counting.read(lambda reads: TaskView.look(reads, known, known.tasks[task]))
             around = counting.rows
-            assert len(await counting.read(partial(tried, run=RUN, task=task))) == 1
+            assert len(await counting.read(partial(load_attempts, run=RUN, task=task))) == 1
             return around, counting.rows
 
     return measure

@@ -8,39 +8,41 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import Ending
-from mimir.domain.task_states import Mover, RunStatus, Status
+from mimir.domain.run import RunResult
+from mimir.domain.task_states import RunStatus, TaskStatus, TransitionActor
 from mimir.errors import LeaseLost, Paused, WorkspaceError
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes import pool_metrics
 from mimir.scheduling.processes.agent_pool import AgentPool
-from mimir.scheduling.processes.election import Chair
-from mimir.scheduling.processes.heartbeat import beat
-from mimir.scheduling.run_services import Crew, Halt, Wake
+from mimir.scheduling.processes.election import CoordinatorElection
+from mimir.scheduling.processes.heartbeat import send_heartbeat
+from mimir.scheduling.run_services import RunServices, StopSignal, WorkSignals
 from mimir.store.operations import claims, runs, worker_processes
 from mimir.store.operations.claims import Claim
-from mimir.store.protocol import Ops
+from mimir.store.protocol import WriteOps
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.run_services import TASKS, Hosts, Running, Work, crew_of
 from tests.support.stores import Around
 
-DONE = Ending(run="r1", outcome=RunStatus.COMPLETED, exit_code=0)
+DONE = RunResult(run="r1", outcome=RunStatus.COMPLETED, exit_code=0)
 
 
 @pytest.fixture
-def other(store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path) -> Crew:
+def other(
+    store: SqliteStore, frozen_clock: FrozenClock, hosts: Hosts, tmp_path: Path
+) -> RunServices:
     return crew_of("two", store, frozen_clock, hosts, tmp_path)
 
 
-async def lead_forever() -> Ending:
+async def lead_forever() -> RunResult:
     await asyncio.Event().wait()
     return DONE
 
 
-async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
+async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: RunServices):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(2)
     async with Running(pool.serve()):
         await work.until(2)
@@ -54,13 +56,13 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: Crew):
 class CallingAfterEachGift(Around):
     """The store, in which agents are called, and look, as soon as a lease was given back."""
 
-    def __init__(self, inner: SqliteStore, wake: Wake) -> None:
+    def __init__(self, inner: SqliteStore, wake: WorkSignals) -> None:
         super().__init__(inner)
         self._wake = wake
 
     async def write(self, work, **how):
         done = await super().write(work, **how)
-        if getattr(work, "func", None) is claims.give_back:
+        if getattr(work, "func", None) is claims.release_claim:
             self._wake.offer()
             for _ in range(50):
                 await self.read(lambda r: r.now())
@@ -68,7 +70,7 @@ class CallingAfterEachGift(Around):
 
 
 async def test_task_that_failed_by_a_fault_of_ours_is_not_taken_again_by_the_same_process(
-    crew: Crew, store: SqliteStore
+    crew: RunServices, store: SqliteStore
 ):
     begun: list[str] = []
     all_begun = asyncio.Event()
@@ -83,16 +85,16 @@ async def test_task_that_failed_by_a_fault_of_ours_is_not_taken_again_by_the_sam
         await asyncio.Event().wait()
 
     crew = replace(crew, leases=CallingAfterEachGift(store, crew.wake))
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS) + 2)
     with pytest.raises(WorkspaceError):
         await pool.serve()
     assert sorted(begun) == sorted(TASKS)
 
 
-async def test_pool_grows_and_shrinks_while_it_works(crew: Crew):
+async def test_pool_grows_and_shrinks_while_it_works(crew: RunServices):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
     async with Running(pool.serve()):
         await work.until(1)
@@ -104,18 +106,20 @@ async def test_pool_grows_and_shrinks_while_it_works(crew: Crew):
         await pool.scale(-1)
 
 
-async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_stops(crew: Crew):
+async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_stops(
+    crew: RunServices,
+):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
-    chair = Chair(crew, lead_forever, leads=False)
+    chair = CoordinatorElection(crew, lead_forever, leads=False)
     async with Running(pool.serve()):
         await work.until(1)
         taken = await crew.store.write(
             lambda ops: claims.claim(ops, "r1", "thief", lease_seconds=300, dead=("one",))
         )
         assert [claim.fence for claim in taken] == [2]
-        async with Running(beat(crew, pool, chair)):
+        async with Running(send_heartbeat(crew, pool, chair)):
             while not work.stopped:
                 work.changed.clear()
                 await work.changed.wait()
@@ -124,7 +128,9 @@ async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_
     assert [(lock.task_id, lock.agent_id) for lock in locks] == [("a", "thief")]
 
 
-async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost_task(crew: Crew):
+async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost_task(
+    crew: RunServices,
+):
     begun: list[tuple[str, int]] = []
     stopped: list[tuple[str, int]] = []
     second = asyncio.Event()
@@ -143,7 +149,7 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
             stopped.append((claim.task, claim.attempt))
             raise
 
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS) + 1)
     async with Running(pool.serve()):
         await second.wait()
@@ -153,22 +159,24 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
         assert (pool.tally().lost, pool.tally().claimed) == (0, len(TASKS) + 1)
 
 
-def _retried(ops: Ops, claim: Claim) -> None:
+def _retried(ops: WriteOps, claim: Claim) -> None:
     claims.move(
-        ops, "r1", claim.task, claim.fence, Status.PREPARING_RETRY, Mover.SCHEDULING,
+        ops, "r1", claim.task, claim.fence, TaskStatus.PREPARING_RETRY, TransitionActor.SCHEDULING,
         props={}, kind=EventKind.TASK_RETRIED,
     )  # fmt: skip
 
 
-async def test_chair_is_one_processs_until_that_is_gone(crew: Crew, other: Crew, hosts: Hosts):
+async def test_chair_is_one_processs_until_that_is_gone(
+    crew: RunServices, other: RunServices, hosts: Hosts
+):
     led: list[str] = []
 
-    async def lead(name: str) -> Ending:
+    async def lead(name: str) -> RunResult:
         led.append(name)
         return DONE if name == "two" else await lead_forever()
 
-    first = Chair(crew, lambda: lead("one"), leads=False)
-    second = Chair(other, lambda: lead("two"), leads=False)
+    first = CoordinatorElection(crew, lambda: lead("one"), leads=False)
+    second = CoordinatorElection(other, lambda: lead("two"), leads=False)
     async with Running(first.sit()):
         while not led:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -184,24 +192,26 @@ async def test_chair_is_one_processs_until_that_is_gone(crew: Crew, other: Crew,
 
 
 async def test_coordinator_that_lost_its_lease_stops_leading_and_may_write_no_more(
-    crew: Crew, other: Crew, frozen_clock: FrozenClock
+    crew: RunServices, other: RunServices, frozen_clock: FrozenClock
 ):
     stopped = asyncio.Event()
 
-    async def lead() -> Ending:
+    async def lead() -> RunResult:
         try:
             return await lead_forever()
         finally:
             stopped.set()
 
-    chair = Chair(crew, lead, leads=False)
-    pool = AgentPool(crew, Work(), Halt())
+    chair = CoordinatorElection(crew, lead, leads=False)
+    pool = AgentPool(crew, Work(), StopSignal())
     async with Running(chair.sit()):
         while not chair.leads:  # noqa: ASYNC110
             await asyncio.sleep(0)
         frozen_clock.advance(301)
-        await other.store.write(lambda ops: lifecycle.take(ops, "r1", "two", 300, (), resumed=True))
-        async with Running(beat(crew, pool, chair)):
+        await other.store.write(
+            lambda ops: lifecycle.take_run(ops, "r1", "two", 300, (), resumed=True)
+        )
+        async with Running(send_heartbeat(crew, pool, chair)):
             await stopped.wait()
         assert not chair.leads
     with pytest.raises(LeaseLost):
@@ -209,30 +219,30 @@ async def test_coordinator_that_lost_its_lease_stops_leading_and_may_write_no_mo
 
 
 async def test_coordinator_that_wakes_up_when_another_one_has_left_does_not_lead_again(
-    crew: Crew, other: Crew, frozen_clock: FrozenClock
+    crew: RunServices, other: RunServices, frozen_clock: FrozenClock
 ):
-    await crew.store.write(lambda ops: lifecycle.take(ops, "r1", "one", 300, (), resumed=True))
+    await crew.store.write(lambda ops: lifecycle.take_run(ops, "r1", "one", 300, (), resumed=True))
     frozen_clock.advance(301)
-    await other.store.write(lambda ops: lifecycle.take(ops, "r1", "two", 300, (), resumed=True))
-    await other.store.write(lambda ops: lifecycle.leave(ops, "r1", "two"))
+    await other.store.write(lambda ops: lifecycle.take_run(ops, "r1", "two", 300, (), resumed=True))
+    await other.store.write(lambda ops: lifecycle.leave_run(ops, "r1", "two"))
     assert not await crew.store.write(lifecycle.renew("r1", "one", 300))
     with pytest.raises(LeaseLost):
         await crew.store.read(lambda reads: lifecycle.must_lead(reads, "r1", "one"))
 
 
-async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: Crew):
+async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: RunServices):
     paused = Paused("Enough.", reason="budget")
     await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
 
     with pytest.raises(Paused, match="Enough"):
-        await Chair(crew, lead_forever, leads=False).sit()
+        await CoordinatorElection(crew, lead_forever, leads=False).sit()
     claim = await crew.store.write(lambda ops: claims.claim(ops, "r1", "one", lease_seconds=300))
     assert claim == []
 
 
-async def test_workers_and_their_locks_are_seen(crew: Crew, frozen_clock: FrozenClock):
+async def test_workers_and_their_locks_are_seen(crew: RunServices, frozen_clock: FrozenClock):
     work = Work()
-    pool = AgentPool(crew, work, Halt())
+    pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
     async with Running(pool.serve()):
         await work.until(1)

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from mimir.errors import ConfigurationError, StoreError, UnavailableError
-from mimir.store.neo4j.address import Address, is_address, parse, secrets_of
+from mimir.store.neo4j.address import Neo4jAddress, is_address, parse, secrets_of
 from mimir.store.neo4j.neo4j_store import Neo4jStore
-from mimir.store.neo4j.query_library import Cypher, joined, query
+from mimir.store.neo4j.query_library import CypherText, join_texts, query
 from tests.support.bolt_stub import BoltStub
 
 
@@ -84,13 +84,13 @@ def test_no_text_from_outside_gets_into_a_query(piece):
     with pytest.raises(StoreError, match="cannot stand in a query"):
         query("get", label=piece)
     with pytest.raises(StoreError, match="cannot stand in a query"):
-        joined([Cypher("a"), Cypher("b")], piece or " OR ")
+        join_texts([CypherText("a"), CypherText("b")], piece or " OR ")
 
 
 # What is said when there is no store behind it
 
 
-async def opening(address: Address, clock) -> str:
+async def opening(address: Neo4jAddress, clock) -> str:
     """Open a store that must refuse; what is said of it."""
     store = Neo4jStore(address, clock, door=secrets.token_hex(4))
     try:

@@ -5,19 +5,19 @@ import random
 
 import pytest
 
-from mimir.store.neo4j.backoff import Backoff, Turn
+from mimir.store.neo4j.backoff import LockBackoff, LockTurn
 
 HOLD = 0.01
 
 
-class Never(Backoff):
+class Never(LockBackoff):
     """Asks again at once."""
 
     def seconds(self, now: float) -> float:
         return 0.0
 
 
-def waits(writers: int, kind: type[Backoff], turns: int = 500) -> tuple[list[float], float]:
+def waits(writers: int, kind: type[LockBackoff], turns: int = 500) -> tuple[list[float], float]:
     """Let writers take a lock that goes to any of those who ask, to the last one half of the time; all begin at once.
 
     Returned are how long each turn took from the wish to its end, ascending, and when all were over.
@@ -41,7 +41,7 @@ def waits(writers: int, kind: type[Backoff], turns: int = 500) -> tuple[list[flo
         waited, held = now - asked[who], HOLD * chance.uniform(0.5, 1.5)
         now += held
         took.append(now - begun[who])
-        ways[who].had(Turn(asked=waited, held=held, writers=writers), now)
+        ways[who].had(LockTurn(asked=waited, held=held, writers=writers), now)
         begun[who] = now
         heapq.heappush(coming, (now + ways[who].seconds(now), who))
     return sorted(took), now
@@ -49,7 +49,7 @@ def waits(writers: int, kind: type[Backoff], turns: int = 500) -> tuple[list[flo
 
 @pytest.mark.parametrize("writers", [10, 50])
 def test_the_unluckiest_of_many_writers_wait_half_as_long_and_nothing_is_lost(writers: int):
-    polite, at_end = waits(writers, Backoff)
+    polite, at_end = waits(writers, LockBackoff)
     rude, as_it_could_be = waits(writers, Never)
 
     ninety_nine = int(0.99 * len(polite))
@@ -59,55 +59,55 @@ def test_the_unluckiest_of_many_writers_wait_half_as_long_and_nothing_is_lost(wr
 
 
 def test_who_is_alone_never_keeps_away_however_far_the_server_is():
-    backoff = Backoff()
+    backoff = LockBackoff()
     for turn in range(50):
         assert backoff.seconds(float(turn)) == 0
         asked = 0.08 + 0.002 * (turn % 2)
-        backoff.had(Turn(asked=asked, held=0.3, writers=1), float(turn))
+        backoff.had(LockTurn(asked=asked, held=0.3, writers=1), float(turn))
 
 
 def test_others_are_let_go_first_before_anything_was_waited_for():
-    backoff = Backoff()
-    backoff.had(Turn(asked=0.0, held=HOLD, writers=10), now=0.0)
+    backoff = LockBackoff()
+    backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
     assert backoff.seconds(0.0) == pytest.approx(0.9 * 0.9 * 9 * HOLD)
 
 
 def test_what_was_done_meanwhile_counts_and_there_is_a_bound():
-    backoff = Backoff()
+    backoff = LockBackoff()
     for _ in range(20):
-        backoff.had(Turn(asked=0.0, held=HOLD, writers=10), now=0.0)
-        backoff.had(Turn(asked=1.0, held=HOLD, writers=10), now=10.0)
+        backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
+        backoff.had(LockTurn(asked=1.0, held=HOLD, writers=10), now=10.0)
     away = backoff.seconds(10.0)
     assert 0.05 < away < 0.1
     assert backoff.seconds(10.05) == pytest.approx(away - 0.05)
     assert backoff.seconds(11.0) == 0
 
     for _ in range(20):
-        backoff.had(Turn(asked=60.0, held=60.0, writers=50), now=20.0)
+        backoff.had(LockTurn(asked=60.0, held=60.0, writers=50), now=20.0)
     assert backoff.seconds(20.0) == 1.0
 
 
 def test_one_long_turn_is_no_rule():
-    backoff = Backoff()
+    backoff = LockBackoff()
     for held in (*[HOLD] * 10, 100 * HOLD):
-        backoff.had(Turn(asked=1.0 if held > HOLD else 0.0, held=held, writers=2), now=0.0)
-    usual = Backoff()
-    usual.had(Turn(asked=0.0, held=HOLD, writers=2), now=0.0)
+        backoff.had(LockTurn(asked=1.0 if held > HOLD else 0.0, held=held, writers=2), now=0.0)
+    usual = LockBackoff()
+    usual.had(LockTurn(asked=0.0, held=HOLD, writers=2), now=0.0)
     assert backoff.seconds(0.0) < 1.5 * usual.seconds(0.0)
 
 
 def test_nobody_who_wants_the_lock_is_kept_away_for():
-    backoff = Backoff()
+    backoff = LockBackoff()
     turns = 0
-    backoff.had(Turn(asked=0.0, held=HOLD, writers=10), now=0.0)
+    backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
     while backoff.seconds(0.0):
-        backoff.had(Turn(asked=0.0, held=HOLD, writers=10), now=0.0)
+        backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
         turns += 1
     assert turns < 40
 
 
 def test_who_is_alone_again_asks_at_once():
-    backoff = Backoff()
+    backoff = LockBackoff()
     for writers in (*[10] * 20, 1):
-        backoff.had(Turn(asked=0.1, held=HOLD, writers=writers), now=0.0)
+        backoff.had(LockTurn(asked=0.1, held=HOLD, writers=writers), now=0.0)
     assert backoff.seconds(0.0) == 0

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from mimir.domain.call_outcome import Outcome
-from mimir.domain.money import Price
-from mimir.domain.usage import Usage
+from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.money import ModelPrice
+from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused
 from mimir.store.operations import budget, claims, runs
 from mimir.store.sqlite.sqlite_store import SqliteStore
-from mimir.store.transcripts.stored_transcript import Lane
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 from tests.support.clock import FrozenClock
 from tests.support.stored_run import new_run, plan, start, task
 
@@ -20,7 +20,7 @@ TASKS = ("a", "b", "c")
 
 
 async def lane_of(store, name, run="r1"):
-    return await Lane.open(store, run=run, task=name, attempt=1, role="worker", fence=1)
+    return await StoredTranscript.open(store, run=run, task=name, attempt=1, role="worker", fence=1)
 
 
 async def ask(lane, n, *, reserve, used=None, fails=False, model="", of_answer=0, usage=None):
@@ -28,7 +28,9 @@ async def ask(lane, n, *, reserve, used=None, fails=False, model="", of_answer=0
         await asyncio.sleep(0)
         if fails:
             raise ConnectionError
-        return Outcome(value={}, usage=usage if used is None else Usage(output_tokens=used))
+        return CallOutcome(
+            value={}, usage=usage if used is None else TokenUsage(output_tokens=used)
+        )
 
     return await lane.call(
         "model",
@@ -148,7 +150,7 @@ async def test_refused_call_keeps_the_reads_that_wait(store, limited):
     lane = await limited(max_calls=0)
 
     async def read():
-        return Outcome(value={"read": True})
+        return CallOutcome(value={"read": True})
 
     await lane.call("tool", {}, {}, read, effectful=False)
     with pytest.raises(Paused):
@@ -162,7 +164,7 @@ async def test_tool_calls_cost_no_budget(store, limited):
     lane = await limited(max_calls=0, max_tokens=0)
 
     async def act():
-        return Outcome(value={}, tree="t")
+        return CallOutcome(value={}, tree="t")
 
     await lane.call("tool", {}, {}, act, effectful=True, reserve=1000)
 
@@ -184,7 +186,7 @@ async def test_raised_limit_goes_on_where_it_paused(store, limited):
 
 
 CHEAP, DEAR = "small", "large"
-PRICES = {CHEAP: Price(input=1, output=4), DEAR: Price(input=30, output=60)}
+PRICES = {CHEAP: ModelPrice(input=1, output=4), DEAR: ModelPrice(input=30, output=60)}
 
 
 async def money_book(store, run="r1"):
@@ -201,10 +203,12 @@ async def test_money_is_reserved_for_prompt_and_answer_each_at_its_price(
         await ask(lane, 0, reserve=30, of_answer=10, model=DEAR)
     await store.write(lambda ops: ops.patch("Run", "r1", {"maxCost": 1800}))
     lane = await lane_of(store, "a")
-    await ask(lane, 0, reserve=30, of_answer=10, model=DEAR, usage=Usage(output_tokens=10))
+    await ask(lane, 0, reserve=30, of_answer=10, model=DEAR, usage=TokenUsage(output_tokens=10))
 
     if made:
-        await ask(lane, 1, reserve=30, of_answer=of_answer, model=DEAR, usage=Usage(input_tokens=1))
+        await ask(
+            lane, 1, reserve=30, of_answer=of_answer, model=DEAR, usage=TokenUsage(input_tokens=1)
+        )
     else:
         with pytest.raises(Paused) as caught:
             await ask(lane, 1, reserve=30, of_answer=of_answer, model=DEAR)
@@ -265,9 +269,9 @@ async def test_money_of_a_run_that_asked_without_a_price_is_never_bounded_later(
 
 
 async def test_no_endpoint_can_say_more_than_a_store_can_hold(store, limited):
-    lane = await limited(prices={DEAR: Price(input=10**10, output=10**10)})
+    lane = await limited(prices={DEAR: ModelPrice(input=10**10, output=10**10)})
     await store.write(lambda ops: ops.patch("Run", "r1", {"costUsed": 2**62 - 1}))
-    await ask(lane, 0, reserve=1, model=DEAR, usage=Usage(output_tokens=10**9 - 1))
+    await ask(lane, 0, reserve=1, model=DEAR, usage=TokenUsage(output_tokens=10**9 - 1))
 
     assert (await money_book(store))[0] == 2**62
 
@@ -303,7 +307,7 @@ class Book:
 
         def begin(ops):
             runs.create(ops, made)
-            claims.release(ops, self.run, [(t, 0.0) for t in TASKS])
+            claims.release_task(ops, self.run, [(t, 0.0) for t in TASKS])
             claims.claim(ops, self.run, "w", lease_seconds=300, limit=3)
 
         await self.store.write(begin)

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import CLAIMABLE, MOVES, TERMINAL, Mover, Status
+from mimir.domain.task_states import CLAIMABLE, MOVES, TERMINAL, TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost
 from mimir.store.operations import claims, runs
 from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -30,7 +30,7 @@ ACTIONS = st.lists(
         st.tuples(st.just("claim"), st.sampled_from(OWNERS), st.just(1), st.just(frozenset())),
         st.tuples(st.just("heartbeat"), st.integers(0, 20)),
         st.tuples(st.just("give_back"), st.integers(0, 20)),
-        st.tuples(st.just("move"), st.integers(0, 20), st.sampled_from(Status), st.sampled_from(Mover)),
+        st.tuples(st.just("move"), st.integers(0, 20), st.sampled_from(TaskStatus), st.sampled_from(TransitionActor)),
         st.tuples(st.just("legal move"), st.integers(0, 20), st.integers(0, 5)),
         st.tuples(st.just("legal move"), st.integers(0, 20), st.integers(0, 5)),
         st.tuples(st.just("wait"), st.sampled_from([1, LEASE - 1, LEASE, LEASE + 1])),
@@ -52,14 +52,14 @@ class History:
         self.ends = {}
         """(task, fence) → time until which the lease is live."""
         self.events = []
-        self.at = dict.fromkeys(TASKS, Status.PENDING)
+        self.at = dict.fromkeys(TASKS, TaskStatus.PENDING)
 
     async def play(self, actions):
         made = new_run(plan(*(task(t) for t in TASKS)), id=self.run)
 
         def begin(ops):
             runs.create(ops, made)
-            claims.release(ops, self.run, [("a", 1.0), ("b", 1.0)])
+            claims.release_task(ops, self.run, [("a", 1.0), ("b", 1.0)])
 
         await self.store.write(begin)
         for name, *what in actions:
@@ -99,7 +99,7 @@ class History:
         if self.grants:
             held, _ = self.grants[which % len(self.grants)]
             if await self.store.write(
-                lambda ops: claims.give_back(ops, self.run, held.task, held.fence)
+                lambda ops: claims.release_claim(ops, self.run, held.task, held.fence)
             ):
                 assert self.is_newest(held)
                 self.ends[held.task, held.fence] = 0
@@ -107,7 +107,7 @@ class History:
     async def legal_move(self, which, choice):
         if self.grants:
             held, _ = self.grants[which % len(self.grants)]
-            at = Status((await self.row(held.task))["status"])
+            at = TaskStatus((await self.row(held.task))["status"])
             if options := sorted(MOVES[at].items()):
                 await self.move(which, *options[choice % len(options)])
 
@@ -128,8 +128,8 @@ class History:
             assert before["fence"] == held.fence
         else:
             assert before["fence"] == held.fence
-            assert to in MOVES[Status(before["status"])]
-            if to in TERMINAL or to is Status.PREPARING_RETRY:
+            assert to in MOVES[TaskStatus(before["status"])]
+            if to in TERMINAL or to is TaskStatus.PREPARING_RETRY:
                 self.ends[held.task, held.fence] = 0
             return
         assert await self.row(held.task) == before
@@ -138,15 +138,15 @@ class History:
         self.clock.advance(seconds)
 
     async def release(self, task, priority):
-        await self.store.write(lambda ops: claims.release(ops, self.run, [(task, priority)]))
+        await self.store.write(lambda ops: claims.release_task(ops, self.run, [(task, priority)]))
 
     async def block(self, task):
         before = await self.row(task)
         if before["status"] in ("pending", "blocked"):
-            await self.store.write(lambda ops: claims.block(ops, self.run, task, "x"))
+            await self.store.write(lambda ops: claims.block_task(ops, self.run, task, "x"))
         else:
             with pytest.raises(IllegalMove):
-                await self.store.write(lambda ops: claims.block(ops, self.run, task, "x"))
+                await self.store.write(lambda ops: claims.block_task(ops, self.run, task, "x"))
 
     async def cancel(self):
         await self.store.write(lambda ops: claims.cancel(ops, self.run))
@@ -166,13 +166,13 @@ class History:
         for event in fresh:
             if event.task and "to" in event.data:
                 assert event.data["from"] == self.at[event.task]
-                assert Status(event.data["to"]) in MOVES[self.at[event.task]]
-                self.at[event.task] = Status(event.data["to"])
+                assert TaskStatus(event.data["to"]) in MOVES[self.at[event.task]]
+                self.at[event.task] = TaskStatus(event.data["to"])
         self.events += fresh
         assert [e.seq for e in self.events] == list(range(1, len(self.events) + 1))
-        assert runs.fold(self.events) == {r["taskId"]: Status(r["status"]) for r in rows}
+        assert runs.fold(self.events) == {r["taskId"]: TaskStatus(r["status"]) for r in rows}
         for row in rows:
-            claimable = row["released"] and Status(row["status"]) in CLAIMABLE
+            claimable = row["released"] and TaskStatus(row["status"]) in CLAIMABLE
             held = "lockedBy" in row
             assert row.get("claimState") == (("held" if held else "free") if claimable else None)
             assert held == ("expiresAt" in row) == ("lockedAt" in row)
@@ -228,7 +228,7 @@ async def test_four_processes_claim_a_hundred_tasks_without_one_double(tmp_path)
 
         def begin(ops):
             runs.create(ops, new_run(plan(*(task(name) for name in names))))
-            claims.release(ops, "r1", [(name, 0.0) for name in names])
+            claims.release_task(ops, "r1", [(name, 0.0) for name in names])
 
         await store.write(begin)
         racers = [
@@ -248,4 +248,4 @@ async def test_four_processes_claim_a_hundred_tasks_without_one_double(tmp_path)
     assert won == [f"{name} 1" for name in names]
     assert [r["fence"] for r in rows] == [1] * 100
     assert [e.seq for e in events] == list(range(1, 202))
-    assert runs.fold(events) == dict.fromkeys(names, Status.WORKER_EXECUTING)
+    assert runs.fold(events) == dict.fromkeys(names, TaskStatus.WORKER_EXECUTING)

@@ -3,13 +3,13 @@
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Mover, Status
+from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost
 from mimir.store.operations import claims, runs
 from tests.support.claims import claim, events, lock_of, move, row
 from tests.support.stored_run import start, task
 
-S = Status
+S = TaskStatus
 
 
 # Claiming
@@ -63,7 +63,7 @@ async def test_held_task_is_not_claimed_again(store, frozen_clock):
 
 async def test_unreleased_task_cannot_be_claimed(store):
     await start(store, task("a"), task("b", "a"), released=False)
-    await store.write(lambda ops: claims.release(ops, "r1", [("a", 1.0)]))
+    await store.write(lambda ops: claims.release_task(ops, "r1", [("a", 1.0)]))
 
     assert [c.task for c in await claim(store, limit=5)] == ["a"]
 
@@ -71,7 +71,7 @@ async def test_unreleased_task_cannot_be_claimed(store):
 async def test_highest_priority_goes_first_then_the_id(store):
     await start(store, *(task(t) for t in "edcba"), released=False)
     await store.write(
-        lambda ops: claims.release(
+        lambda ops: claims.release_task(
             ops, "r1", [("a", 1), ("b", 5.5), ("c", 5.5), ("d", 0.25), ("e", 7)]
         )
     )
@@ -82,7 +82,7 @@ async def test_highest_priority_goes_first_then_the_id(store):
 
 async def test_left_task_stands_in_line_with_the_free_ones(store, frozen_clock):
     await start(store, *(task(t) for t in "abc"), released=False)
-    await store.write(lambda ops: claims.release(ops, "r1", [("a", 1), ("b", 2), ("c", 3)]))
+    await store.write(lambda ops: claims.release_task(ops, "r1", [("a", 1), ("b", 2), ("c", 3)]))
     await claim(store, limit=2)
     frozen_clock.advance(301)
 
@@ -111,7 +111,9 @@ async def test_ended_lease_is_taken_over_in_the_phase_where_it_was_left(store, f
     elif end == "dead":
         dead = ("w0", "w1")
     else:
-        assert await store.write(lambda ops: claims.give_back(ops, "r1", "a", first.fence)) is True
+        assert (
+            await store.write(lambda ops: claims.release_claim(ops, "r1", "a", first.fence)) is True
+        )
         assert lock_of(await row(store)) == {"claimState": "free"}
 
     (second,) = await claim(store, "w2", dead=dead)
@@ -131,7 +133,7 @@ async def test_retry_is_a_new_attempt(store):
         store,
         first,
         S.PREPARING_RETRY,
-        Mover.SCHEDULING,
+        TransitionActor.SCHEDULING,
         kind=EventKind.TASK_RETRIED,
         props={"retryReason": "qc_failure"},
     )
@@ -153,7 +155,7 @@ async def test_retry_is_a_new_attempt(store):
 async def test_heartbeat_keeps_the_lease_and_names_what_was_lost(store, frozen_clock):
     await start(store, task("a"), task("b"), task("c"))
     held = {c.task: c for c in await claim(store, limit=3)}
-    await move(store, held["c"], S.FAILED, Mover.SCHEDULING, kind=EventKind.TASK_FAILED)
+    await move(store, held["c"], S.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED)
     frozen_clock.advance(200)
     await claim(store, "w2", dead=("w1",), limit=1)
 
@@ -187,16 +189,16 @@ async def test_lost_lease_cannot_be_given_back(store):
     (first,) = await claim(store)
     await claim(store, "w2", dead=("w1",))
 
-    assert await store.write(lambda ops: claims.give_back(ops, "r1", "a", first.fence)) is False
+    assert await store.write(lambda ops: claims.release_claim(ops, "r1", "a", first.fence)) is False
     assert (await row(store))["lockedBy"] == "w2"
 
 
 async def test_ended_task_is_not_given_back_into_the_line(store):
     await start(store, task("a"))
     (held,) = await claim(store)
-    await move(store, held, S.FAILED, Mover.SCHEDULING, kind=EventKind.TASK_FAILED)
+    await move(store, held, S.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED)
 
-    assert await store.write(lambda ops: claims.give_back(ops, "r1", "a", held.fence)) is False
+    assert await store.write(lambda ops: claims.release_claim(ops, "r1", "a", held.fence)) is False
     assert lock_of(await row(store)) == {}
     assert await claim(store, "w2") == []
 
@@ -243,9 +245,9 @@ async def test_illegal_move_changes_nothing(store):
     before = await store.read(lambda r: list(r.dump()))
 
     for to, mover in (
-        (S.COMPLETED, Mover.SCHEDULING),
-        (S.WORKER_COMPLETED, Mover.WORKER),
-        (S.PENDING, Mover.SCHEDULING),
+        (S.COMPLETED, TransitionActor.SCHEDULING),
+        (S.WORKER_COMPLETED, TransitionActor.WORKER),
+        (S.PENDING, TransitionActor.SCHEDULING),
     ):
         with pytest.raises(IllegalMove):
             await move(store, held, to, mover, props={"a": 1})
@@ -273,7 +275,9 @@ async def test_ended_task_has_no_lease_and_is_never_claimed(store, path):
     await start(store, task("a"))
     (held,) = await claim(store)
     for to in path:
-        mover = Mover.SCHEDULING if to in (S.FAILED, S.COMPLETED) else Mover.MACHINE
+        mover = (
+            TransitionActor.SCHEDULING if to in (S.FAILED, S.COMPLETED) else TransitionActor.MACHINE
+        )
         await move(store, held, to, mover)
 
     assert lock_of(await row(store)) == {}
@@ -292,7 +296,7 @@ async def test_move_and_head_are_one_transaction(store):
             "a",
             held.fence + 9,
             S.COMPLETED,
-            Mover.SCHEDULING,
+            TransitionActor.SCHEDULING,
             props={},
             kind=EventKind.TASK_COMPLETED,
         )

@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.verdict import CriterionResult, Judgement, Verdict
+from mimir.domain.verdict import CriterionResult, QCAnswer, Verdict
 from mimir.errors import LeaseLost, StoreError
 from mimir.qc.evidence import seal
 from mimir.store.operations import claims, evidence, runs
@@ -251,9 +251,9 @@ async def test_artifact_of_nobody(store, run):
 
 
 async def test_verdict_is_flat_for_a_person_and_whole_for_the_engine(store, run):
-    judgement = Judgement(
+    judgement = Verdict(
         passed=False, score=Fraction(200, 3), model_score=Fraction(95),
-        verdict=Verdict(verdict="PASS", score=Fraction(95), feedback="fine \ud800", issues=("one",)),
+        verdict=QCAnswer(verdict="PASS", score=Fraction(95), feedback="fine \ud800", issues=("one",)),
         criteria=(CriterionResult(id="c1", text="t", state="failed", basis="executed", points=Fraction(100, 3)),),
         reasons=("check unit failed",), issues=("one", "two"), required_fixes=("mend it",),
     )  # fmt: skip

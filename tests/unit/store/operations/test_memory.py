@@ -1,14 +1,14 @@
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Mover, Status
+from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import StoreError, ToolError
 from mimir.store.operations import claims, memory
-from mimir.store.operations.memory import ProjectMemory, View
+from mimir.store.operations.memory import MemoryScope, ProjectMemory
 from mimir.store.schema import pack
 from tests.support.stored_run import start, task
 
-MINE = View(project="p1")
+MINE = MemoryScope(project="p1")
 
 
 async def write(store, verb, *args, **how):
@@ -28,7 +28,7 @@ async def fail(store, run="r1", **props):
     (held,) = await write(store, claims.claim, run, "w", lease_seconds=60)
     await store.write(
         lambda ops: claims.move(
-            ops, run, held.task, held.fence, Status.FAILED, Mover.SCHEDULING, props=props, kind=EventKind.TASK_FAILED
+            ops, run, held.task, held.fence, TaskStatus.FAILED, TransitionActor.SCHEDULING, props=props, kind=EventKind.TASK_FAILED
         )
     )  # fmt: skip
 
@@ -164,7 +164,7 @@ async def test_nodes_show_no_prompt_plan_or_setting(store):
 async def test_own_run_can_be_hidden_from_a_worker(store):
     await start(store, task("a"), task("b", "a"))
     await start(store, task("a"), id="r0")
-    view = View(project="p1", hidden_run="r1")
+    view = MemoryScope(project="p1", hidden_run="r1")
 
     assert await read(store, memory.get_node, view, "r1/b") is None
     assert await read(store, memory.get_node, view, "r1") is None

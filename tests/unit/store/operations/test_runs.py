@@ -2,7 +2,7 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
-from mimir.domain.task_states import RunStatus, Status
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.store.operations import runs
 from tests.support.stored_run import new_run, plan, start, task
@@ -106,7 +106,7 @@ async def test_events_are_numbered_without_gaps_and_read_in_order(store, frozen_
     for n in range(3):
         frozen_clock.advance(1)
         await store.write(
-            lambda ops, n=n: runs.emit(
+            lambda ops, n=n: runs.append_event(
                 ops, "r1", EventKind.WARNING, task="a", attempt=n, data={"n": n, "t": "\ud800🧊"}
             )
         )
@@ -132,12 +132,12 @@ async def test_event_of_a_work_that_fails_is_not_there(store):
     before = await store.read(lambda r: runs.events(r, "r1"))
 
     def work(ops):
-        runs.emit(ops, "r1", EventKind.WARNING)
+        runs.append_event(ops, "r1", EventKind.WARNING)
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         await store.write(work)
-    await store.write(lambda ops: runs.emit(ops, "r1", EventKind.APPLIED))
+    await store.write(lambda ops: runs.append_event(ops, "r1", EventKind.APPLIED))
 
     after = await store.read(lambda r: runs.events(r, "r1"))
     assert [e.seq for e in after] == list(range(1, len(before) + 2))
@@ -146,7 +146,7 @@ async def test_event_of_a_work_that_fails_is_not_there(store):
 
 async def test_event_of_no_run_is_refused(store):
     with pytest.raises(StoreError, match="'nope'"):
-        await store.write(lambda ops: runs.emit(ops, "nope", EventKind.WARNING))
+        await store.write(lambda ops: runs.append_event(ops, "nope", EventKind.WARNING))
 
 
 async def test_unknown_run_names_the_nearest(store):
@@ -251,7 +251,7 @@ async def test_created_run_folds_to_pending_tasks(store):
 
     events = await store.read(lambda r: runs.events(r, "r1"))
 
-    assert runs.fold(events) == dict.fromkeys("abcd", Status.PENDING)
+    assert runs.fold(events) == dict.fromkeys("abcd", TaskStatus.PENDING)
 
 
 async def test_two_runs_share_nothing(store):

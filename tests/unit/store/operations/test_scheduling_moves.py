@@ -3,13 +3,13 @@
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import Mover, Status
+from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost, StoreError
 from mimir.store.operations import claims, runs
 from tests.support.claims import claim, events, move, row
 from tests.support.stored_run import start, task
 
-S = Status
+S = TaskStatus
 
 
 # Deaths
@@ -19,7 +19,7 @@ async def die(store, n, gained=0):
     """Let the holder gain outcomes and die; the claim that takes over."""
     (held,) = await claim(store, f"w{n}", dead=(f"w{n - 1}",))
     if gained:
-        await store.write(lambda ops: claims.gain(ops, "r1", "a", held.fence, gained))
+        await store.write(lambda ops: claims.record_progress(ops, "r1", "a", held.fence, gained))
     return held
 
 
@@ -43,7 +43,7 @@ async def test_given_back_lease_is_no_death(store):
     for n in range(6):
         (held,) = await claim(store, f"w{n}")
         assert held.died is False
-        await store.write(lambda ops, f=held.fence: claims.give_back(ops, "r1", "a", f))
+        await store.write(lambda ops, f=held.fence: claims.release_claim(ops, "r1", "a", f))
 
 
 async def twice_dead(store, *tasks):
@@ -77,10 +77,10 @@ async def test_outcome_is_gained_only_under_the_fence(store):
     await start(store, task("a"))
     (held,) = await claim(store)
 
-    await store.write(lambda ops: claims.gain(ops, "r1", "a", held.fence, 2))
-    await store.write(lambda ops: claims.gain(ops, "r1", "a", held.fence, 0))
+    await store.write(lambda ops: claims.record_progress(ops, "r1", "a", held.fence, 2))
+    await store.write(lambda ops: claims.record_progress(ops, "r1", "a", held.fence, 0))
     with pytest.raises(LeaseLost):
-        await store.write(lambda ops: claims.gain(ops, "r1", "a", held.fence - 1, 1))
+        await store.write(lambda ops: claims.record_progress(ops, "r1", "a", held.fence - 1, 1))
 
     assert (await row(store))["outcomes"] == 2
 
@@ -92,7 +92,7 @@ async def test_release_is_told_once(store):
     await start(store, task("a"), task("b"), released=False)
 
     async def release(*ready):
-        return await store.write(lambda ops: claims.release(ops, "r1", ready))
+        return await store.write(lambda ops: claims.release_task(ops, "r1", ready))
 
     assert await release(("a", 2.5), ("b", 1.0)) == 2
     assert await release(("a", 9.0)) == 0
@@ -106,15 +106,15 @@ async def test_release_of_a_running_task_is_nothing(store):
     await start(store, task("a"))
     await claim(store)
 
-    assert await store.write(lambda ops: claims.release(ops, "r1", [("a", 1.0)])) == 0
+    assert await store.write(lambda ops: claims.release_task(ops, "r1", [("a", 1.0)])) == 0
     assert (await row(store))["claimState"] == "held"
 
 
 async def test_blocked_task_says_why_and_is_blocked_once(store):
     await start(store, task("a"), task("b", "a"), released=False)
 
-    assert await store.write(lambda ops: claims.block(ops, "r1", "b", "a")) is True
-    assert await store.write(lambda ops: claims.block(ops, "r1", "b", "a")) is False
+    assert await store.write(lambda ops: claims.block_task(ops, "r1", "b", "a")) is True
+    assert await store.write(lambda ops: claims.block_task(ops, "r1", "b", "a")) is False
 
     kept = await row(store, "b")
     assert (kept["status"], kept["cause"], kept["blockedBy"]) == ("blocked", "dependency", "a")
@@ -127,16 +127,18 @@ async def test_running_or_unknown_task_cannot_be_blocked(store):
     await claim(store)
 
     with pytest.raises(IllegalMove):
-        await store.write(lambda ops: claims.block(ops, "r1", "a", "x"))
+        await store.write(lambda ops: claims.block_task(ops, "r1", "a", "x"))
     with pytest.raises(StoreError, match="ghost"):
-        await store.write(lambda ops: claims.block(ops, "r1", "ghost", "x"))
+        await store.write(lambda ops: claims.block_task(ops, "r1", "ghost", "x"))
 
 
 async def test_cancel_ends_all_that_has_not_ended_and_refuses_who_still_works(store):
     await start(store, *(task(t) for t in "abcd"))
     held = {c.task: c for c in await claim(store, limit=3)}
-    await move(store, held["a"], S.FAILED, Mover.SCHEDULING, kind=EventKind.TASK_FAILED)
-    await move(store, held["b"], S.PREPARING_RETRY, Mover.SCHEDULING, kind=EventKind.TASK_RETRIED)
+    await move(store, held["a"], S.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED)
+    await move(
+        store, held["b"], S.PREPARING_RETRY, TransitionActor.SCHEDULING, kind=EventKind.TASK_RETRIED
+    )
 
     assert await store.write(lambda ops: claims.cancel(ops, "r1")) == ["b", "c", "d"]
     assert await store.write(lambda ops: claims.cancel(ops, "r1")) == []
@@ -163,7 +165,7 @@ async def test_pending_task_may_be_completed_by_scheduling_without_a_lease(store
 
     await store.write(
         lambda ops: claims.move(
-            ops, "r1", "a", 0, S.COMPLETED, Mover.SCHEDULING, props={"takenFrom": "r0"}, kind=EventKind.TASK_COMPLETED
+            ops, "r1", "a", 0, S.COMPLETED, TransitionActor.SCHEDULING, props={"takenFrom": "r0"}, kind=EventKind.TASK_COMPLETED
         )
     )  # fmt: skip
 

@@ -53,21 +53,21 @@ def writing(path, *, pages=1):
 
 def bring(path, pen):
     """Bring the log once; whether that was all of it."""
-    one = checkpointer.Behind(None, lambda: database_file.connect(path), pen)
+    one = checkpointer.Checkpointer(None, lambda: database_file.connect(path), pen)
     with contextlib.closing(one):
         return one.bring()
 
 
 async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
     brought = threading.Event()
-    bring = checkpointer.Behind.bring
+    bring = checkpointer.Checkpointer.bring
 
     def noted(self):
         found = bring(self)
         brought.set()
         return found
 
-    monkeypatch.setattr(checkpointer.Behind, "bring", noted)
+    monkeypatch.setattr(checkpointer.Checkpointer, "bring", noted)
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
     async with opened(SqliteStore(path, FrozenClock())) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -76,14 +76,14 @@ async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
 
 
 async def test_store_that_is_thrown_away_brings_nothing(path, monkeypatch):
-    monkeypatch.setattr(checkpointer.Behind, "owe", lambda _: pytest.fail("owed"))
+    monkeypatch.setattr(checkpointer.Checkpointer, "owe", lambda _: pytest.fail("owed"))
     async with opened(SqliteStore(path, FrozenClock(), durable=False)) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
 
 
 async def test_store_that_is_closed_brings_nothing_more(path, monkeypatch):
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
-    monkeypatch.setattr(checkpointer.Behind, "bring", lambda _: pytest.fail("brought"))
+    monkeypatch.setattr(checkpointer.Checkpointer, "bring", lambda _: pytest.fail("brought"))
     store = SqliteStore(path, FrozenClock())
     await store.init()
     await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -129,12 +129,12 @@ def test_what_goes_wrong_is_left_to_the_next_commit_to_tell(path, broken: str):
         closed.close()
         return closed
 
-    assert checkpointer.Behind(None, connect, threading.Lock()).bring()
+    assert checkpointer.Checkpointer(None, connect, threading.Lock()).bring()
 
 
 async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(path, monkeypatch):
     begun, gate, again = threading.Event(), threading.Event(), threading.Event()
-    bring = checkpointer.Behind.bring
+    bring = checkpointer.Checkpointer.bring
 
     def slowly(self):
         if begun.is_set():
@@ -143,7 +143,7 @@ async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(pa
         gate.wait(60)
         return bring(self)
 
-    monkeypatch.setattr(checkpointer.Behind, "bring", slowly)
+    monkeypatch.setattr(checkpointer.Checkpointer, "bring", slowly)
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
     async with opened(SqliteStore(path, FrozenClock())) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)

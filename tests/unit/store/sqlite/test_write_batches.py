@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mimir.errors import DamagedNode, StoreError
 from mimir.store.sqlite import database_file
 from mimir.store.sqlite.conditions import conditions, held_by
-from mimir.store.sqlite.node import Node
-from mimir.store.sqlite.node_cache import Kept
+from mimir.store.sqlite.node import StoredNode
+from mimir.store.sqlite.node_cache import NodeCache
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.store.sqlite.write_ops import SqliteOps
 from tests.support.clock import FrozenClock
@@ -129,7 +129,7 @@ def test_what_is_compared_in_hand_is_what_sql_compares(tmp_path, name):
     database_file.prepare(path)
     connection = database_file.connect(path, durable=False)
     connection.execute("BEGIN IMMEDIATE")
-    kept, answered = Kept(), set()
+    kept, answered = NodeCache(), set()
     ops = SqliteOps(connection, lambda: "", kept)
     fitting = [v for v in EACH_VALUE if name == "a" or v is None or type(v) in FITTING[name]]
     for number, held in enumerate(fitting):
@@ -161,7 +161,7 @@ def test_node_in_hand_is_the_node_that_is_read_back(tmp_path):
     @given(st.lists(st.tuples(st.sampled_from(["upsert", "patch", "patch_if"]), PROPS), max_size=5))
     def is_the_same(changes):
         connection.execute("BEGIN IMMEDIATE")
-        ops = SqliteOps(connection, lambda: "", Kept())
+        ops = SqliteOps(connection, lambda: "", NodeCache())
         ops.upsert("Task", [{"id": "x"}])
         for verb, props in changes:
             if verb == "upsert":
@@ -172,7 +172,7 @@ def test_node_in_hand_is_the_node_that_is_read_back(tmp_path):
                 assert ops.patch_if("Task", "x", {}, props) == ops.get("Task", "x")
         in_hand = ops.get("Task", "x")
         found = ops.find("Task", {})
-        read = SqliteOps(connection, lambda: "", Kept()).get("Task", "x")
+        read = SqliteOps(connection, lambda: "", NodeCache()).get("Task", "x")
         connection.execute("ROLLBACK")
 
         assert found == [in_hand]
@@ -275,7 +275,7 @@ async def test_many_nodes_and_long_texts_go_through_one_transaction(tmp_path):
 
 
 def test_nodes_that_are_not_written_are_never_put_down():
-    kept, written = Kept(), Node(0, "Task", "", {}, {}, {}, frozenset())
+    kept, written = NodeCache(), StoredNode(0, "Task", "", {}, {}, {}, frozenset())
     waiting = [f"waiting{n}" for n in range(40)]
     for id in waiting:
         kept.put(written._replace(id=id, unwritten=frozenset({"status"})))

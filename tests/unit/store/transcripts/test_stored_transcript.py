@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import ModelError, StoreError
 from mimir.store.transcripts import call_rows
 from tests.support.transcripts import Crash, ask, edit, look, opened, recorded, told
@@ -15,7 +15,7 @@ from tests.support.transcripts import Crash, ask, edit, look, opened, recorded, 
 
 
 async def test_replay_serves_the_same_outcomes_and_makes_no_call(store, run, world):
-    usage = Usage(input_tokens=5, output_tokens=7)
+    usage = TokenUsage(input_tokens=5, output_tokens=7)
     first = await opened(store)
     live = [
         await ask(
@@ -88,7 +88,7 @@ async def test_intent_stands_before_the_call_and_its_outcome_after(store, run, w
 
     async def work():
         during.append(await recorded(store))
-        return Outcome(value={})
+        return CallOutcome(value={})
 
     await lane.call("model", {}, {}, work, effectful=True)
     await lane.call("tool", {"tool": "edit"}, {}, work, effectful=True)
@@ -111,7 +111,7 @@ async def test_reads_wait_for_the_next_row_of_the_lane(store, run, world):
             (2, "tool", True),
             (3, "model", False),
         ]
-        return Outcome(value={})
+        return CallOutcome(value={})
 
     await lane.call("model", {}, {}, work, effectful=True)
 

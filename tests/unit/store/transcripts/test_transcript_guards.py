@@ -2,9 +2,9 @@
 
 import pytest
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
-from mimir.domain.usage import Usage
+from mimir.domain.usage import TokenUsage
 from mimir.errors import LeaseLost
 from mimir.store.operations import claims
 from mimir.store.transcripts import call_rows
@@ -43,7 +43,7 @@ async def test_differing_request_cuts_the_lane_there(store, run, world):
     assert cut.data["recorded"] != cut.data["asked"]
     rows = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert [row["name"] for row in rows] == ["m0", "e1", "other", "e3"]
-    assert await store.read(lambda r: call_rows.broken(r, lane.name)) == []
+    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
 
 
 async def test_call_of_another_kind_cuts_too(store, run, world):
@@ -60,7 +60,7 @@ async def test_open_intent_of_another_request_is_cut_and_its_reservation_is_spen
     store, run, world
 ):
     first = await opened(store)
-    await ask(first, world, "m0", usage=Usage(input_tokens=1, output_tokens=1), reserve=5)
+    await ask(first, world, "m0", usage=TokenUsage(input_tokens=1, output_tokens=1), reserve=5)
     world.crash_in = "m1"
     with pytest.raises(Crash):
         await ask(first, world, "m1", reserve=100)
@@ -69,7 +69,7 @@ async def test_open_intent_of_another_request_is_cut_and_its_reservation_is_spen
     lane = await opened(store)
     await ask(lane, world, "m0", reserve=5)
     await ask(
-        lane, world, "m1", request={"ask": "changed"}, reserve=50, usage=Usage(output_tokens=3)
+        lane, world, "m1", request={"ask": "changed"}, reserve=50, usage=TokenUsage(output_tokens=3)
     )
 
     row = await store.read(lambda r: r.get("Run", "r1"))
@@ -123,7 +123,7 @@ async def test_outcome_with_an_old_fence_is_refused(store, run, world):
 
     async def work():
         await steal(store)
-        return Outcome(value={"late": True})
+        return CallOutcome(value={"late": True})
 
     with pytest.raises(LeaseLost):
         await lane.call("model", {"ask": "m0"}, {}, work, effectful=True)
@@ -184,7 +184,7 @@ async def test_lanes_do_not_see_each_other(store, run, world):
 
 async def test_each_outcome_has_its_event_and_is_counted(store, run, world):
     lane = await opened(store)
-    await ask(lane, world, "m0", usage=Usage(input_tokens=30, output_tokens=12))
+    await ask(lane, world, "m0", usage=TokenUsage(input_tokens=30, output_tokens=12))
     await look(lane, world, "l1", value={"denied": True})
     await edit(lane, world, "e2")
     await ask(lane, world, "m3", reserve=70)
@@ -235,11 +235,11 @@ async def test_lane_hash_does_not_depend_on_time_or_fence(store, run, world, fro
 async def test_edited_call_is_found(store, run, world, props, broken):
     lane = await opened(store)
     await three(lane, world)
-    assert await store.read(lambda r: call_rows.broken(r, lane.name)) == []
+    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
 
     await store.write(lambda ops: ops.patch("Call", f"{lane.name}#00001", props))
 
-    assert await store.read(lambda r: call_rows.broken(r, lane.name)) == [
+    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == [
         f"{lane.name}#{n:05d}" for n in broken
     ]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mimir.domain.call_outcome import Outcome
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.errors import Paused
 from mimir.store.transcripts import call_rows
@@ -119,11 +119,11 @@ async def test_effect_waits_for_the_reads_before_it(store, run, world):
         reading.set()
         await go_on.wait()
         log.append("read")
-        return Outcome(value={})
+        return CallOutcome(value={})
 
     async def effect():
         log.append("effect")
-        return Outcome(value={}, tree="t")
+        return CallOutcome(value={}, tree="t")
 
     read = asyncio.ensure_future(lane.call("tool", {}, {}, slow, effectful=False))
     await reading.wait()
@@ -143,7 +143,7 @@ async def test_outcomes_are_committed_in_order_whatever_ends_first(store, run, w
     def reading(i):
         async def work():
             await gates[i].wait()
-            return Outcome(value={"n": i})
+            return CallOutcome(value={"n": i})
 
         return lane.call("tool", {"n": i}, {}, work, effectful=False)
 
@@ -161,7 +161,7 @@ async def test_outcomes_are_committed_in_order_whatever_ends_first(store, run, w
     assert [seq for seq, *_ in half] == [0]
     assert [seq for seq, *_ in await recorded(store)] == [0, 1, 2]
     assert [e.data["calls"] for e in await told(store, EventKind.TOOL_CALLED)] == [1, 2, 3]
-    assert await store.read(lambda r: call_rows.broken(r, lane.name)) == []
+    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
 
 
 async def test_effect_behind_a_read_that_fails_is_not_made(store, run, world):

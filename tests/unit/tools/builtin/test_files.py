@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.message import ToolResult
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.secrets import Redactor
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 from tests.support.fake_tools import CONTEXT, wish
 from tests.support.projects import write_files
 
@@ -30,7 +30,7 @@ class Room:
     def __init__(self, path: Path, files: Mapping[str, str] = FILES, **more: object) -> None:
         self.path = path
         write_files(path, files)
-        self.tools = FileTools(Tree(path), redact=Redactor(["s3cret-value"]), **more)  # type: ignore[arg-type]
+        self.tools = FileTools(DirectoryTree(path), redact=Redactor(["s3cret-value"]), **more)  # type: ignore[arg-type]
 
     async def call(self, name: str, **arguments: object) -> ToolResult:
         return await self.tools.call(wish(name, arguments), CONTEXT)

@@ -7,12 +7,12 @@ from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.shell import RunTool
-from mimir.workspace.paths import Tree
+from mimir.workspace.paths import DirectoryTree
 
 
 def test_tools_are_gone_with_the_last_who_held_them(tmp_path):
     makers = (
-        lambda: FileTools(Tree(tmp_path)),
+        lambda: FileTools(DirectoryTree(tmp_path)),
         lambda: RunTool(None, tmp_path),
         lambda: ArtifactTools(None, ()),
         lambda: MemoryTools(None),

@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.message import ToolResult
 from mimir.errors import Paused, SandboxError
 from mimir.tools.builtin.shell import RunTool
-from mimir.tools.calls.text_pages import ends
+from mimir.tools.calls.text_pages import clip_both_ends
 from mimir.tools.secrets import Redactor
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
@@ -147,7 +147,7 @@ async def test_no_half_of_a_secret_is_left_at_an_edge():
 
 def test_a_cut_keeps_whole_lines_and_counts_what_is_missing():
     text = "".join(f"{i:04}\n" for i in range(100))
-    cut = ends(text, 100)
+    cut = clip_both_ends(text, 100)
     head, rest = cut.split("\n[… ")
     missing, tail = rest.split("\n", 1)
     assert (head, tail.split("\n")[0]) == ("0000\n0001\n0002\n0003\n0004\n0005", "0087")

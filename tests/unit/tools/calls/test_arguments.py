@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
 from mimir.tools.calls import arguments, schema
-from mimir.tools.calls.arguments import MAX_CHARS, MAX_DEPTH, read
-from mimir.tools.calls.local_tools import described
+from mimir.tools.calls.arguments import MAX_CHARS, MAX_DEPTH, parse_arguments
+from mimir.tools.calls.local_tools import describe_tool
 
-SPEC = described(
+SPEC = describe_tool(
     "probe",
     "A tool.",
     {
@@ -146,30 +146,30 @@ REFUSED = {
 @pytest.mark.parametrize(("raw", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_is_unclear_is_refused_with_a_reason(raw: str, said: str):
     with pytest.raises(ToolError) as refused:
-        read(raw, SPEC)
+        parse_arguments(raw, SPEC)
     assert str(refused.value) == said
     assert refused.value.next_step
 
 
 def test_a_refusal_says_what_the_tool_takes():
     with pytest.raises(ToolError) as refused:
-        read("{}", SPEC)
+        parse_arguments("{}", SPEC)
     assert refused.value.next_step == USAGE
 
 
 def test_a_tool_without_arguments_says_so():
     with pytest.raises(ToolError) as refused:
-        read('{"a": 1}', described("now", "Tells the time.", {}))
+        parse_arguments('{"a": 1}', describe_tool("now", "Tells the time.", {}))
     assert refused.value.next_step == "now takes no arguments: send {}."
 
 
 def test_too_much_text_is_not_read_at_all():
     with pytest.raises(ToolError, match="at most 1,000,000 are read"):
-        read('{"path": "' + "a" * MAX_CHARS + '"}', SPEC)
+        parse_arguments('{"path": "' + "a" * MAX_CHARS + '"}', SPEC)
 
 
 def test_good_arguments_are_read():
-    given_ = read(
+    given_ = parse_arguments(
         '{"words": ["x", "y"], "path": "a/b", "count": 3.0, "ratio": 2, "deep": false, "filters": {"k": null}}',
         SPEC,
     )
@@ -182,14 +182,18 @@ def test_good_arguments_are_read():
 
 
 def test_brackets_in_strings_are_no_nesting():
-    assert read(json.dumps({"path": "[" * 500 + '\\"{' * 5}), SPEC).text("path").startswith("[[[")
+    assert (
+        parse_arguments(json.dumps({"path": "[" * 500 + '\\"{' * 5}), SPEC)
+        .text("path")
+        .startswith("[[[")
+    )
 
 
 def test_a_nesting_at_the_bound_is_read():
     value: object = 1
     for _ in range(MAX_DEPTH - 2):
         value = [value]
-    assert read(json.dumps({"path": "a", "filters": {"k": value}}), SPEC).has("filters")
+    assert parse_arguments(json.dumps({"path": "a", "filters": {"k": value}}), SPEC).has("filters")
 
 
 JSON = st.recursive(
@@ -220,9 +224,9 @@ def sound(value: object) -> bool:
             return True
 
 
-def read_or_refusal(raw: str) -> arguments.Arguments | ToolError:
+def read_or_refusal(raw: str) -> arguments.ToolArguments | ToolError:
     try:
-        return read(raw, SPEC)
+        return parse_arguments(raw, SPEC)
     except ToolError as error:
         return error
 
@@ -258,7 +262,7 @@ def test_no_text_gets_through_unread(raw: str):
 @given(st.text('[{"\\]}', max_size=4000))
 def test_nesting_is_measured_without_recursion(raw: str):
     with pytest.raises(ToolError):
-        read(raw + "x", SPEC)
+        parse_arguments(raw + "x", SPEC)
 
 
 def keywords(value: object) -> set[str]:
@@ -273,7 +277,7 @@ def keywords(value: object) -> set[str]:
 def test_every_tool_asks_only_for_what_is_checked(all_specs: tuple[ToolSpec, ...]):
     for spec in all_specs:
         assert keywords(dict(spec.input_schema)) <= schema.KEYWORDS, spec.name
-        assert arguments.read(json.dumps(example_of(spec)), spec)
+        assert arguments.parse_arguments(json.dumps(example_of(spec)), spec)
 
 
 def example_of(spec: ToolSpec) -> dict[str, object]:

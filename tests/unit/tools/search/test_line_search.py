@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mimir.errors import ToolError
 from mimir.tools.search import matcher
-from mimir.tools.search.line_search import MAX_PATTERN_CHARS, Hits, matching_lines
+from mimir.tools.search.line_search import MAX_PATTERN_CHARS, SearchHits, matching_lines
 
 TEXTS = ["one\ntwo\nthree two\n", "", "TWO\r\ntwo\r\n"]
 
@@ -35,13 +35,13 @@ async def test_lines_are_found_in_order(pattern: str, places: list[tuple[int, in
             await matching_lines(pattern, TEXTS, most=10)
     else:
         found = await matching_lines(pattern, TEXTS, most=10)
-        assert found == Hits(places=tuple(places), more=False)
+        assert found == SearchHits(places=tuple(places), more=False)
 
 
 @pytest.mark.parametrize("pattern", ["two", "tw[o]"])
 async def test_more_hits_than_wanted_are_said(pattern: str):
     found = await matching_lines(pattern, TEXTS, most=2)
-    assert found == Hits(places=((0, 2), (0, 3)), more=True)
+    assert found == SearchHits(places=((0, 2), (0, 3)), more=True)
     assert not (await matching_lines(pattern, TEXTS, most=3)).more
 
 

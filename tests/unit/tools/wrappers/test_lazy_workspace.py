@@ -7,7 +7,7 @@ import pytest
 
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import WorkspaceError
-from mimir.tools.wrappers.lazy_workspace import Awaited
+from mimir.tools.wrappers.lazy_workspace import LazyWorkspaceTools
 
 CONTEXT = CallContext(project="p", run="r", task="t", attempt=1, role="qc")
 
@@ -44,20 +44,20 @@ CHANGE = ToolCall(id="2", name="change", arguments="{}")
 
 async def test_a_place_nobody_needs_is_never_made():
     place = Place()
-    assert Awaited([place], place.prepare).specs == place.specs
+    assert LazyWorkspaceTools([place], place.prepare).specs == place.specs
     assert place.made == 0
 
 
 async def test_calls_at_once_wait_until_the_place_is_made_once():
     place = Place()
-    tools = Awaited([place], place.prepare)
+    tools = LazyWorkspaceTools([place], place.prepare)
     await asyncio.gather(*(tools.call(LOOK, CONTEXT) for _ in range(3)))
     assert place.seen == [1, 1, 1]
 
 
 async def test_the_place_is_told_what_may_change_it():
     place = Place()
-    tools = Awaited([place], place.prepare)
+    tools = LazyWorkspaceTools([place], place.prepare)
     await tools.call(LOOK, CONTEXT)
     await tools.call(CHANGE, CONTEXT)
     assert place.effects == [False, True]
@@ -65,7 +65,7 @@ async def test_the_place_is_told_what_may_change_it():
 
 async def test_a_place_that_could_not_be_made_is_made_with_the_next_call():
     place = Place(failures=1)
-    tools = Awaited([place], place.prepare)
+    tools = LazyWorkspaceTools([place], place.prepare)
     with pytest.raises(WorkspaceError):
         await tools.call(LOOK, CONTEXT)
     assert (await tools.call(LOOK, CONTEXT)).text == "look"

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.history import Base, History
+from mimir.workspace.git.history import BaseCommit, GitHistory
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
 HIDDEN = ("chains", "generated-agents", "preambles")
 
 
-async def names(history: History, base: Base) -> set[str]:
+async def names(history: GitHistory, base: BaseCommit) -> set[str]:
     return set(await history.paths(base.tree))
 
 
@@ -397,7 +397,7 @@ async def test_same_project_gives_the_same_base_anywhere(
 
 async def test_missing_git_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="Git is not installed"):
-        await History.open(tmp_path, tmp_path / "h.git", program="no-such-git", home=tmp_path)
+        await GitHistory.open(tmp_path, tmp_path / "h.git", program="no-such-git", home=tmp_path)
 
 
 async def test_too_old_git_is_said_in_words(tmp_path: Path) -> None:
@@ -405,4 +405,4 @@ async def test_too_old_git_is_said_in_words(tmp_path: Path) -> None:
     old.write_text("#!/bin/sh\necho git version 2.30.2\n")
     old.chmod(0o755)
     with pytest.raises(WorkspaceError, match=r"needs 2\.38"):
-        await History.open(tmp_path, tmp_path / "h.git", program=str(old), home=tmp_path)
+        await GitHistory.open(tmp_path, tmp_path / "h.git", program=str(old), home=tmp_path)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.git_command import Ended, Git
-from mimir.workspace.git.history import Base, History
+from mimir.workspace.git.git_command import GitCommand, GitResult
+from mimir.workspace.git.history import BaseCommit, GitHistory
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
@@ -89,10 +89,10 @@ CHANGES: dict[str, Change] = {
 }
 
 
-async def _fresh(project: Path) -> Base:
+async def _fresh(project: Path) -> BaseCommit:
     """Return the base as a history finds it that has never seen the project."""
     place = project.parent / "fresh.git"
-    history = await History.open(project, place, home=project.parent / "home")
+    history = await GitHistory.open(project, place, home=project.parent / "home")
     return await history.base("fresh")
 
 
@@ -113,13 +113,13 @@ def _tell_before(
     monkeypatch: pytest.MonkeyPatch, listener: Callable[[Sequence[str]], None]
 ) -> None:
     """Have somebody told of each command of git before it runs."""
-    run = Git.run
+    run = GitCommand.run
 
-    async def told(self: Git, *arguments: str, **others: object) -> Ended:
+    async def told(self: GitCommand, *arguments: str, **others: object) -> GitResult:
         listener(arguments)
         return await run(self, *arguments, **others)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(Git, "run", told)
+    monkeypatch.setattr(GitCommand, "run", told)
 
 
 async def test_what_was_read_is_not_read_again(

@@ -7,7 +7,7 @@ import pytest
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import trees
-from mimir.workspace.git.history import History
+from mimir.workspace.git.history import GitHistory
 from tests.support.projects import make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory, Place
 
@@ -162,8 +162,8 @@ async def test_submodule_is_an_empty_directory_and_stays_as_it_is(
     place = empty_place
     history = place.history
     entries = [*await history.entries(place.base.tree)]
-    gitlink = trees.Entry(mode=trees.SUBMODULE, blob=place.base.commit, path="lib/inner")
-    tree = await trees.written(history._hidden, [*entries, gitlink])
+    gitlink = trees.TreeEntry(mode=trees.SUBMODULE, blob=place.base.commit, path="lib/inner")
+    tree = await trees.write_tree(history._hidden, [*entries, gitlink])
     await history.fill(tree, place.where, place.index)
     assert (place.where / "lib/inner").is_dir()
     write_files(place.where, {"lib/inner/x": "x", "lib/own": "x"})
@@ -180,7 +180,7 @@ async def test_submodule_is_an_empty_directory_and_stays_as_it_is(
 async def test_files_belong_to_whom_the_sandbox_runs_as(tmp_project: Path, tmp_path: Path) -> None:
     # Only root can give files away; anybody else has no need to.
     owner = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
-    history = await History.open(tmp_project, tmp_path / "h.git", owner=owner, home=tmp_path)
+    history = await GitHistory.open(tmp_project, tmp_path / "h.git", owner=owner, home=tmp_path)
     base = await history.base("r1")
     place = Place(history, base, tmp_path / "work/1.1")
     await place.fill()

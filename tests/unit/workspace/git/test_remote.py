@@ -6,7 +6,7 @@ import pytest
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import remote as exchange
-from mimir.workspace.git.history import History, Remote
+from mimir.workspace.git.history import GitHistory, GitRemote
 from tests.support.projects import git, make_project
 
 RUN = "run-1"
@@ -28,9 +28,9 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "here", {"a.txt": "one\n"})
 
 
-async def history_of(project: Path, remote: Path | str, name: str) -> History:
-    where = Remote(url=str(remote), environment={"HOME": str(project.parent)}, name=name)
-    return await History.open(project, project / ".mimir/work/history.git", remote=where)
+async def history_of(project: Path, remote: Path | str, name: str) -> GitHistory:
+    where = GitRemote(url=str(remote), environment={"HOME": str(project.parent)}, name=name)
+    return await GitHistory.open(project, project / ".mimir/work/history.git", remote=where)
 
 
 def cloned(project: Path, name: str, *words: str) -> Path:
@@ -38,7 +38,7 @@ def cloned(project: Path, name: str, *words: str) -> Path:
     return project.parent / name
 
 
-async def joined(there: Path, remote: Path, base: str, name: str = "two") -> History:
+async def joined(there: Path, remote: Path, base: str, name: str = "two") -> GitHistory:
     history = await history_of(there, remote, name)
     assert not await history.serve(RUN, base)
     assert await history.is_related(base)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import History, Snapshot
+from mimir.workspace.git.history import GitHistory, WorkspaceSnapshot
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory, Place
 
 
-async def taken(place: Place, files: Sequence[str] = ()) -> Snapshot:
+async def taken(place: Place, files: Sequence[str] = ()) -> WorkspaceSnapshot:
     return await place.history.snapshot(place.where, place.index, files=files)
 
 
@@ -23,7 +23,7 @@ async def changes(place: Place, files: Sequence[str] = ()) -> dict[str, str]:
 
 
 async def test_unchanged_workspace_is_the_base_tree(place: Place) -> None:
-    assert await taken(place) == Snapshot(tree=place.base.tree)
+    assert await taken(place) == WorkspaceSnapshot(tree=place.base.tree)
 
 
 async def test_additions_changes_and_deletions_are_seen(place: Place) -> None:
@@ -52,7 +52,7 @@ async def test_mode_alone_is_a_change(place: Place) -> None:
 async def test_file_and_directory_change_places(place: Place) -> None:
     (place.where / "old").unlink()
     write_files(place.where, {"old/inner": "x"})
-    tree_removal.remove(place.where / "sub")
+    tree_removal.remove_tree(place.where / "sub")
     write_files(place.where, {"sub": "x"})
     assert await changes(place) == {
         "old": "deleted",
@@ -141,7 +141,7 @@ async def test_nested_repository_in_an_ignored_directory_that_the_task_names(pla
 
 async def test_empty_git_file_to_mount_on_is_not_reported(place: Place) -> None:
     (place.where / ".git").touch()
-    assert await taken(place) == Snapshot(tree=place.base.tree)
+    assert await taken(place) == WorkspaceSnapshot(tree=place.base.tree)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_link_that_stays_inside_is_recorded(place: Place, path: str, targe
 
 async def test_directory_swapped_for_a_link_brings_nothing_in(place: Place, tmp_path: Path) -> None:
     write_files(tmp_path / "outside", {"file": "secret"})
-    tree_removal.remove(place.where / "sub")
+    tree_removal.remove_tree(place.where / "sub")
     (place.where / "sub").symlink_to(tmp_path / "outside")
     snapshot = await taken(place)
     assert snapshot.refused == ("sub",)
@@ -248,7 +248,7 @@ async def test_changes_outside_the_tasks_files_are_left_out_and_named(place: Pla
     write_files(place.where, {"calc.py": "changed", "sub/new.py": "x", "stray.txt": "x"})
     (place.where / "old").unlink()
     tree = (await taken(place)).tree
-    history: History = place.history
+    history: GitHistory = place.history
     kept, left_out = await history.restrict(
         tree, place.base.tree, files=["calc.py"], touched=["sub/new.py"]
     )

@@ -7,7 +7,7 @@ import pytest
 
 from mimir.errors import WorkspaceError
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import Change, History
+from mimir.workspace.git.history import GitHistory, TreeChange
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory, Place
 
@@ -15,28 +15,28 @@ LINES = "".join(f"line {number}\n" for number in range(1, 21))
 
 
 @pytest.fixture
-async def history(tmp_path: Path, open_history: OpenHistory) -> History:
+async def history(tmp_path: Path, open_history: OpenHistory) -> GitHistory:
     project = tmp_path / "plain"
     project.mkdir()
     return await open_history(project)
 
 
-async def made(history: History, room: Path, files: dict[str, str]) -> str:
+async def made(history: GitHistory, room: Path, files: dict[str, str]) -> str:
     """Return the tree that holds exactly these files."""
     where, index = room / "made", room / "made.index"
-    tree_removal.remove(where)
+    tree_removal.remove_tree(where)
     await history.fill((await history.base("empty")).tree, where, index)
     write_files(where, files)
     return (await history.snapshot(where, index)).tree
 
 
 @pytest.fixture
-async def base(history: History, tmp_path: Path) -> str:
+async def base(history: GitHistory, tmp_path: Path) -> str:
     return await made(history, tmp_path, {"f": LINES, "g": "g\n", "d/x": "x\n"})
 
 
 async def test_edits_of_one_file_that_do_not_overlap_are_merged(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(
         history, tmp_path, {"f": LINES.replace("line 1\n", "ONE\n"), "g": "g\n", "d/x": "x\n"}
@@ -52,7 +52,7 @@ async def test_edits_of_one_file_that_do_not_overlap_are_merged(
 
 
 async def test_edits_of_the_same_line_are_a_conflict_with_markers_of_fixed_names(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": "A\n" + LINES, "g": "g\n", "d/x": "x\n"})
     b = await made(history, tmp_path, {"f": "B\n" + LINES, "g": "g\n", "d/x": "x\n"})
@@ -65,7 +65,7 @@ async def test_edits_of_the_same_line_are_a_conflict_with_markers_of_fixed_names
 
 
 async def test_commits_are_merged_over_their_common_parent(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     root = await history.commit(base, [], "root")
     one = await history.commit(
@@ -84,7 +84,7 @@ async def test_commits_are_merged_over_their_common_parent(
 
 
 async def test_merged_tree_does_not_depend_on_who_comes_first_or_on_commits(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     root = await history.commit(base, [], "root")
     a = await made(history, tmp_path, {"f": LINES, "g": "A\n", "d/x": "x\n"})
@@ -97,7 +97,7 @@ async def test_merged_tree_does_not_depend_on_who_comes_first_or_on_commits(
 
 
 async def test_file_against_directory_is_a_conflict(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": LINES, "g": "g\n", "d": "now a file\n"})
     b = await made(history, tmp_path, {"f": LINES, "g": "g\n", "d/x": "x\n", "d/y": "y\n"})
@@ -107,21 +107,21 @@ async def test_file_against_directory_is_a_conflict(
 
 
 async def test_removed_against_changed_is_a_conflict(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": LINES, "d/x": "x\n"})
     b = await made(history, tmp_path, {"f": LINES, "g": "changed\n", "d/x": "x\n"})
     assert (await history.merge(a, b, base)).conflicts == ("g",)
 
 
-async def test_renames_are_not_guessed(history: History, base: str, tmp_path: Path) -> None:
+async def test_renames_are_not_guessed(history: GitHistory, base: str, tmp_path: Path) -> None:
     a = await made(history, tmp_path, {"renamed": LINES, "g": "g\n", "d/x": "x\n"})
     b = await made(history, tmp_path, {"f": LINES + "more\n", "g": "g\n", "d/x": "x\n"})
     assert (await history.merge(a, b, base)).conflicts == ("f",)
 
 
 async def test_merge_driver_that_a_worker_names_is_not_used(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     attributes = {".gitattributes": "f merge=union\n", "g": "g\n", "d/x": "x\n"}
     a = await made(history, tmp_path, {"f": "A\n" + LINES, **attributes})
@@ -130,7 +130,7 @@ async def test_merge_driver_that_a_worker_names_is_not_used(
 
 
 async def test_merge_of_what_does_not_exist_is_an_error_and_no_conflict(
-    history: History, base: str
+    history: GitHistory, base: str
 ) -> None:
     root = await history.commit(base, [], "root")
     with pytest.raises(WorkspaceError):
@@ -147,7 +147,7 @@ async def test_changes_say_everything_of_a_file(place: Place) -> None:
     assert changes["added"].status == "added"
     assert changes["added"].old is None
     assert changes["old"].new is None
-    assert changes["calc.py"] == Change(
+    assert changes["calc.py"] == TreeChange(
         path="calc.py",
         status="modified",
         old_blob=changes["calc.py"].old_blob,
@@ -175,7 +175,7 @@ async def test_file_that_is_not_there_is_none(place: Place) -> None:
 
 
 async def test_files_are_laid_over_a_tree_and_missing_ones_removed(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     other = await made(history, tmp_path, {"f": "other\n", "g": "other\n", "tests/t": "t\n"})
     laid = await history.with_files(base, other, ["g", "tests/**", "d"])
@@ -185,7 +185,7 @@ async def test_files_are_laid_over_a_tree_and_missing_ones_removed(
 
 
 async def test_directory_takes_a_files_place_when_laid_over(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     other = await made(history, tmp_path, {"g/inner": "i\n"})
     laid = await history.with_files(base, other, ["g"])
@@ -199,7 +199,7 @@ async def test_paths_are_filtered_by_globs(place: Place) -> None:
     )  # fmt: skip
 
 
-async def test_commit_depends_on_its_parts_only(history: History, base: str) -> None:
+async def test_commit_depends_on_its_parts_only(history: GitHistory, base: str) -> None:
     one = await history.commit(base, [], "same\0 \ud800")
     assert one == await history.commit(base, [], "same\0 \ud800")
     assert one != await history.commit(base, [], "same", when=1)
@@ -227,7 +227,7 @@ async def test_several_histories_work_in_one_repository_at_once(
 
 
 async def test_file_takes_a_directorys_place_without_conflict(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": LINES, "g": "g\n", "d": "now a file\n"})
     b = await made(history, tmp_path, {"f": LINES, "g": "changed\n", "d/x": "x\n"})
@@ -238,7 +238,7 @@ async def test_file_takes_a_directorys_place_without_conflict(
 
 
 async def test_changed_file_against_a_directory_of_its_name_keeps_both(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": LINES, "g/inner": "i\n", "d/x": "x\n"})
     b = await made(history, tmp_path, {"f": LINES, "g": "changed\n", "d/x": "x\n"})
@@ -249,7 +249,7 @@ async def test_changed_file_against_a_directory_of_its_name_keeps_both(
 
 
 async def test_both_adding_one_file_differently_is_a_conflict(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     common = {"f": LINES, "g": "g\n", "d/x": "x\n"}
     a = await made(history, tmp_path, {**common, "new": "a\n"})
@@ -262,7 +262,7 @@ async def test_both_adding_one_file_differently_is_a_conflict(
 
 
 async def test_binary_file_changed_on_both_sides_stays_ours_in_conflict(
-    history: History, base: str, tmp_path: Path
+    history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     a = await made(history, tmp_path, {"f": "a\0", "g": "g\n", "d/x": "x\n"})
     b = await made(history, tmp_path, {"f": "b\0", "g": "g\n", "d/x": "x\n"})
@@ -271,7 +271,9 @@ async def test_binary_file_changed_on_both_sides_stays_ours_in_conflict(
     assert await history.file(merge.tree, "f") == b"a\0"
 
 
-async def test_unrelated_commits_can_be_merged(history: History, base: str, tmp_path: Path) -> None:
+async def test_unrelated_commits_can_be_merged(
+    history: GitHistory, base: str, tmp_path: Path
+) -> None:
     one = await history.commit(await made(history, tmp_path, {"a": "a"}), [], "one")
     two = await history.commit(await made(history, tmp_path, {"b": "b"}), [], "two")
     assert await history.paths((await history.merge(one, two)).tree) == ("a", "b")

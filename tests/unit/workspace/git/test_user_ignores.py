@@ -36,7 +36,7 @@ def test_one_list_ignores_what_many_files_ignore(tmp_path: Path) -> None:
     write_files(project, dict.fromkeys(PATHS, "x"))
     git(tmp_path, "init", "--quiet", str(project))
     flat = tmp_path / "flat"
-    flat.write_text("\n".join(user_ignores.flattened(FILES.items())) + "\n")
+    flat.write_text("\n".join(user_ignores.flatten_rules(FILES.items())) + "\n")
     by_one_list = untracked(project, f"--exclude-from={flat}")
     write_files(project, {f"{name}/.gitignore".lstrip("/"): text for name, text in FILES.items()})
     by_files = {
@@ -48,7 +48,7 @@ def test_one_list_ignores_what_many_files_ignore(tmp_path: Path) -> None:
 
 
 def test_directory_with_a_line_end_in_its_name_has_no_rules() -> None:
-    assert user_ignores.flattened([("a\nb", "*\n")]) == []
+    assert user_ignores.flatten_rules([("a\nb", "*\n")]) == []
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_directory_with_a_line_end_in_its_name_has_no_rules() -> None:
     ],
 )
 def test_rules_from_above_hold_in_a_part(rule: str, prefix: str, moved: list[str]) -> None:
-    assert user_ignores.raised([rule], prefix) == moved
+    assert user_ignores.push_rules_down([rule], prefix) == moved

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.history import Base, History
+from mimir.workspace.git.history import BaseCommit, GitHistory
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
@@ -13,7 +13,11 @@ HIDDEN = ("chains",)
 
 
 async def worked(
-    history: History, base: Base, room: Path, files: dict[str, str], gone: tuple[str, ...] = ()
+    history: GitHistory,
+    base: BaseCommit,
+    room: Path,
+    files: dict[str, str],
+    gone: tuple[str, ...] = (),
 ) -> str:
     """Return a commit on the base with these files changed."""
     where, index = room / "w", room / "w.index"

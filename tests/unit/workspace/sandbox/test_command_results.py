@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace.sandbox import cgroups, process
-from mimir.workspace.sandbox.sandbox import Limits, Sandbox
+from mimir.workspace.sandbox.sandbox import ProcessLimits, Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running, names, sh
 
 
@@ -92,7 +92,7 @@ async def test_fork_bomb_is_stopped(
 ) -> None:
     if not has_group:
         monkeypatch.setattr(cgroups, "make", lambda *limits: None)
-    sandbox = make_sandbox(limits=Limits(processes=40))
+    sandbox = make_sandbox(limits=ProcessLimits(processes=40))
     program = """
 import os, sys, time
 count = 0
@@ -115,7 +115,7 @@ async def test_memory_is_limited_for_all_processes_together(
 ) -> None:
     if not has_group:
         monkeypatch.setattr(cgroups, "make", lambda *limits: None)
-    sandbox = make_sandbox(limits=Limits(memory_bytes=120_000_000))
+    sandbox = make_sandbox(limits=ProcessLimits(memory_bytes=120_000_000))
     program = """
 import os, time
 os.fork(), os.fork()
@@ -129,7 +129,7 @@ time.sleep(60)
 async def test_command_of_which_one_process_ran_out_of_memory_is_ended(
     make_sandbox: MakeSandbox, workspace: Path
 ) -> None:
-    sandbox = make_sandbox(limits=Limits(memory_bytes=120_000_000))
+    sandbox = make_sandbox(limits=ProcessLimits(memory_bytes=120_000_000))
     program = """
 import os, time
 if os.fork() == 0:
@@ -143,7 +143,7 @@ time.sleep(60)
 async def test_reserved_memory_is_not_used_memory(
     make_sandbox: MakeSandbox, workspace: Path
 ) -> None:
-    sandbox = make_sandbox(limits=Limits(memory_bytes=120_000_000))
+    sandbox = make_sandbox(limits=ProcessLimits(memory_bytes=120_000_000))
     program = "import mmap; mmap.mmap(-1, 8 << 30); print('reserved')"
     ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=30)
     assert ran.output == "reserved\n"
@@ -152,7 +152,9 @@ async def test_reserved_memory_is_not_used_memory(
 async def test_files_processor_and_tmp_are_limited(
     make_sandbox: MakeSandbox, workspace: Path
 ) -> None:
-    sandbox = make_sandbox(limits=Limits(file_bytes=10_000, cpu_seconds=1, tmp_bytes=100_000))
+    sandbox = make_sandbox(
+        limits=ProcessLimits(file_bytes=10_000, cpu_seconds=1, tmp_bytes=100_000)
+    )
     ran = await sh(sandbox, workspace, "head -c 20000 /dev/zero > big; echo $?; ulimit -c")
     assert ran.output.split()[-2:] == ["153", "0"]
     assert (workspace / "big").stat().st_size == 10_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace.sandbox import cgroups, diagnosis, missing_program
-from mimir.workspace.sandbox.output import Output
+from mimir.workspace.sandbox.output import BoundedOutput
 
 
 def test_other_systems_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_limits_of_two_hierarchies_make_one_group(
 
 
 def test_output_is_whole_until_it_is_too_long() -> None:
-    output = Output(9)
+    output = BoundedOutput(9)
     for piece in (b"abc", b"", b"defghi"):
         output.add(piece)
     assert output.text == "abcdefghi"
@@ -120,6 +120,6 @@ def test_output_is_whole_until_it_is_too_long() -> None:
 
 
 def test_letter_across_the_two_parts_of_an_output_is_whole() -> None:
-    output = Output(6)
+    output = BoundedOutput(6)
     output.add("aßc".encode())
     assert output.text == "aßc"

@@ -39,7 +39,7 @@ async def test_what_a_command_made_can_be_removed_by_the_engine(
     await sh(
         sandbox, workspace, "mkdir -p a/b; echo x > a/b/f; chmod 000 a/b/f a/b a; ln -s / root"
     )
-    tree_removal.remove(workspace)
+    tree_removal.remove_tree(workspace)
     assert names(workspace.parent) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mimir.workspace import tree_removal
 from mimir.workspace.sandbox import mounts, toolchain
-from mimir.workspace.sandbox.sandbox import Ran, Sandbox
+from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 from tests.support.projects import git, write_files
 from tests.unit.workspace.conftest import MakeSandbox, OpenHistory
 
@@ -81,7 +81,9 @@ def is_link(path: Path) -> bool:
     return path.is_symlink()
 
 
-async def run(sandbox: Sandbox, workspace: Path, project: Path, argv: Sequence[str]) -> Ran:
+async def run(
+    sandbox: Sandbox, workspace: Path, project: Path, argv: Sequence[str]
+) -> CommandResult:
     return await sandbox.run(argv, workspace=workspace, seconds=30, project=project)
 
 
@@ -276,7 +278,9 @@ def test_only_an_installation_is_bound_and_never_a_home(tmp_path: Path) -> None:
 
 
 def test_project_in_a_directory_of_the_system_is_covered_by_the_workspace(tmp_path: Path) -> None:
-    wanted = mounts.Wanted(workspace=tmp_path, writable=True, project=Path("/usr/local"), view=None)
+    wanted = mounts.MountRequest(
+        workspace=tmp_path, writable=True, project=Path("/usr/local"), view=None
+    )
     options = mounts.lay_out(wanted, as_root=False).options
     at = options.index("/usr/local")
     assert options[at - 2 : at + 1] == ("--bind", str(tmp_path), "/usr/local")
@@ -284,7 +288,7 @@ def test_project_in_a_directory_of_the_system_is_covered_by_the_workspace(tmp_pa
 
 @pytest.mark.parametrize("place", ["/", "/tmp", "/workspace", "/workspace/sub"])
 def test_project_at_an_odd_place_gets_no_alias(tmp_path: Path, place: str) -> None:
-    wanted = mounts.Wanted(workspace=tmp_path, writable=True, project=Path(place), view=None)
+    wanted = mounts.MountRequest(workspace=tmp_path, writable=True, project=Path(place), view=None)
     options = mounts.lay_out(wanted, as_root=False).options
     aliases = [
         options[n + 2]
@@ -362,7 +366,7 @@ async def test_planted_repository_makes_room_for_the_view(
     git(where, "init", "--quiet")
     ran = await sandbox.run(["git", "log", "--format=%s"], workspace=where, seconds=30, view=view)
     assert ran.output == "Start\n"
-    tree_removal.remove(where / ".git")
+    tree_removal.remove_tree(where / ".git")
     (where / ".git").symlink_to("/etc")
     ran = await sandbox.run(["git", "log", "--format=%s"], workspace=where, seconds=30, view=view)
     assert ran.output == "Start\n"

@@ -11,11 +11,11 @@ import pytest
 
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import Base, History
-from mimir.workspace.git.trees import Entry, edited
+from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.trees import TreeEntry, edit_tree
 from mimir.workspace.user_tree import apply
 from mimir.workspace.user_tree import user_file as person_tree
-from mimir.workspace.user_tree.apply import ApplyPlan, Step
+from mimir.workspace.user_tree.apply import ApplyPlan, ApplyStep
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
@@ -23,17 +23,17 @@ from tests.unit.workspace.conftest import OpenHistory
 class Result:
     """A project, and what a run made of it."""
 
-    def __init__(self, project: Path, history: History, base: Base, tree: str) -> None:
+    def __init__(self, project: Path, history: GitHistory, base: BaseCommit, tree: str) -> None:
         self.project = project
         self.history = history
         self.base = base
         self.tree = tree
-        self.journaled: list[Sequence[Step]] = []
+        self.journaled: list[Sequence[ApplyStep]] = []
 
     async def plan(self) -> ApplyPlan:
         return await apply.plan(await self.history.changed(self.base.tree, self.tree), self.project)
 
-    async def journal(self, steps: Sequence[Step]) -> None:
+    async def journal(self, steps: Sequence[ApplyStep]) -> None:
         self.journaled.append(steps)
 
     async def apply(self) -> list[tuple[str, str]]:
@@ -63,12 +63,12 @@ async def worked(project: Path, room: Path) -> Result:
     )  # fmt: skip
     (project / "link").symlink_to("file")
     (project / "calc.py").chmod(0o640)
-    history = await History.open(project, project / ".mimir/work/history.git", home=room)
+    history = await GitHistory.open(project, project / ".mimir/work/history.git", home=room)
     base = await history.base("r1")
     where, index = room / "w", room / "w.index"
     await history.fill(base.commit, where, index)
     for name in ("old", "dir", "file", "link"):
-        tree_removal.remove(where / name)
+        tree_removal.remove_tree(where / name)
     write_files(
         where,
         {"calc.py": "changed\n", "new/deep": "n\n", "dirty": "worked\n", "dir": "a file now\n", "file/inner": "i\n"},
@@ -127,7 +127,7 @@ async def test_result_is_brought_in_whole(result: Result, tmp_path: Path) -> Non
 async def test_journal_is_written_before_the_first_change(result: Result) -> None:
     before = result.state()
 
-    async def journal(steps: Sequence[Step]) -> None:
+    async def journal(steps: Sequence[ApplyStep]) -> None:
         assert result.state() == before
         await result.journal(steps)
 
@@ -171,7 +171,7 @@ async def test_touched_file_that_the_person_changed_stops_everything(
     special = result.project / "calc.py"
     if special.exists() and not special.is_file():
         found = await result.apply()
-        tree_removal.remove(special)
+        tree_removal.remove_tree(special)
         before = after = result.state()
     else:
         before = result.state()
@@ -194,7 +194,7 @@ class Killed(BaseException):
 
 def dies_after(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
     """Let the process die when so many moves are made, in the middle of the next one."""
-    made = person_tree.make
+    made = person_tree.make_change
     count = 0
 
     def make(*args: object) -> object:
@@ -271,7 +271,7 @@ async def test_edit_between_plan_and_apply_is_seen(result: Result) -> None:
 async def test_edit_in_the_middle_takes_everything_back(result: Result) -> None:
     before = result.state()
 
-    async def journal(steps: Sequence[Step]) -> None:
+    async def journal(steps: Sequence[ApplyStep]) -> None:
         write_files(result.project, {"run.sh": "mine\n"})
 
     found = await apply.apply(result.history, await result.plan(), result.project, journal=journal)
@@ -300,17 +300,17 @@ async def test_full_disk_takes_everything_back(
 
 
 async def test_link_that_leads_out_and_odd_paths_are_refused(result: Result) -> None:
-    old = Step(path="l", old=None, new=f"120000:{'0' * 40}")
+    old = ApplyStep(path="l", old=None, new=f"120000:{'0' * 40}")
     written = await result.history._hidden.git.run(
         "hash-object", "-w", "--stdin", stdin=b"../../etc"
     )
-    entry = Entry(mode="120000", blob=written.word, path="l")
-    tree = await edited(result.history._hidden, result.base.tree, {"l": entry})
+    entry = TreeEntry(mode="120000", blob=written.word, path="l")
+    tree = await edit_tree(result.history._hidden, result.base.tree, {"l": entry})
     evil = Result(result.project, result.history, result.base, tree)
     assert await evil.apply() == [("l", "the link leads out of the project")]
     assert not (result.project / "l").is_symlink()
     for path in ("../x", "/x", ".git/config", "a/.GIT/x"):
-        planned = ApplyPlan(steps=(Step(path=path, old=None, new=old.new),), conflicts=())
+        planned = ApplyPlan(steps=(ApplyStep(path=path, old=None, new=old.new),), conflicts=())
         found = await apply.apply(result.history, planned, result.project, journal=result.journal)
         assert [one.path for one in found] == [path]
 
