@@ -73,7 +73,7 @@ def told(what: str, seconds: float) -> None:
 
 def run_through(plan: Plan) -> int:
     """Decide until every task has ended, ten of them at once; how often a decision was made."""
-    snapshot = RunSnapshot.of(plan, {}, [], weights(plan))
+    snapshot = RunSnapshot.from_rows(plan, {}, [], weights(plan))
     decisions, ready = 0, list[tuple[float, str]]()
     while True:
         decisions += 1

@@ -198,7 +198,7 @@ async def _close_if_tripped(talk: _ConversationState, services: LoopServices) ->
     messages = talk.messages
     trip = services.recorded
     if trip is None or trip.at != len(messages):
-        trip = services.breaker.tripped(messages, services.elapsed(), talk.usage)
+        trip = services.breaker.find_trip(messages, services.elapsed(), talk.usage)
         if trip is None:
             return talk
         if trip != services.recorded:

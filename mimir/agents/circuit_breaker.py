@@ -147,7 +147,7 @@ class CircuitBreaker:
         room = max(0, room)
         return CallAdmission(allowed=tuple(calls[:room]), refused=tuple(calls[room:]))
 
-    def tripped(
+    def find_trip(
         self, messages: Sequence[Message], elapsed_seconds: float, usage: TokenUsage
     ) -> Trip | None:
         """Return what has tripped, if anything has; the first of the kinds in their order.

@@ -102,7 +102,7 @@ class AttemptWorkspace:
         last = (self.lane.tree if self.lane else "") or desk.start.tree
         base = desk.start.base_tree
         tree, left_out = await desk.history.restrict(last, base, files=desk.task.files)
-        changes = await desk.history.changed(base, tree)
+        changes = await desk.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
         return WorkspaceDiff(
             tree=tree,

@@ -22,11 +22,11 @@ class JsonCodec(Generic[T]):
     def __init__(self, type: type[T]) -> None:
         self._adapter = TypeAdapter(type)
 
-    def write(self, value: T) -> str:
+    def encode(self, value: T) -> str:
         """Return the JSON text of a value."""
         return pack(self._adapter.dump_python(value, mode="json"))
 
-    def read(self, text: str) -> T:
+    def decode(self, text: str) -> T:
         """Return the value that `write` wrote.
 
         Raises:

@@ -66,7 +66,7 @@ class PinnedRun:
     attempt_tokens: int = 1_000_000
     """Most tokens that one worker may use in an attempt."""
 
-    def granted(self, task: Task) -> tuple[str, ...]:
+    def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: plan ∩ role."""
         tools = ROLES["worker"].tools
         return tuple(t for t in tools if t in task.tools) if task.tools else tools

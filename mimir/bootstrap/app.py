@@ -192,7 +192,7 @@ async def migrate(
         if stores.is_same(source, target):
             raise UsageError(f"Both are the same store: {one.uri}.")
         other = await opened(target, create=True)
-        dead = ProcessLocks(room / "work" / "owners").dead()
+        dead = ProcessLocks(room / "work" / "owners").find_dead()
         return await store_transfer.migrate(one, other, run, dead=dead, room=room / "work")
 
 

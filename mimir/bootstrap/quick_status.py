@@ -48,7 +48,7 @@ async def status(
     await store.init()
     try:
         id = await lookup.find_run(store, project_identity.find_project_id(project, room), run)
-        dead = ProcessLocks(room / "work" / "owners").dead()
+        dead = ProcessLocks(room / "work" / "owners").find_dead()
         return await lookup.status(store, id, dead, clock.now())
     finally:
         await store.close()

@@ -59,7 +59,9 @@ class ToolFactory:
             allow_hidden=task.context_files,
             redact=self._redact,
         )
-        commands = RunTool(self._seat.at(bench.base_commit), bench.where, redact=self._redact)
+        commands = RunTool(
+            self._seat.with_view(bench.base_commit), bench.where, redact=self._redact
+        )
         rights = ToolRights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
         reading = [
             self._artifacts(bench.run, bench.artifacts),
@@ -67,7 +69,7 @@ class ToolFactory:
         ]
         return gateway(
             [LazyWorkspaceTools([files, commands], _standing(tree, bench.stand)), *reading],
-            granted=rights.granted(ALL_TOOLS),
+            granted=rights.granted_tools(ALL_TOOLS),
             lane=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,
@@ -107,7 +109,7 @@ class ToolFactory:
         """Return tools without a workspace whose tree matters."""
         return gateway(
             tools,
-            granted=rights.granted(ALL_TOOLS),
+            granted=rights.granted_tools(ALL_TOOLS),
             lane=lane,
             redact=self._redact,
             why=rights.why,
@@ -130,7 +132,7 @@ class _TaskAnswers:
     store: GraphStore
     run: str
 
-    async def read(self, id: str, /) -> str | None:
+    async def read_artifact(self, id: str, /) -> str | None:
         return await self.store.read(lambda reads: evidence.artifact(reads, f"{self.run}/{id}"))
 
 
@@ -151,7 +153,7 @@ class ProjectSandbox:
         """What stands in evidence."""
         return self._sandbox.backend
 
-    def at(self, base: str) -> "ProjectSandbox":
+    def with_view(self, base: str) -> "ProjectSandbox":
         """Return the same with another commit."""
         return ProjectSandbox(self._sandbox, self._history, self._project, base)
 

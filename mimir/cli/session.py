@@ -102,7 +102,7 @@ class CommandSession:
         tapes = {"record": self.record, "replay": self.replay}
         given = {name: self.project / path for name, path in tapes.items() if path is not None}
         async with AsyncExitStack() as stack:
-            with self.waiting("Opening the project", loaded):
+            with self.show_wait("Opening the project", loaded):
                 if loaded.settings.store:
                     from mimir.bootstrap import stores
 
@@ -135,7 +135,7 @@ class CommandSession:
                 else 'Start with: mimir chain "what you want"',
             )
 
-    def waiting(self, what: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:
+    def show_wait(self, what: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:
         """Show on a terminal that something takes its time."""
         if self.json or not self.console.is_terminal:
             return nullcontext()

@@ -42,7 +42,7 @@ class SignalHandler:
         self._cancel: Callable[[], object] | None = None
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """True after the first signal."""
         return self._count > 0
 
@@ -70,7 +70,7 @@ class SignalHandler:
             loop.call_soon_threadsafe(task.cancel)
 
         self._cancel = cancel
-        if self.asked:
+        if self.is_requested:
             task.cancel()
         return await task
 

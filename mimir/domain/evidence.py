@@ -42,7 +42,7 @@ class CheckRun:
         return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
 
     @property
-    def ended(self) -> str:
+    def describe_end(self) -> str:
         """How it ended, in words."""
         return how_it_ended(
             self.exit_code, timed_out=self.timed_out, missing=self.missing, cut_short=self.cut_short

@@ -145,7 +145,7 @@ async def plan(
             run=run,
             owner=parts.owner,
             seconds=parts.lease_seconds,
-            dead=parts.owners.dead(),
+            dead=parts.owners.find_dead(),
             resumed=True,
             models=models,
         )

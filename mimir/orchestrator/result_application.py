@@ -129,7 +129,7 @@ async def _begin(
     """Plan and apply; the steps are in the store before the first change."""
     run = str(row["id"])
     base, final = row_fields.text_field(row, "baseTree"), row_fields.text_field(row, "headTree")
-    changes = await parts.history.changed(base, final)
+    changes = await parts.history.diff_trees(base, final)
     planned = await workspace.plan(changes, parts.project)
 
     async def journal(steps: Sequence[ApplyStep]) -> None:

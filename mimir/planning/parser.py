@@ -121,7 +121,7 @@ def _parse(text: str, file: str) -> ParsedPlan:
     )
     lines: dict[str, int] = {}
     for number, task in enumerate(tasks):
-        lines.setdefault(task.id, places.of(number).line)
+        lines.setdefault(task.id, places.position_of(number).line)
     findings = tuple(sorted(found, key=lambda one: (one.line, one.column)))
     return ParsedPlan(plan=plan, findings=findings, places=places, lines=lines, file=file)
 

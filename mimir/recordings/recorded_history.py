@@ -68,7 +68,7 @@ class RecordingHistory(GitHistory):
 
     async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Compare, and tell."""
-        made = await super().changed(a, b)
+        made = await super().diff_trees(a, b)
         self.note(["changed", a, b], codec.encode(made))
         return made
 
@@ -222,7 +222,7 @@ class RecordedHistory(GitHistory):
         return await self._said(
             ["changed", a, b],
             lambda value: codec.decode(tuple[TreeChange, ...], value),
-            lambda inner: inner.changed(a, b),
+            lambda inner: inner.diff_trees(a, b),
         )
 
     async def diff(

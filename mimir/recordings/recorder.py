@@ -53,14 +53,14 @@ class RecordingMimir(Mimir):
         run = await plan_creation.create(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
-        async with self._recorder.following(run):
+        async with self._recorder.record_while(run):
             return await plan_creation.plan(self._parts, run)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
     ) -> RunResult:
         """Serve a run, recorded."""
-        async with self._recorder.following(run):
+        async with self._recorder.record_while(run):
             return await super().drive(
                 run, workers=workers, apply=apply, limits=limits, resumed=resumed
             )
@@ -105,7 +105,7 @@ class Recorder:
             )
 
     @contextlib.asynccontextmanager
-    async def following(self, run: str) -> AsyncGenerator[None]:
+    async def record_while(self, run: str) -> AsyncGenerator[None]:
         """Write a run while the block is under way, and what it came to."""
         written = self._before(run)
         following = asyncio.ensure_future(self._follow(run, written))

@@ -6,19 +6,19 @@ from typing import Protocol
 class AttemptOrder(Protocol):
     """Keeps attempts in an order."""
 
-    async def begin(self, task: str, attempt: int) -> None:
+    async def before_start(self, task: str, attempt: int) -> None:
         """Wait until the line stands where this attempt is to begin."""
         ...
 
-    def begun(self, task: str, attempt: int) -> None:
+    def started(self, task: str, attempt: int) -> None:
         """Take in that it knows what it begins on."""
         ...
 
-    async def land(self, task: str, attempt: int) -> None:
+    async def before_merge(self, task: str, attempt: int) -> None:
         """Wait until it may be merged."""
         ...
 
-    def over(self, task: str, attempt: int) -> None:
+    def done(self, task: str, attempt: int) -> None:
         """Take in that this process does nothing more about it: nobody need wait for it."""
         ...
 
@@ -26,14 +26,14 @@ class AttemptOrder(Protocol):
 class Unordered:
     """No order."""
 
-    async def begin(self, task: str, attempt: int) -> None:
+    async def before_start(self, task: str, attempt: int) -> None:
         """Do not wait."""
 
-    def begun(self, task: str, attempt: int) -> None:
+    def started(self, task: str, attempt: int) -> None:
         """Take no note."""
 
-    async def land(self, task: str, attempt: int) -> None:
+    async def before_merge(self, task: str, attempt: int) -> None:
         """Do not wait."""
 
-    def over(self, task: str, attempt: int) -> None:
+    def done(self, task: str, attempt: int) -> None:
         """Take no note."""

@@ -32,7 +32,7 @@ class Coordinator:
     async def drive(self) -> None:
         """Release and block tasks until every task of the run has ended; then return."""
         crew = self._crew
-        with crew.wake.deciding():
+        with crew.wake.coordinating_here():
             while True:
                 moves = crew.wake.moves
                 commands = decide(await self._look())
@@ -40,7 +40,7 @@ class Coordinator:
                     return
                 if commands:
                     await self._carry_out(commands)
-                crew.wake.decided(moves)
+                crew.wake.mark_decided(moves)
                 if not any(isinstance(c, BlockTask) for c in commands):  # more may follow from one
                     await crew.wake.until_moved(moves, crew.poll_seconds)
 
@@ -76,7 +76,7 @@ class Coordinator:
             for task, _ in releases:
                 self._snapshot.note_released(task)
         if releases:
-            self._crew.wake.offer()
+            self._crew.wake.work_available()
 
 
 def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[tuple[str, str]]]:
@@ -104,7 +104,7 @@ def _snapshot(crew: RunServices, rows: Sequence[Row]) -> RunSnapshot:
     run, plan = crew.facts.id, crew.facts.plan
     by_id = {row["id"]: row for row in rows}
     known = {t.id: by_id[task_id(run, t.id)] for t in plan.tasks}
-    return RunSnapshot.of(
+    return RunSnapshot.from_rows(
         plan,
         {t: TaskStatus(str(row["status"])) for t, row in known.items()},
         [t for t, row in known.items() if row.get("released")],

@@ -38,13 +38,13 @@ class CpuTurn:
         self._turns = turns
         self._until: asyncio.TimerHandle | None = None
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a turn, first come first served; nothing if it is this attempt's already, or turns do not pay."""
         if self._until is None and self._turns.pay:
             await self._turns.lock.acquire()
-            self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.give)
+            self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.yield_turn)
 
-    def give(self) -> None:
+    def yield_turn(self) -> None:
         """Let the next one think; nothing if it is not this attempt's turn."""
         if self._until is not None:
             self._until.cancel()
@@ -55,15 +55,15 @@ class CpuTurn:
         """Give the turn away while somebody else thinks; what came of that, once there is a turn for what it leads to."""
         loop = asyncio.get_running_loop()
         # A step of the loop later: the question must be on its way before the next one begins to think.
-        leaving = loop.call_soon(self.give)
+        leaving = loop.call_soon(self.yield_turn)
         since = loop.time()
         try:
             thought = await thinking
         finally:
             leaving.cancel()
-            self.give()
+            self.yield_turn()
         self._turns.pay = loop.time() - since > AT_ONCE_SECONDS
-        await self.take()
+        await self.acquire()
         return thought
 
 

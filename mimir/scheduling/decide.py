@@ -43,7 +43,7 @@ class RunSnapshot:
     """Ready tasks by the files that they declare, a heap each, longest remaining path first; who is not ready any more is still in it."""
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         plan: Plan,
         status: Mapping[str, TaskStatus],

@@ -20,11 +20,11 @@ from mimir.store.protocol import GraphStore, Row
 class Owners(Protocol):
     """Which processes of this host are alive: an `flock` each."""
 
-    def dead(self) -> Collection[str]:
+    def find_dead(self) -> Collection[str]:
         """Return owners of this host, in this project, whose process is gone."""
         ...
 
-    def gone(self, known: Mapping[str, str]) -> Collection[str]:
+    def find_dead_of(self, known: Mapping[str, str]) -> Collection[str]:
         """Return those of some owners of this host (name → lock file) whose process is gone; of any project."""
         ...
 
@@ -43,7 +43,7 @@ class ProcessLiveness:
 
     def dead(self) -> frozenset[str]:
         """Return owners whose process is gone."""
-        return frozenset(self.owners.dead()) | frozenset(self.owners.gone(self._known))
+        return frozenset(self.owners.find_dead()) | frozenset(self.owners.find_dead_of(self._known))
 
 
 @dataclass(slots=True)
@@ -72,32 +72,32 @@ class WorkSignals:
         """Whether the coordinator is in this process."""
         return self._decided is not None
 
-    def moved(self, *, is_offer: bool = False) -> None:
+    def task_moved(self, *, is_offer: bool = False) -> None:
         """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
         self.moves += 1
         self.offers += is_offer
         self._tell()
 
-    def offer(self) -> None:
+    def work_available(self) -> None:
         """Tell agents that there is work which was not there before."""
         self.offers += 1
-        self.call()
+        self.wake_idle()
 
-    def call(self) -> None:
+    def wake_idle(self) -> None:
         """Have idle agents look for work."""
         self.calls += 1
         self._tell()
 
     @contextlib.contextmanager
-    def deciding(self) -> Generator[None]:
+    def coordinating_here(self) -> Generator[None]:
         """Be the coordinator, here."""
         self._decided = -1
         try:
             yield
         finally:
-            self.decided(None)
+            self.mark_decided(None)
 
-    def decided(self, moves: int | None) -> None:
+    def mark_decided(self, moves: int | None) -> None:
         """Tell that all that follows from so many moves was decided; None: nobody decides here any more."""
         self._decided = moves
         self._tell()
@@ -174,7 +174,7 @@ class StopSignal:
     """True: a worker failed by a fault of ours, which its pool is about to raise; nothing more is taken."""
     on_halt: Callable[[], Awaitable[None]] | None = None
 
-    async def because(self, paused: Paused) -> None:
+    async def stop(self, paused: Paused) -> None:
         """Stop all workers of this process; later reasons are dropped."""
         if self.reason is None:
             self.reason = paused

@@ -56,7 +56,7 @@ def load_accepted_task(reads: ReadOps, task: Task, row: Row) -> AcceptedTask:
         passed=frozenset(row_fields.text_list_field(row, "passedChecks")),
         changed=frozenset(row_fields.text_list_field(row, "filesChanged")),
         tree=row_fields.text_field(row, "integratedTree") or _looked_at(tried),
-        told=reported_counts(OUTCOMES.read(row_fields.text_field(tried, "checksJson") or "[]")),
+        told=reported_counts(OUTCOMES.decode(row_fields.text_field(tried, "checksJson") or "[]")),
     )
 
 
@@ -100,4 +100,4 @@ def _accepted_attempt(reads: ReadOps, row: Row) -> Row:
 def _looked_at(attempt: Row) -> str:
     """Return the tree that a task without changes was accepted on; empty: no check of it was."""
     text = row_fields.text_field(attempt, "workJson")
-    return WORK.read(text).tree if text else ""
+    return WORK.decode(text).tree if text else ""

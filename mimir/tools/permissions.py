@@ -53,7 +53,7 @@ class ToolRights:
             return _no(f"{quote_text(tool)} is switched off by the policy of this installation.")
         return PermissionDecision(granted=True)
 
-    def granted(self, tools: Iterable[str]) -> tuple[str, ...]:
+    def granted_tools(self, tools: Iterable[str]) -> tuple[str, ...]:
         """Return those of `tools` that may be used, in their order."""
         return _granted(self, tuple(tools))
 

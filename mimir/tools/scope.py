@@ -36,7 +36,7 @@ class PathScope:
     """Exact paths below hidden names that it may read, because its task lists them as context."""
 
     @classmethod
-    def of(
+    def from_lists(
         cls,
         *,
         files: Collection[str] = (),

@@ -45,7 +45,7 @@ class ProcessLocks:
         """Return the lock file of an owner."""
         return self._directory / owner
 
-    def gone(self, known: Mapping[str, str]) -> frozenset[str]:
+    def find_dead_of(self, known: Mapping[str, str]) -> frozenset[str]:
         """Return those of some owners of this host (name → lock file) whose lock can be taken; of other projects too.
 
         A file that is not there says nothing: its directory may be out of this process's sight.
@@ -58,14 +58,14 @@ class ProcessLocks:
 
     def is_alone(self) -> bool:
         """True if no other process of this project lives."""
-        alive = {path.name for path in self._directory.iterdir()} - self.dead()
+        alive = {path.name for path in self._directory.iterdir()} - self.find_dead()
         return alive <= self._held.keys()
 
     def is_dead(self, owner: str) -> bool:
         """True if `owner` had a lock here and its process is gone; False if it lives or is of another host."""
-        return owner in self.dead()
+        return owner in self.find_dead()
 
-    def dead(self) -> frozenset[str]:
+    def find_dead(self) -> frozenset[str]:
         """Return the owners of this host whose lock can be taken."""
         if not self._directory.is_dir():
             return frozenset()

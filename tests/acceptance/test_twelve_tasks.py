@@ -1,27 +1,18 @@
 """A failing task stops its descendants and nothing else; the run says so, with all that a person needs to go on."""
 
-from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.event import EventKind
-from mimir.domain.run import RunBudget
-from mimir.orchestrator.runs import inspection
 from mimir.planning import parser
-from mimir.reporting.summary.incremental import IncrementalSummary
-from mimir.reporting.summary.run_loader import LoadedRows
-from mimir.scheduling.cpu_turns import CpuTurns
-from mimir.scheduling.run_services import RunServices
 from tests.support import invariants
 from tests.support.whole_run import (
     FAIL,
-    PLAN_PATH,
     Journey,
     check,
     holds,
-    opened,
     plan,
     qc,
     start,
@@ -83,37 +74,6 @@ async def test_a_task_that_never_passes_blocks_its_descendants_and_nothing_else(
     _tells_why(journey)
     _tells_what_it_means(journey)
     assert invariants.broken(journey.facts) == []
-
-
-async def test_the_report_is_the_same_where_tasks_were_read_as_they_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    read_ahead, take, taken = inspection.read_ahead, IncrementalSummary.take, list[str]()
-
-    def noted(account: IncrementalSummary, seen: LoadedRows) -> None:
-        taken.extend(task.id for task in seen.part.tasks)
-        take(account, seen)
-
-    def at_each_move(
-        crew: RunServices, account: IncrementalSummary
-    ) -> Coroutine[object, object, None]:
-        return read_ahead(replace(crew, poll_seconds=0.0), account)
-
-    monkeypatch.setattr(IncrementalSummary, "take", noted)
-    monkeypatch.setattr(inspection, "read_ahead", at_each_move)
-    monkeypatch.setattr(CpuTurns, "pay", property(lambda _: True, lambda *_: None), raising=False)
-    project = start(tmp_path)
-    async with opened(project, play()) as mimir:
-        run = await mimir.create_run(twelve(), PLAN_PATH, only=(), limits=RunBudget())
-        ending = await mimir.drive(run, workers=4, apply="never", limits=RunBudget(), resumed=False)
-        written = (project / ending.report_path).read_bytes()
-        path, again = await mimir.report(run)
-
-    order = [task.id for task in twelve().tasks]
-    assert taken
-    assert taken == order[: len(taken)]
-    assert path == ending.report_path
-    assert written.decode() == again
 
 
 def _tells_why(journey: Journey) -> None:

@@ -146,7 +146,7 @@ async def test_changed_recording_is_refused_or_differs(tmp_path: Path, seed: int
     except MimirError:
         return  # in words: anything else would be ours
     # The other two that answer from it.
-    RecordedModels(tape, "odd.jsonl", on_drift=_no_drift).used()
+    RecordedModels(tape, "odd.jsonl", on_drift=_no_drift).usage()
     shelf = AnswerIndex.of(tape)
     for one in shelf.calls:
         shelf.why_not(one.question, one.lane)

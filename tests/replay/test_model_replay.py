@@ -156,7 +156,7 @@ async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_ord
     # This time the other one is done first, in a project with a file more, and with fewer agents than there were.
     (other := start(tmp_path / "clone", SHARED)).joinpath("NOTES").write_text("mine\n")
     is_ready = asyncio.Event()
-    ask, land = RecordedModel.ask, RecordedAttemptOrder.land
+    ask, land = RecordedModel.ask, RecordedAttemptOrder.before_merge
 
     async def held(model: RecordedModel, request: ModelRequest) -> Answer:
         if "first/1/worker" in model._lane:

@@ -32,7 +32,7 @@ class FakeHistory:
     async def checkout(self, tree: str, where: Path) -> None:
         write_files(where, self.trees[tree])
 
-    async def changed(self, a: str, b: str) -> tuple[FakeChange, ...]:
+    async def diff_trees(self, a: str, b: str) -> tuple[FakeChange, ...]:
         old, new = self.trees[a], self.trees[b]
         return tuple(
             FakeChange(p, "added" if p not in old else "deleted" if p not in new else "modified")

@@ -121,16 +121,16 @@ class Facts:
 
     def work(self, task: str, number: int = 1) -> Deliverable:
         """Return what an attempt delivered."""
-        return WORK.read(str(self.attempt(task, number)["workJson"]))
+        return WORK.decode(str(self.attempt(task, number)["workJson"]))
 
     def outcomes(self, task: str, number: int = 1) -> dict[str, CheckOutcome]:
         """Return what an attempt's checks proved, by check."""
         text = str(self.attempt(task, number)["checksJson"])
-        return {one.check: one for one in OUTCOMES.read(text)}
+        return {one.check: one for one in OUTCOMES.decode(text)}
 
     def judgement(self, task: str, number: int = 1) -> Verdict:
         """Return the last ruling on an attempt."""
-        return JUDGEMENT.read(str(self.attempt(task, number)["judgementJson"]))
+        return JUDGEMENT.decode(str(self.attempt(task, number)["judgementJson"]))
 
     def records(self, chain: str) -> list[dict[str, object]]:
         """Return the sealed bodies of a chain, in order, each with its `kind`."""

@@ -25,10 +25,10 @@ class Hosts:
     def __init__(self) -> None:
         self.gone_ones: set[str] = set()
 
-    def dead(self) -> set[str]:
+    def find_dead(self) -> set[str]:
         return self.gone_ones
 
-    def gone(self, known: Mapping[str, str]) -> set[str]:
+    def find_dead_of(self, known: Mapping[str, str]) -> set[str]:
         return self.gone_ones & known.keys()
 
 

@@ -40,7 +40,7 @@ class Bench:
                 (where / path).unlink()
         taken = await self.history.snapshot(where, index, base=self.base)
         task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
-        changed = [change.path for change in await self.history.changed(self.base, taken.tree)]
+        changed = [change.path for change in await self.history.diff_trees(self.base, taken.tree)]
         outcomes = await self.checks.outcomes(
             task, base_tree=self.base, tree=taken.tree, changed=changed, answer=answer
         )

@@ -204,7 +204,7 @@ class SmallRun:
             task=values,
             attempt={
                 **values,
-                "workJson": WORK.write(work),
+                "workJson": WORK.encode(work),
                 "workerCompletedAt": stamp(self.clock.now()),
             },
             artifacts={"answer": answer},
@@ -233,7 +233,7 @@ class SmallRun:
             claim,
             TaskStatus.QC_EXECUTING,
             EventKind.JUDGING_STARTED,
-            attempt={"checksJson": OUTCOMES.write(outcomes)},
+            attempt={"checksJson": OUTCOMES.encode(outcomes)},
             bodies=bodies,
         )
         return outcomes
@@ -271,7 +271,7 @@ class SmallRun:
             task=values,
             attempt={
                 **values,
-                "judgementJson": JUDGEMENT.write(ruled),
+                "judgementJson": JUDGEMENT.encode(ruled),
                 "qcReceiptJson": pack(receipt.as_json()),
                 **flatten_receipt(receipt, "qc"),
             },
@@ -292,7 +292,7 @@ class SmallRun:
             runs_made = [ran(code, "merged", tree, again=n > 0) for n, code in enumerate(merged)]
             bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
         sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
-        checks = OUTCOMES.read(sealed["checksJson"])
+        checks = OUTCOMES.decode(sealed["checksJson"])
         await self.move(
             claim,
             TaskStatus.COMPLETED,

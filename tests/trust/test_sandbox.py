@@ -93,8 +93,8 @@ async def tried(probe: Probe, number: int, sandbox: Sandbox, here: Site) -> None
     assert SECRET not in ran.output, ran.output[-600:]
     assert ran.backend != "none"
     # A machine that is short of memory may end the hungriest process before the engine does.
-    ended = bool(ran.stopped) or (probe.name.startswith("memory") and ran.exit_code == KILLED)
-    assert ended == (probe.ends == "stopped"), (ran.stopped, ran.output[-300:])
+    ended = bool(ran.stop_reason) or (probe.name.startswith("memory") and ran.exit_code == KILLED)
+    assert ended == (probe.ends == "stopped"), (ran.stop_reason, ran.output[-300:])
     assert running(mark) == []
     statuses = [p.lstat() for p in workspace.rglob("*")]
     assert sum(s.st_size for s in statuses if stat.S_ISREG(s.st_mode)) < 100 * MB

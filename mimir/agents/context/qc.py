@@ -83,7 +83,7 @@ def check_text(outcome: CheckOutcome, task: Task) -> str:
 
 def how_it_ended(run: CheckRun) -> str:
     """Say it as models are told: `exit code 1`, `timed out`, `program missing`."""
-    return run.ended.replace("exit ", "exit code ")
+    return run.describe_end.replace("exit ", "exit code ")
 
 
 def _decides(check: Check | None) -> str:

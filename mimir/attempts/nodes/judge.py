@@ -53,7 +53,7 @@ async def judge_attempt(
         task=values,
         attempt=values
         | {
-            "judgementJson": JUDGEMENT.write(judgement),
+            "judgementJson": JUDGEMENT.encode(judgement),
             **_receipt(ruling.receipt),
             "qcTokens": ruling.usage.total,
         },
@@ -201,7 +201,7 @@ def _notes(work: Deliverable) -> tuple[str, ...]:
 
 async def _changed(desk: AttemptServices, work: Deliverable, tree: str) -> tuple[ChangedFile, ...]:
     out: list[ChangedFile] = []
-    for change in (await desk.history.changed(work.base_tree, tree))[:MOST_FILES]:
+    for change in (await desk.history.diff_trees(work.base_tree, tree))[:MOST_FILES]:
         if change.path not in work.changed:
             continue
         text = None if change.status == "deleted" else await _text(desk, tree, change.path)

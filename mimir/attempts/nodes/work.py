@@ -112,7 +112,7 @@ async def _answered(
         TaskStatus.WORKER_COMPLETED,
         EventKind.WORK_ANSWERED,
         task=values,
-        attempt={"workJson": WORK.write(made)},
+        attempt={"workJson": WORK.encode(made)},
         data={
             "tool_calls": made.tool_calls,
             "limit": _breaker(desk).limit,
@@ -292,7 +292,7 @@ async def _check(desk: AttemptServices, course: AttemptState) -> tuple[TaskStatu
         TaskStatus.QC_EXECUTING,
         EventKind.JUDGING_STARTED,
         task={"checksCompletedAt": now, "qcStartTime": now, "qcAttemptNumber": desk.number},
-        attempt={"checksJson": OUTCOMES.write(outcomes)},
+        attempt={"checksJson": OUTCOMES.encode(outcomes)},
         data={"checks": {o.check: o.state for o in outcomes}},
         records=records,
         waits=True,  # for QC's first question

@@ -26,7 +26,7 @@ def replay(session: CommandSession, what: What = None, diff: Diff = False) -> in
     loaded = session.load()
 
     async def job() -> "Sequence[Replayed]":
-        with session.waiting("Replaying", loaded):
+        with session.show_wait("Replaying", loaded):
             return await app().replay(session.project, loaded, what or "")
 
     found = session.run(job())

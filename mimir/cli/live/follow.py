@@ -48,7 +48,7 @@ async def _rest(
     """Cancel the work and wait for it; whatever goes wrong with the view now, the work comes first."""
     doing.cancel()
     try:
-        view.stopping()
+        view.show_pausing()
     finally:
         await asyncio.wait({doing})
         await looking.look()

@@ -29,7 +29,7 @@ class LiveOutput(Protocol):
         """Take in what happened."""
         ...
 
-    def stopping(self) -> None:
+    def show_pausing(self) -> None:
         """Say that the run is being paused."""
         ...
 
@@ -45,7 +45,7 @@ class JsonOutput:
         for event in events:
             self._console.json(as_json(event))
 
-    def stopping(self) -> None:
+    def show_pausing(self) -> None:
         """Say nothing: the run's own events tell."""
 
 
@@ -63,7 +63,7 @@ class LineOutput:
             self._began = at if self._began is None else self._began
             self._console.say(as_line(event, at - self._began))
 
-    def stopping(self) -> None:
+    def show_pausing(self) -> None:
         """Say that the run is being paused."""
         self._console.note("Stopping: no new work is begun. Once more ends at once.")
 
@@ -85,7 +85,7 @@ class TerminalOutput:
         board, _ = self._state
         self._state = (fold(board, events), self._now())
 
-    def stopping(self) -> None:
+    def show_pausing(self) -> None:
         """Say that the run is being paused."""
         self._is_stopping = True
 

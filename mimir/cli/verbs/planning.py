@@ -60,7 +60,7 @@ async def make_plan(
         asyncio.CancelledError: Interrupted; what to do next was said.
     """
     try:
-        with session.waiting("Planning", loaded):
+        with session.show_wait("Planning", loaded):
             return await mimir.plan(
                 wanted.request,
                 ecko=wanted.ecko,

@@ -145,7 +145,7 @@ async def _run(
         if not await session.console.ask(size):
             session.console.note("Nothing was run.")
             return DECLINED
-    with session.waiting("Beginning", loaded):
+    with session.show_wait("Beginning", loaded):
         source = await mimir.find_run(order.from_run) if order.from_run else ""
         run = await mimir.create_run(plan, path, only=order.only, limits=limits, from_run=source)
     code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)

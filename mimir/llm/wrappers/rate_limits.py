@@ -182,9 +182,7 @@ class RateLimiter:
         return self._turns.ticket()
 
     @asynccontextmanager
-    async def admitted(
-        self, tokens: int, ticket: int | None = None
-    ) -> AsyncGenerator[AdmittedCall]:
+    async def admit(self, tokens: int, ticket: int | None = None) -> AsyncGenerator[AdmittedCall]:
         """Wait for room, who asked first first; a slot is held until the call ends."""
         place = self.ticket() if ticket is None else ticket
         async with self._slots or nullcontext():
@@ -199,14 +197,14 @@ class RateLimiter:
         """Replace the estimate of a call by what it used."""
         self._window.settle(entry, tokens)
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         """Take in that the endpoint has answered a call."""
         self.answers += 1
         self._taken += 1
         if self._most is not None:
             self._most += 1
 
-    def refused(self, entry: AdmittedCall, seconds: float) -> None:
+    def record_refusal(self, entry: AdmittedCall, seconds: float) -> None:
         """Let nothing through for so long, and fewer at once afterwards."""
         self.hold(seconds)
         if entry.at > self._refused_at:  # the others of a burst are refused for the same reason
@@ -272,16 +270,16 @@ class RateLimitedModel:
 
     async def _try(self, request: ModelRequest) -> Answer:
         prompt = sum(estimate(message.text) for message in request.messages)
-        async with self._limits.admitted(prompt + request.max_tokens, self._ticket) as entry:
+        async with self._limits.admit(prompt + request.max_tokens, self._ticket) as entry:
             try:
                 answer = await self._inner.ask(request)
             except ModelError as error:
                 if error.retry_after_seconds:
-                    self._limits.refused(entry, error.retry_after_seconds)
+                    self._limits.record_refusal(entry, error.retry_after_seconds)
                 if error.status is not None:  # refused before it cost tokens
                     self._limits.settle(entry, 0)
                 raise
-            self._limits.answered()
+            self._limits.record_answer()
             if answer.usage is not None:
                 self._limits.settle(entry, answer.usage.total)
             return answer

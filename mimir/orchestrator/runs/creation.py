@@ -186,7 +186,7 @@ def _only(plan: Plan, only: Sequence[str]) -> Plan:
 
 
 async def _not_running(parts: ProjectServices, plan_path: str) -> None:
-    dead = parts.owners.dead()
+    dead = parts.owners.find_dead()
 
     def look(reads: ReadOps) -> tuple[Row, str] | None:
         row = runs.latest(

@@ -19,7 +19,6 @@ from mimir.orchestrator import plan_creation, project_identity, result_applicati
 from mimir.orchestrator.gc_tuning import collected_seldom
 from mimir.orchestrator.runs import creation, inspection, worker_status
 from mimir.orchestrator.services import ProjectServices
-from mimir.reporting.summary.incremental import IncrementalSummary
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.result_reuse import take_over
 from mimir.scheduling.completion.run_outcome import RunOutcome, finish_run
@@ -251,16 +250,14 @@ async def _lead(parts: ProjectServices, crew: RunServices, apply: Apply) -> RunR
     source = row_fields.text_field(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
-    account = IncrementalSummary(run)
-    async with run_beside(inspection.read_ahead(crew, account)):
-        await _decide(crew, _left(row))
+    await _decide(crew, _left(row))
     row = await parts.store.read(partial(runs.node, run=run), brief=True)
     if (
         row_fields.text_field(row, "status") == RunStatus.CANCELLED.value
     ):  # from another process, meanwhile
         return RunResult(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
     end = await finish_run(crew, parts.history, parts.checks)
-    return await _close(parts, account, end, apply)
+    return await _close(parts, run, end, apply)
 
 
 async def _decide(crew: RunServices, seconds: float | None) -> None:
@@ -283,17 +280,14 @@ async def _decide(crew: RunServices, seconds: float | None) -> None:
         ) from None
 
 
-async def _close(
-    parts: ProjectServices, account: IncrementalSummary, end: RunOutcome, apply: Apply
-) -> RunResult:
+async def _close(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
-    run = account.run
     applied = await result_application.finish(parts, run, end, apply)
     notices = parts.notices()
     if notices:
         await parts.store.write(partial(_tell, run=run, notices=notices), durable=False)
     learn = partial(_learn, parts, run)
-    path = await inspection.write_last_report(parts, account, end.outcome, meanwhile=[learn])
+    path = await inspection.write_last_report(parts, run, end.outcome, meanwhile=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: WriteOps) -> None:

@@ -1,7 +1,5 @@
 """Verbs that look: which run, where it stands, its report, what works on this machine."""
 
-import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +17,9 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.report import ReportDraft, as_json
-from mimir.reporting.summary.incremental import IncrementalSummary
 from mimir.reporting.summary.incremental import summary as summarised
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.completion.final_gate import await_all
-from mimir.scheduling.run_services import RunServices
 from mimir.scheduling.task_queries import OF_ANSWER, whole_answer
 from mimir.store import row_fields
 from mimir.store.operations import runs
@@ -70,20 +66,9 @@ async def write_report(parts: ProjectServices, run: str) -> tuple[str, str]:
     return path, text.decode()
 
 
-async def read_ahead(crew: RunServices, account: IncrementalSummary) -> None:
-    """Take tasks in as they end, while models take their time, until cancelled. What cannot be read is met again at the end, and told there."""
-    with contextlib.suppress(MimirError):
-        while True:
-            moves = crew.wake.moves
-            await asyncio.sleep(crew.poll_seconds)
-            await crew.wake.until_moved(moves, None)
-            if crew.turns.pay:
-                account.take(await crew.store.read(account.look, brief=True))
-
-
 async def write_last_report(
     parts: ProjectServices,
-    account: IncrementalSummary,
+    run: str,
     outcome: RunStatus,
     *,
     meanwhile: Sequence[Callable[[], Awaitable[None]]] = (),
@@ -94,11 +79,11 @@ async def write_last_report(
 
     Args:
         parts: Services.
-        account: Of the run.
+        run: Id.
         outcome: That the run is to have.
         meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
     """
-    summary = await parts.store.read(partial(account.summary, outcome=outcome))
+    summary = await parts.store.read(partial(summarised, run=run, outcome=outcome))
 
     async def beside() -> ReportDraft:
         await await_all([_write_answers(parts, summary), *(do() for do in meanwhile)])
@@ -118,7 +103,7 @@ async def report_json(parts: ProjectServices, run: str) -> Mapping[str, object]:
 async def _write_text(
     parts: ProjectServices, summary: RunSummary, draft: ReportDraft
 ) -> tuple[str, bytearray]:
-    text = draft.filled(await _prose(parts, summary.run))
+    text = draft.with_narrative(await _prose(parts, summary.run))
     path = f"{_folder(summary)}/{REPORT}"
     write_state_file(parts.project, path, text)
     return path, text

@@ -108,7 +108,7 @@ class SourceMap:
         """Remember a place; `item` -1: of the field itself."""
         self._places[task, field, item] = place
 
-    def of(self, task: int, field: str = "", item: int = -1) -> SourcePosition:
+    def position_of(self, task: int, field: str = "", item: int = -1) -> SourcePosition:
         """Return the place of an item, else of its field, else of the task, else the start of the file."""
         for key in ((task, field, item), (task, field, -1), (task, "", -1)):
             if key in self._places:

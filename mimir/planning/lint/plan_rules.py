@@ -46,7 +46,7 @@ def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
         yield make_finding(
             "plan-cycle",
             f"These tasks wait for each other: {' -> '.join(ring)}.",
-            places.of(numbers[ring[0]], "dependencies"),
+            places.position_of(numbers[ring[0]], "dependencies"),
             suggestion="Take out one of these dependencies.",
         )
     yield from _task_0(plan, places, graph)
@@ -78,11 +78,11 @@ def _duplicates(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     first: dict[str, int] = {}
     for n, task in enumerate(plan.tasks):
         if task.id and task.id in first:
-            line = places.of(first[task.id], "id").line
+            line = places.position_of(first[task.id], "id").line
             yield make_finding(
                 "task-duplicate",
                 f"There are two tasks {quote_excerpt(task.id)}; the first is on line {line}.",
-                places.of(n, "id"),
+                places.position_of(n, "id"),
                 suggestion="Give one of them another id.",
             )
         first.setdefault(task.id, n)
@@ -93,7 +93,7 @@ def _dependencies(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     hints = MAX_HINTS
     for n, task in enumerate(plan.tasks):
         for item, id in enumerate(task.dependencies):
-            at = places.of(n, "dependencies", item)
+            at = places.position_of(n, "dependencies", item)
             if id == task.id:
                 yield make_finding(
                     "dependency-self",
@@ -117,7 +117,7 @@ def _task_0(plan: Plan, places: SourceMap, graph: TaskGraph) -> Iterator[PlanFin
         yield make_finding(
             "task-0-missing",
             "There is no task 0 that validates the environment.",
-            places.of(0),
+            places.position_of(0),
             suggestion="Add task-0 with hold checks on the unchanged tree.",
         )
         return
@@ -126,7 +126,7 @@ def _task_0(plan: Plan, places: SourceMap, graph: TaskGraph) -> Iterator[PlanFin
             yield make_finding(
                 "task-0-skipped",
                 f"Task {task.id} depends on nothing, not even on {zero.id}.",
-                places.of(n, "dependencies"),
+                places.position_of(n, "dependencies"),
                 suggestion=f"Add {zero.id} to its dependencies.",
             )
 
@@ -152,7 +152,7 @@ def _overlaps(plan: Plan, places: SourceMap, graph: TaskGraph) -> Iterator[PlanF
         yield make_finding(
             "files-overlap",
             f"Tasks {other} and {second} may run at the same time, and both write {quote_excerpt(glob)}.",
-            places.of(numbers[second], "files"),
+            places.position_of(numbers[second], "files"),
             suggestion="Let one depend on the other, or give them different files.",
         )
         if len(seen) >= MAX_OVERLAPS:

@@ -54,7 +54,7 @@ class _TaskRules:
         self._places = places
 
     def _at(self, field: str, item: int = -1) -> SourcePosition:
-        return self._places.of(self._number, field, item)
+        return self._places.position_of(self._number, field, item)
 
     def fields(self) -> Iterator[PlanFinding]:
         """Prompt, roles, estimate, limits."""

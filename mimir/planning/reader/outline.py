@@ -149,7 +149,7 @@ class FieldText:
     """A prompt's lines if nothing but the next label ended it."""
 
     @classmethod
-    def of(cls, index: int, label: LabelLine) -> "FieldText":
+    def from_label(cls, index: int, label: LabelLine) -> "FieldText":
         """Begin the field that a label names."""
         blank = not label.value.strip()
         gap = 0 if blank else len(label.value) - len(label.value.lstrip())

@@ -71,7 +71,7 @@ class PlanSections:
         key = labels.find_plan_label(heading.text)
         if key in ("reasoning", "goal", "request") and key not in self._document.plan:
             name = LabelLine(heading.text, "", heading.level + 2, 1, ("heading", 0))
-            self._field = self._document.plan[key] = FieldText.of(index, name)
+            self._field = self._document.plan[key] = FieldText.from_label(index, name)
             self.section = (key, heading.level)
         elif labels.words(heading.text) not in (labels.words(labels.TASKS_HEADING), "notes"):
             self._document.notes[index] = None
@@ -83,7 +83,7 @@ class PlanSections:
         if key is None or key in ("reasoning", "notes") or key in self._document.plan:
             self._field = None
             return False
-        self._field = self._document.plan[key] = FieldText.of(index, label)
+        self._field = self._document.plan[key] = FieldText.from_label(index, label)
         return True
 
     def _note_lost(self, index: int, label: LabelLine) -> None:
@@ -93,7 +93,7 @@ class PlanSections:
         if found is None or not drafts or found.for_all or found.field.key not in _NEEDED:
             return
         if not drafts[-1].has(found.field.key):
-            self._document.lost.append(FieldText.of(index, label))
+            self._document.lost.append(FieldText.from_label(index, label))
 
     def title_before(self, index: int) -> FieldText | None:
         """Give back a "Title" that stands right before a task's id, and was taken for the plan's."""

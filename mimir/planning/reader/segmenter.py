@@ -84,7 +84,7 @@ class _Segmenter:
         assert task is not None
         if not task.notes or task.notes[-1].found is not None or task.notes[-1].name:
             empty = LabelLine("", "", 1, 1, ("bold", 0))
-            task.notes.append(FieldText.of(index, empty))
+            task.notes.append(FieldText.from_label(index, empty))
         task.notes[-1].lines.append(index)
 
     def _on_text(self, index: int, line: str) -> int:
@@ -130,7 +130,7 @@ class _Segmenter:
         assert self.task is not None
         label = LabelLine("Prompt", "", 1, 1, ("block", 0))
         prompt = PromptReader(self.outline, self.task, label).read_block(block)
-        one = FieldText.of(block.start, label)
+        one = FieldText.from_label(block.start, label)
         one.text = prompt.text
         self.task.fields.append(one)
         self.field = None
@@ -182,7 +182,7 @@ class _Segmenter:
     def _on_unknown_heading(self, index: int, heading: HeadingLine) -> None:
         assert self.task is not None
         name = heading.text.rstrip(":： ")
-        self.field = FieldText.of(
+        self.field = FieldText.from_label(
             index, LabelLine(name, "", heading.level + 2, 1, ("heading", heading.level))
         )
         self.field.lines.append(index)
@@ -244,7 +244,7 @@ class _Segmenter:
             if title is not None:
                 task.fields.append(title)
         self.pending = None
-        task.id = self.field = FieldText.of(index, label)
+        task.id = self.field = FieldText.from_label(index, label)
         task.shapes.add(label.shape)
         self.ruled = False
         return index + 1
@@ -304,7 +304,7 @@ class _Segmenter:
     def _begin_field(self, index: int, label: LabelLine, found: LabelMatch) -> int:
         task = self.task
         assert task is not None
-        one = FieldText.of(index, label)
+        one = FieldText.from_label(index, label)
         self.ruled = False
         self.field = one
         if found.field.key != "prompt":
@@ -320,7 +320,7 @@ class _Segmenter:
 
     def _on_for_all(self, index: int, label: LabelLine) -> int:
         self._end_task()
-        self.field = FieldText.of(index, label)
+        self.field = FieldText.from_label(index, label)
         self.document.for_all.append(self.field)
         return index + 1
 
@@ -337,7 +337,7 @@ class _Segmenter:
             return 0
         if label.shape not in task.shapes or self._is_text_of_field(index):
             return 0
-        self.field = FieldText.of(index, label)
+        self.field = FieldText.from_label(index, label)
         task.notes.append(self.field)
         self.field.lines.append(index)
         return index + 1

@@ -42,7 +42,7 @@ class RawTask:
     raws: list[RawField] = field(default_factory=list[RawField])
     notes: list[str] = field(default_factory=list[str])
 
-    def of(self, key: Key) -> list[RawField]:
+    def fields_of_kind(self, key: Key) -> list[RawField]:
         """Return the fields of one kind, in order."""
         return [raw for raw in self.raws if raw.found.field.key == key]
 
@@ -141,7 +141,7 @@ class _TaskReader:
 
     def _one(self, key: Key) -> RawField | None:
         """Return a field that is given once. A second, different one is a finding; a text under a lesser name becomes notes."""
-        raws = self._given.of(key)
+        raws = self._given.fields_of_kind(key)
         if not raws:
             return None
         one = min(raws, key=lambda raw: raw.found.rank) if key in _NAMED_BY_RANK else raws[0]
@@ -282,7 +282,7 @@ class _TaskReader:
 
     def _checks(self) -> tuple[Check, ...]:
         done: list[Check] = []
-        for raw in self._given.of("checks"):
+        for raw in self._given.fields_of_kind("checks"):
             if raw.unreadable:
                 self._found.append(
                     make_finding(
@@ -302,7 +302,7 @@ class _TaskReader:
 
     def _criteria(self, found_checks: Sequence[Check]) -> tuple[Criterion, ...]:
         named = {id for check in found_checks for id in check.criteria}
-        raws = [*self._given.of("criteria"), *self._given.of("checks")]
+        raws = [*self._given.fields_of_kind("criteria"), *self._given.fields_of_kind("checks")]
         groups = [(raw, self._criteria_of(raw, named)) for raw in raws]
         given = criteria.merge_criteria(groups)
         if raws and raws[0].key == "criteria":
@@ -330,7 +330,7 @@ class _TaskReader:
         return read
 
     def _notes(self) -> str:
-        raws = self._given.of("notes")
+        raws = self._given.fields_of_kind("notes")
         texts = [raw.text if raw.exact else raw.text.strip() for raw in raws]
         return "\n\n".join([*texts, *self._given.notes])
 
@@ -348,5 +348,5 @@ def for_all(givens: Sequence[RawTask], raws: Sequence[RawField]) -> None:
     """Give every task that lacks a field the one that holds for all tasks."""
     for raw in raws:
         for given in givens:
-            if not given.of(raw.key):
+            if not given.fields_of_kind(raw.key):
                 given.raws.append(replace(raw, name=BY_KEY[raw.key].label))

@@ -60,7 +60,7 @@ class Ran(Protocol):
         ...
 
     @property
-    def missing(self) -> bool:
+    def is_program_missing(self) -> bool:
         """True: the program, or the module that it names, is not on this machine."""
         ...
 
@@ -168,7 +168,7 @@ class CheckExecution:
             tree=tree,
             exit_code=ran.exit_code,
             timed_out=ran.timed_out,
-            missing=ran.missing,
+            missing=ran.is_program_missing,
             cut_short=cut_short,
             seconds=round(ran.seconds, 3),
             output_hash=ran.output_hash,

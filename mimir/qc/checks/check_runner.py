@@ -105,7 +105,9 @@ class CheckRunner:
             Paused: The sandbox or the disk is gone.
         """
         base = own_base or base_tree
-        status = {change.path: change.status for change in await self._history.changed(base, tree)}
+        status = {
+            change.path: change.status for change in await self._history.diff_trees(base, tree)
+        }
         work = CheckTarget(
             task=task,
             first_base=base_tree,
@@ -206,7 +208,7 @@ class CheckRunner:
         """Watch a green run, where what it executes may be the work's: see `seen_through`."""
         if not any(path.endswith(_OF_PYTHON) for path in work.status):
             return ran
-        changed = await self._history.changed(work.own_base, ran.tree)
+        changed = await self._history.diff_trees(work.own_base, ran.tree)
         return await seen_through(
             *(self._execution, check, ran, work.answer, [change.path for change in changed]),
             was=before.tree if before.green else "",
@@ -222,7 +224,7 @@ class CheckRunner:
         judging = frozenset((*parts.steering, *unasked))
         added = [
             change.path
-            for change in await self._history.changed(work.first_base, after_tree)
+            for change in await self._history.diff_trees(work.first_base, after_tree)
             if change.status != "deleted"
             and (change.path in judging or matches(change.path, parts.found.tests))
         ]

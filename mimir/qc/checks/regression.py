@@ -49,7 +49,7 @@ class Change(Protocol):
 class Trees(Protocol):
     """Trees, by their git ids."""
 
-    async def changed(self, a: str, b: str, /) -> Sequence[Change]:
+    async def diff_trees(self, a: str, b: str, /) -> Sequence[Change]:
         """Return the files that differ from `a` to `b`."""
         ...
 
@@ -216,7 +216,7 @@ async def _put_back(
         return []
     status = {
         change.path: change.status
-        for change in await trees.changed(mine.tree, tree)
+        for change in await trees.diff_trees(mine.tree, tree)
         if well_formed(change.path) in authors
     }
     back, more = _unasked(found, authors, status)

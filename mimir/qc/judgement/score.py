@@ -202,7 +202,7 @@ def _engine_fixes(case: ScoreInput, failed_fixes: Sequence[int]) -> Iterator[tup
         command = " ".join(outcome.after.argv)
         why = "".join(f" [{finding}]" for finding in outcome.findings)
         yield (
-            f"Check {outcome.check!r} failed ({outcome.after.ended}): {command}{why}",
+            f"Check {outcome.check!r} failed ({outcome.after.describe_end}): {command}{why}",
             f"Make check {outcome.check!r} pass: {command}",
         )
     for path in case.protected:

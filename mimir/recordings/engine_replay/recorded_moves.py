@@ -116,7 +116,7 @@ class RecordedReleases:
         if plan is None:
             raise RecordingMiss("A planning run has no tasks.")
         if self._snapshot is None:
-            self._snapshot = RunSnapshot.of(plan, {}, (), weights(plan))
+            self._snapshot = RunSnapshot.from_rows(plan, {}, (), weights(plan))
         for event in score.tape.events[self._at : score.at]:
             to = event.data.get("to")
             if event.kind is EventKind.TASK_READY:

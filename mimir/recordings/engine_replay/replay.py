@@ -33,7 +33,6 @@ from mimir.recordings.engine_replay.simulation import (
 )
 from mimir.recordings.format.recording import RecordedRun
 from mimir.reporting.summary.event_totals import REPORTERS
-from mimir.reporting.summary.incremental import IncrementalSummary
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.run_outcome import finish_run
 from mimir.scheduling.execution.attempt_runner import AttemptRunner, WorkerServices
@@ -339,7 +338,7 @@ class RunReplay:
             CheckRunner(parts.history, PlaybackChecks(self.served), NullCache()),
         )
         await self.stage.write(partial(recorded_moves.put_measured, tape=self.tape))
-        path = await inspection.write_last_report(parts, IncrementalSummary(run), end.outcome)
+        path = await inspection.write_last_report(parts, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
         def work(ops: WriteOps) -> None:

@@ -169,7 +169,7 @@ def _of(reads: ReadOps, event: Event) -> Iterator[Line]:
 def _attempt(row: Row) -> Line:
     return {
         "kind": "attempt", "run": row_fields.text_field(row, "runId"), "task": row_fields.text_field(row, "taskId"),
-        "attempt": row_fields.int_field(row, "seq"), "base": START.read(row_fields.text_field(row, "startJson")).base_commit,
+        "attempt": row_fields.int_field(row, "seq"), "base": START.decode(row_fields.text_field(row, "startJson")).base_commit,
         "seconds": row.get("workerDuration"),
     }  # fmt: skip
 

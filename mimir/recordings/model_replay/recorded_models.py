@@ -111,7 +111,7 @@ class RecordedModels:
             return None
         return self._preambles.get((kind, role))
 
-    def used(self) -> RecordingUsage:
+    def usage(self) -> RecordingUsage:
         """Say what was used so far. Preambles that were found as files need no call; they do not count as left."""
         left = [
             f"{lane.name}, call {call.seq}"
@@ -138,12 +138,12 @@ class RecordedModels:
     async def close(self) -> None:
         """Close nothing: nothing is open."""
 
-    async def drifted(self, run: str, lane: str, call: int, what: RequestDifference) -> None:
+    async def report_drift(self, run: str, lane: str, call: int, what: RequestDifference) -> None:
         """Note a difference that does not count."""
         self._drifts += 1
         await self._on_drift(run, lane, call, what)
 
-    def missed(self, lane: str, call: int, what: str) -> Paused:
+    def record_miss(self, lane: str, call: int, what: str) -> Paused:
         """Note a question that is not recorded, and return what it does to the run."""
         said = f"Lane {lane}, call {call}: {what}"
         self._missed.append(said)
@@ -185,9 +185,9 @@ class RecordedModel:
                     lane.at = at + 1
                     changed = describe_drift(before, now)
                     if changed:
-                        await self._models.drifted(self._run, self._lane, call.seq, changed)
+                        await self._models.report_drift(self._run, self._lane, call.seq, changed)
                     return codec.read_answer(call.outcome.value)
-        raise self._models.missed(self._lane, *self._why(now, number))
+        raise self._models.record_miss(self._lane, *self._why(now, number))
 
     def _why(self, now: RecordedRequest, number: int) -> tuple[int, str]:
         if not self._known:

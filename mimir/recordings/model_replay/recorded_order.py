@@ -97,7 +97,7 @@ class RecordedAttemptOrder:
         self._bell = asyncio.Event()
         self._is_kept = True
 
-    async def begin(self, task: str, attempt: int) -> None:
+    async def before_start(self, task: str, attempt: int) -> None:
         """Wait until all has landed that it began on."""
         one = (task, attempt)
         self._held.add(one)
@@ -105,12 +105,12 @@ class RecordedAttemptOrder:
         before = self._order.landings[: self._order.floors.get(one, 0)]
         await self._until(one, lambda: self._over.issuperset(before))
 
-    def begun(self, task: str, attempt: int) -> None:
+    def started(self, task: str, attempt: int) -> None:
         """Take in that it has read where the line stands."""
         self._begun.add((task, attempt))
         self._ring()
 
-    async def land(self, task: str, attempt: int) -> None:
+    async def before_merge(self, task: str, attempt: int) -> None:
         """Wait until what landed before it has, and whoever began before that has begun."""
         one = (task, attempt)
         place = self._places.get(one)
@@ -127,7 +127,7 @@ class RecordedAttemptOrder:
             lambda: self._over.issuperset(before) and early <= (self._begun | self._over | {one}),
         )
 
-    def over(self, task: str, attempt: int) -> None:
+    def done(self, task: str, attempt: int) -> None:
         """Take in that nobody need wait for it any more."""
         one = (task, attempt)
         self._held.discard(one)

@@ -33,7 +33,7 @@ class ReplayingMimir(Mimir):
     @property
     def used(self) -> RecordingUsage:
         """What was used of the recording so far."""
-        return self._models.used()
+        return self._models.usage()
 
     async def create_run(
         self,

@@ -139,7 +139,7 @@ def _read(stored: JsonCodec[T], row: Row, name: str) -> Generator[str, None, T |
     if text is None:
         return None
     try:
-        return stored.read(text if isinstance(text, str) else "")
+        return stored.decode(text if isinstance(text, str) else "")
     except StoreError:
         yield f"{row['id']}: property {name!r} cannot be read; it was changed"
         return None

@@ -93,7 +93,7 @@ def _named(books: AuditData) -> list[_NamedObject]:
 def _commit(row: Row) -> str:
     """Return the commit of an attempt's deliverable; empty: it has none, or it cannot be read (which is named elsewhere)."""
     try:
-        return WORK.read(text(row, "workJson")).commit
+        return WORK.decode(text(row, "workJson")).commit
     except StoreError:
         return ""
 

@@ -46,7 +46,7 @@ class ReportDraft:
                 apart = "\n"
         self._text += b"\n"
 
-    def filled(self, prose: Narrative) -> bytearray:
+    def with_narrative(self, prose: Narrative) -> bytearray:
         """Put the words in, once; the whole report."""
         for place, words in reversed(self._places):
             said = words.of(prose)
@@ -59,7 +59,7 @@ class ReportDraft:
 
 def markdown(summary: RunSummary, prose: Narrative, link: sections.Link | None = None) -> str:
     """Return `execution-report.md`; `link` makes links to the store's nodes, if they have any."""
-    return ReportDraft(summary, link).filled(prose).decode()
+    return ReportDraft(summary, link).with_narrative(prose).decode()
 
 
 def _sections(

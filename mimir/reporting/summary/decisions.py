@@ -142,7 +142,7 @@ def _claims(attempt: AttemptData) -> Iterator[tuple[str, tuple[str, ...]]]:
     failed = [o for o in attempt.outcomes if o.required and o.state == "failed"]
     claim = claim_of(work.answer) if work and failed else ""
     if claim:
-        said = tuple(f"check {o.check}: {(o.again or o.after).ended}" for o in failed)
+        said = tuple(f"check {o.check}: {(o.again or o.after).describe_end}" for o in failed)
         yield "The worker claimed success; what the engine ran says otherwise.", (claim, *said)
 
 

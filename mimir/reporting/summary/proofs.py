@@ -120,7 +120,7 @@ class ProofCollector:
         self._verdicts: list[VerdictLine] = []
         self._merged: list[MergedLine] = []
 
-    def take(self, part: RunDataPart) -> frozenset[str]:
+    def add_part(self, part: RunDataPart) -> frozenset[str]:
         """Take in some tasks; those of them whose work was merged with that of others."""
         before = len(self._merged)
         for task in part.tasks:
@@ -135,7 +135,7 @@ class ProofCollector:
             self._merged += _merged(task.id, attempt.id, records)
         return frozenset(line.task for line in self._merged[before:])
 
-    def done(self, data: RunData) -> ProofReport:
+    def finish(self, data: RunData) -> ProofReport:
         """Return all of it; `data` is the run, the final gate's records among its evidence."""
         gate = data.evidence.get(data.gate, ())
         return ProofReport(

@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from mimir.agents.context import receipt
@@ -11,7 +10,7 @@ from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Deliverable,
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import TERMINAL, RunStatus, TaskStatus
+from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.reporting.summary.event_totals import EventTotals
@@ -52,88 +51,51 @@ NOTED = (
     EventKind.WARNING,
 )
 """Events that a report tells of."""
-_AHEAD = 250
-"""Events that are looked at ahead, at most: everybody waits meanwhile."""
 _STOPPED = (TaskStatus.FAILED, TaskStatus.BLOCKED)
 """What a task ends as that the plan is asked about: what follows for the others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedRows:
-    """What one look at a run added."""
-
-    events: Sequence[Event]
-    tasks: Sequence[Row]
-    attempts: Sequence[Row]
-    """Of those tasks."""
-    part: RunDataPart
-    """The same, as a report needs it."""
-
-
 class RunLoader:
-    """Reads a run a part at a time: thousands of attempts are never in memory together.
+    """Reader of a run in batches of tasks: memory never holds thousands of attempts together."""
 
-    A task that has ended changes no more, so it may be looked at while others are worked on.
-    """
-
-    def __init__(self, run: str) -> None:
-        """Begin with nothing.
+    def __init__(self, reads: ReadOps, run: str) -> None:
+        """Read from one view of the store.
 
         Args:
+            reads: The view.
             run: Id.
         """
+        self._reads = reads
         self._run = run
         self._telling = EventTotals()
-        self._heard = 0
-        """Number of the last event that was taken in."""
-        self._place = -1
-        """In the plan, of the last task that was taken in."""
         self._measuring = MetricCounter()
         self._is_plan_asked = False
 
     @property
     def events(self) -> Sequence[Event]:
-        """Those that a report tells of one by one; they grow with what is taken in."""
+        """Events that a report lists one by one; complete before the first part is read."""
         return self._telling.kept
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """As in `RunData`; they grow with what is taken in."""
+        """Durations as in `RunData`; complete before the first part is read."""
         return self._telling.seconds
 
-    def ahead(self, reads: ReadOps) -> LoadedRows:
-        """Look at what happened since, and at the next tasks up to the first that has not ended; changes nothing."""
-        events = runs.events(reads, self._run, after=self._heard, kinds=NOTED, limit=_AHEAD)
-        rows: Sequence[Row] = ()
-        if len(events) < _AHEAD:  # else a task may have ended in what was not heard yet
-            left = runs.each_task(reads, self._run, after=self._place)
-            rows = list(takewhile(_has_ended, islice(left, runs.AT_ONCE)))
-        return self._seen(reads, events, rows)
+    def parts(self) -> Iterator[RunDataPart]:
+        """Yield all tasks in the order of the plan."""
+        for event in runs.each_event(self._reads, self._run, NOTED):
+            self._telling.take(event)
+        for rows in runs.in_batches(runs.each_task(self._reads, self._run)):
+            yield self._part(rows)
 
-    def take(self, seen: LoadedRows) -> RunDataPart:
-        """Take in what was seen, each look before the next one; its tasks."""
-        for event in seen.events:
-            self._hear(event)
-        self._measuring.take(seen.tasks, seen.attempts)
-        self._is_plan_asked |= any(task.status in _STOPPED for task in seen.part.tasks)
-        if seen.tasks:
-            self._place = row_fields.int_field(seen.tasks[-1], "seq")
-        return seen.part
-
-    def rest(self, reads: ReadOps) -> Iterator[RunDataPart]:
-        """Yield all tasks that were not taken in yet, in the plan's order."""
-        for event in runs.each_event(reads, self._run, NOTED, after=self._heard):
-            self._hear(event)
-        for rows in runs.in_batches(runs.each_task(reads, self._run, after=self._place)):
-            yield self.take(self._seen(reads, (), rows))
-
-    def done(self, reads: ReadOps) -> RunData:
-        """Return the run without its tasks, when all of them were read.
+    def finish(self) -> RunData:
+        """Return the run without its tasks, after all parts were read.
 
         Raises:
-            UsageError: There is no such run.
-            StoreError: What is stored cannot be read; `mimir verify` names the record.
+            UsageError: The run does not exist.
+            StoreError: A stored record cannot be read; `mimir verify` names it.
         """
+        reads = self._reads
         row = (runs.get if self._is_plan_asked else runs.node)(reads, self._run)
         head = _head(row, self._telling)
         return replace(
@@ -143,28 +105,25 @@ class RunLoader:
             evidence=_evidence(reads, [head.gate]),
         )
 
-    def _hear(self, event: Event) -> None:
-        self._telling.take(event)
-        self._heard = event.seq
-
-    def _seen(self, reads: ReadOps, events: Sequence[Event], rows: Sequence[Row]) -> LoadedRows:
-        tasks = [_task(one) for one in rows]
+    def _part(self, rows: Sequence[Row]) -> RunDataPart:
+        reads, tasks = self._reads, [_task(row) for row in rows]
         made = [(task.id, task.made) for task in tasks]
         tried = list(runs.attempts_of(reads, self._run, made))
-        attempts = self._attempts(reads, tried)
+        self._measuring.take(rows, tried)
+        self._is_plan_asked |= any(task.status in _STOPPED for task in tasks)
+        attempts = self._attempts(tried)
         chains = [one.id for of_task in attempts.values() for one in of_task]
-        part = RunDataPart(
+        return RunDataPart(
             tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
             evidence=_evidence(reads, chains),
             artifacts={one.id: one for one in _artifacts(reads, chains)},
         )
-        return LoadedRows(events=events, tasks=rows, attempts=tried, part=part)
 
-    def _attempts(self, reads: ReadOps, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
+    def _attempts(self, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
         unanswered = [_lane(self._run, row) for row in rows if not row.get("workJson")]
-        # One that a pause has cut short will be made again: it has not been made yet.
+        # A call that a pause cut short is repeated later: it does not count yet.
         where: Where = {"lane": ("in", unanswered), "kind": "tool", "done": True}
-        calls = reads.counts(NodeLabel.CALL, "lane", where) if unanswered else {}
+        calls = self._reads.counts(NodeLabel.CALL, "lane", where) if unanswered else {}
         found: dict[str, list[AttemptData]] = {}
         for row in rows:
             attempt = _attempt(row, calls.get(_lane(self._run, row), 0))
@@ -179,9 +138,9 @@ def gather(reads: ReadOps, run: str) -> RunData:
         UsageError: There is no such run.
         StoreError: What is stored cannot be read; `mimir verify` names the record.
     """
-    gathering = RunLoader(run)
-    parts = list(gathering.rest(reads))
-    done = gathering.done(reads)
+    gathering = RunLoader(reads, run)
+    parts = list(gathering.parts())
+    done = gathering.finish()
     evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
     return replace(
         done,
@@ -216,10 +175,6 @@ def _head(row: Row, telling: EventTotals) -> RunData:
         spent=telling.spent,
         last=telling.last,
     )
-
-
-def _has_ended(row: Row) -> bool:
-    return TaskStatus(row_fields.text_field(row, "status")) in TERMINAL
 
 
 def _task(row: Row) -> TaskData:
@@ -294,7 +249,7 @@ def _read(stored: JsonCodec[T], row: Row, name: str) -> T | None:
     if not text:
         return None
     try:
-        return stored.read(text)
+        return stored.decode(text)
     except StoreError as error:
         raise StoreError(
             f"Property {name!r} of {row.get('id')!r} cannot be read: {error}",

@@ -103,8 +103,8 @@ def summarise(data: RunData, outcome: RunStatus | None = None) -> RunSummary:
         outcome: Of a run whose last write is still to come. None: as stored.
     """
     summing = SummaryBuilder(data.events, data.seconds)
-    summing.take(data.whole)
-    return summing.done(data, outcome)
+    summing.add_part(data.whole)
+    return summing.finish(data, outcome)
 
 
 class SummaryBuilder:
@@ -119,21 +119,21 @@ class SummaryBuilder:
         self._failed: dict[str, QCFailureReport] = {}
         self._statuses: dict[str, TaskStatus] = {}
 
-    def take(self, part: RunDataPart) -> None:
+    def add_part(self, part: RunDataPart) -> None:
         """Take in some tasks, in the plan's order."""
         self._told += lines(part, self._seconds)
-        self._deciding.take(part, self._proving.take(part))
+        self._deciding.take(part, self._proving.add_part(part))
         for task in part.tasks:
             self._statuses[task.id] = task.status
             if task.status is TaskStatus.FAILED:
                 self._failed[task.id] = _failure(task)
 
-    def done(self, data: RunData, outcome: RunStatus | None = None) -> RunSummary:
+    def finish(self, data: RunData, outcome: RunStatus | None = None) -> RunSummary:
         """Return the summary, when all parts were taken; `outcome` as in `summarise`."""
         came_to = outcome or data.status
         if came_to not in RUN_ENDED:  # what an end that was cut short has noted is made again
             data = replace(data, seal="", final_commit="", gate_red=())
-        told, proven = tuple(self._told), self._proving.done(data)
+        told, proven = tuple(self._told), self._proving.finish(data)
         totals = _totals(data, told)
         ended = data.last or data.created_at
         return RunSummary(

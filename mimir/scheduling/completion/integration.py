@@ -176,7 +176,7 @@ async def _judge_both(
     work: Deliverable, line: RunBranch, tree: str, use: IntegrationServices
 ) -> Verdict | MergeConflict | None:
     """Have QC judge again where a file was changed on both sides since the attempt's base."""
-    theirs = {c.path for c in await use.history.changed(work.base_tree, line.tree)}
+    theirs = {c.path for c in await use.history.diff_trees(work.base_tree, line.tree)}
     both = tuple(path for path in work.changed if path in theirs)
     if not both:
         return None

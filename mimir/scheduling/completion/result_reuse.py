@@ -54,12 +54,12 @@ class ReusableTask:
     @property
     def work(self) -> Deliverable:
         """The accepted deliverable."""
-        return WORK.read(row_fields.text_field(self.attempt, "workJson"))
+        return WORK.decode(row_fields.text_field(self.attempt, "workJson"))
 
     @property
     def judgement(self) -> Verdict:
         """The accepted ruling."""
-        return JUDGEMENT.read(row_fields.text_field(self.attempt, "judgementJson"))
+        return JUDGEMENT.decode(row_fields.text_field(self.attempt, "judgementJson"))
 
 
 async def take_over(

@@ -197,7 +197,7 @@ async def _keep_failed(crew: RunServices, history: GitHistory, tasks: Sequence[R
         name = attempt_id(run, task, number)
         attempt = await crew.store.read(partial(_attempt, name=name))
         text = row_fields.text_field(attempt, "workJson")
-        commit = WORK.read(text).commit if text else ""
+        commit = WORK.decode(text).commit if text else ""
         if commit:
             await history.keep(f"{run}-{task}-{number}", commit)
 

@@ -80,7 +80,7 @@ class TaskCompletion:
             release=self._leave_lease,
         )
         give_way()
-        await self._crew.pace.land(self._desk.task.id, self._desk.number)
+        await self._crew.pace.before_merge(self._desk.task.id, self._desk.number)
         async with self._crew.integrating:
             return await integrate(self._desk.task, work, mine, use)
 
@@ -119,7 +119,7 @@ class TaskCompletion:
             EventKind.TASK_COMPLETED,
             task=values,
             attempt={
-                "judgementJson": JUDGEMENT.write(final),
+                "judgementJson": JUDGEMENT.encode(final),
                 "integratedCommit": merged.commit or None,
             },
             data={

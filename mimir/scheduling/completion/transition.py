@@ -100,7 +100,7 @@ class TransitionWriter:
         if moved:
             self._records.extend(records)
             if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                self._crew.wake.moved(is_offer=to is TaskStatus.PREPARING_RETRY)
+                self._crew.wake.task_moved(is_offer=to is TaskStatus.PREPARING_RETRY)
         return moved
 
     def _must_stay(self, publish: "HeadUpdate | None") -> bool:

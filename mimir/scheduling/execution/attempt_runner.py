@@ -96,14 +96,14 @@ class AttemptRunner:
         """
         SPEAKER.set(Actor(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
         turn, pace = CpuTurn(self._crew.turns), self._crew.pace
-        TURN.set(turn.give)
+        TURN.set(turn.yield_turn)
         try:
-            await pace.begin(claim.task, claim.attempt)
-            await turn.take()
+            await pace.before_start(claim.task, claim.attempt)
+            await turn.acquire()
             await self._pursue(claim, turn)
         finally:
-            turn.give()
-            pace.over(claim.task, claim.attempt)
+            turn.yield_turn()
+            pace.done(claim.task, claim.attempt)
 
     async def _pursue(self, claim: Claim, turn: CpuTurn) -> None:
         held = await self._hold(claim, turn)
@@ -121,7 +121,7 @@ class AttemptRunner:
             await self._died(held)
             return
         desk = await self._desk(held)
-        self._crew.pace.begun(claim.task, claim.attempt)
+        self._crew.pace.started(claim.task, claim.attempt)
         status, course = await machine.run_attempt(
             TaskStatus(row_fields.text_field(claim.row, "status")),
             _course(held.attempt_row),
@@ -323,14 +323,14 @@ def _onto(end: attempt_outcome.AttemptOutcome) -> dict[str, object]:
 def _course(row: Row) -> AttemptState:
     course = AttemptState()
     if work := row_fields.text_field(row, "workJson"):
-        course = replace(course, work=WORK.read(work))
+        course = replace(course, work=WORK.decode(work))
     if outcomes := row_fields.text_field(row, "checksJson"):
-        course = replace(course, outcomes=OUTCOMES.read(outcomes))
+        course = replace(course, outcomes=OUTCOMES.decode(outcomes))
     if judgement := row_fields.text_field(row, "judgementJson"):
-        course = replace(course, judgement=JUDGEMENT.read(judgement))
+        course = replace(course, judgement=JUDGEMENT.decode(judgement))
     return course
 
 
 def _trip(row: Row) -> Trip | None:
     text = row_fields.text_field(row, "tripJson")
-    return TRIP.read(text) if text else None
+    return TRIP.decode(text) if text else None

@@ -113,7 +113,7 @@ class AttemptPreparer:
         """Return the attempt's start: as stored, or made now and given to `later`, to be stored with the first call."""
         stored = row_fields.text_field(attempt_row, "startJson")
         if stored:
-            short = START.read(stored)
+            short = START.decode(stored)
             start = await self._crew.store.read(
                 partial(_whole, run=self._crew.facts.id, start=short)
             )
@@ -181,7 +181,7 @@ class AttemptPreparer:
             task=task,
             attempt=claim.attempt,
             attempts=task.max_retries + 1 + extra,
-            tools=facts.granted(task),
+            tools=facts.granted_tools(task),
             files=await self._files(task, merge.tree),
             dependencies=known.dependencies,
             earlier=tuple(earlier),
@@ -215,7 +215,7 @@ class AttemptPreparer:
         run, now = facts.id, stamp(self._crew.clock.now())
         short, named = _short(start)
         values = {
-            "startJson": START.write(short),
+            "startJson": START.encode(short),
             "receiptJson": pack(context.receipt.as_json()),
             **flatten_receipt(context.receipt),
             "preambleHash": start.preamble_hash,
@@ -323,7 +323,7 @@ def answer_id(task: str, attempt: int) -> str:
 
 
 def _earlier(row: Row) -> EarlierAttempt:
-    outcomes = OUTCOMES.read(row_fields.text_field(row, "checksJson") or "[]")
+    outcomes = OUTCOMES.decode(row_fields.text_field(row, "checksJson") or "[]")
     score = row.get("score")
     number = row_fields.int_field(row, "attemptNumber")
     return EarlierAttempt(

@@ -65,7 +65,7 @@ class AgentPool:
             raise ValueError(f"A pool cannot have {agents} agents.")
         self._count()
         self._agents = agents
-        self._crew.wake.call()
+        self._crew.wake.wake_idle()
         return agents
 
     def health(self) -> Health:
@@ -198,7 +198,7 @@ class AgentPool:
         await worker.serve()
         self._count()
         del self._held[worker]  # one that failed by a fault of ours stays, to be found
-        self._crew.wake.call()
+        self._crew.wake.wake_idle()
 
     def _look_for_faults(self) -> None:
         for work in list(self._held.values()):

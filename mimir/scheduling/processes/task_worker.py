@@ -41,7 +41,7 @@ class TaskWorker:
             await self._through()
             is_over = True  # its last move ended the lease
         except Paused as paused:
-            await self._halt.because(paused)
+            await self._halt.stop(paused)
         except LeaseLost:
             return  # another holder goes on with it; what we still had is refused by its fence
         except Exception:
@@ -73,4 +73,4 @@ class TaskWorker:
         try:
             await crew.leases.write(give)
         except Paused as paused:
-            await self._halt.because(paused)
+            await self._halt.stop(paused)

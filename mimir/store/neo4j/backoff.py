@@ -53,7 +53,7 @@ class LockBackoff:
             return 0.0
         return max(0.0, min(away, _LONGEST_SECONDS) - (now - self._had_at))
 
-    def had(self, turn: LockTurn, now: float) -> None:
+    def record_turn(self, turn: LockTurn, now: float) -> None:
         """Take in a turn that is over; `now`: when it was."""
         self._fastest = min(self._fastest, turn.asked)
         is_wanted = turn.asked - self._fastest >= _NOTICED_SECONDS

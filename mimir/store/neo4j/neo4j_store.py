@@ -167,7 +167,7 @@ class Neo4jStore:
             if away := self._backoff.seconds(self._clock.monotonic()):
                 await self._sleep(away)
             once = await self._once(writer, work)
-            self._backoff.had(once.turn, self._clock.monotonic())
+            self._backoff.record_turn(once.turn, self._clock.monotonic())
             self._run = once.run_asked
             return once.value
 
@@ -188,7 +188,7 @@ class Neo4jStore:
             try:
                 await self._patiently(writer, once.run, once_only=True)
             except IncompleteCommit:
-                if not await self._patiently(writer, once.landed):
+                if not await self._patiently(writer, once.is_committed):
                     continue
             return once
 

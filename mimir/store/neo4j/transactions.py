@@ -81,7 +81,7 @@ class WriteTransaction(Generic[T]):
             session.execute_write(bounded)
         self.turn.held = self._clock.monotonic() - self._locked_at
 
-    def landed(self) -> bool:
+    def is_committed(self) -> bool:
         """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
         with self._open_session() as session:
             return session.execute_write(self._look_up)

@@ -159,10 +159,9 @@ def events(
     return [_event(row) for row in reads.find(NodeLabel.EVENT, where, order=("seq",), limit=limit)]
 
 
-def each_event(
-    reads: ReadOps, run: str, kinds: Collection[EventKind], *, after: int = 0
-) -> Iterator[Event]:
+def each_event(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
     """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
+    after = 0
     while found := events(reads, run, after=after, kinds=kinds, limit=_EVENTS_AT_ONCE):
         yield from found
         after = found[-1].seq
@@ -229,18 +228,15 @@ def tasks(reads: ReadOps, run: str, only: Sequence[str] = ()) -> list[Row]:
     return reads.find(NodeLabel.TASK, {"runId": run}, order=("seq",), only=only)
 
 
-def each_task(
-    reads: ReadOps, run: str, *, after: int = -1, only: Sequence[str] = ()
-) -> Iterator[Row]:
+def each_task(reads: ReadOps, run: str, *, only: Sequence[str] = ()) -> Iterator[Row]:
     """Yield the run's tasks in the plan's order, a batch of them in memory at a time.
 
     Args:
         reads: One view of the store.
         run: Id.
-        after: A place in the plan's order.
         only: What is wanted of them; empty: all.
     """
-    chosen = (*only, "seq") if only else ()
+    chosen, after = (*only, "seq") if only else (), -1
     while True:
         where: Where = {"runId": run, "seq": (">", after)}
         found = reads.find(NodeLabel.TASK, where, order=("seq",), limit=AT_ONCE, only=chosen)

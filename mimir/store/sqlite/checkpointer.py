@@ -37,7 +37,7 @@ class Checkpointer:
         self._due: asyncio.TimerHandle | None = None
         self._is_owed = self._is_bringing = self._is_over = False
 
-    def owe(self) -> None:
+    def schedule(self) -> None:
         """See to it that what was just committed is on the disk before long."""
         self._is_owed = True
         if self._due is None and not self._is_bringing and not self._is_over:
@@ -54,7 +54,7 @@ class Checkpointer:
         if self._connection is not None:
             self._connection.close()
 
-    def bring(self) -> bool:
+    def checkpoint(self) -> bool:
         """Bring the log to the disk and into the file, as far as nobody is in the way; False: something is left. Blocking.
 
         A long log begins anew. It does only where all of it was brought, so nobody here writes for that moment, in which there is little left to bring.
@@ -72,13 +72,13 @@ class Checkpointer:
     def _begin(self) -> None:
         self._due, self._is_owed, self._is_bringing = None, False, True
         loop = asyncio.get_running_loop()
-        bringing = loop.run_in_executor(self._threads, self.bring)
+        bringing = loop.run_in_executor(self._threads, self.checkpoint)
         bringing.add_done_callback(self._ended)
 
     def _ended(self, bringing: "asyncio.Future[bool]") -> None:
         self._is_bringing = False
         if self._is_owed or (not bringing.cancelled() and not bringing.result()):
-            self.owe()
+            self.schedule()
 
 
 def _checkpoint(connection: sqlite3.Connection) -> tuple[bool, int]:

@@ -138,7 +138,7 @@ class SqliteStore:
         # Shielded: a caller that is cancelled must not leave it unsure whether it was written.
         value = await asyncio.shield(done)
         if self._behind is not None and not durable:
-            self._behind.owe()
+            self._behind.schedule()
         return cast("T", value)
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:

@@ -57,7 +57,7 @@ class CallRequest:
     """Texts that the delta names, by SHA-256."""
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         seq: int,
         kind: CallKind,

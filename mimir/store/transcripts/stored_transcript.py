@@ -125,7 +125,7 @@ class StoredTranscript:
             Exception: What `work` raised; the call stays open and is made again on resume.
         """
         seq, self._next = self._next, self._next + 1
-        asked = CallRequest.of(
+        asked = CallRequest.from_arguments(
             seq, kind, request, delta, reserve=reserve, of_answer=of_answer, title=title
         )
         if seq < self._live_from:

@@ -16,7 +16,7 @@ MAX_OFFSET = 1_000_000_000
 class ArtifactSource(Protocol):
     """Where texts are kept by id."""
 
-    async def read(self, id: str, /) -> str | None:
+    async def read_artifact(self, id: str, /) -> str | None:
         """Return the whole text, or None if there is none of this id."""
         ...
 
@@ -52,7 +52,7 @@ class ArtifactTools(LocalTools):
     async def _read(self, given: ToolArguments, context: CallContext) -> ToolResult:
         del context
         id, offset = given.text("id"), given.number("offset", 0)
-        text = await self._artifacts.read(id) if id in self._granted else None
+        text = await self._artifacts.read_artifact(id) if id in self._granted else None
         if text is None:
             raise ToolError(
                 f"There is no artifact {quote_text(id)} that you may read.",

@@ -94,7 +94,7 @@ class FileTools(LocalTools):
             max_chars: Most characters of a result.
         """
         self._tree = tree
-        self._scope = PathScope.of(
+        self._scope = PathScope.from_lists(
             files=files,
             forbidden=forbidden,
             protected=protected,

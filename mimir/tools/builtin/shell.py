@@ -37,7 +37,7 @@ class Ran(Protocol):
         ...
 
     @property
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Why it was ended: `timeout`, `memory`, `processes`, `output`; empty: it ended by itself."""
         ...
 
@@ -104,7 +104,7 @@ class RunTool(LocalTools):
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:
-            how = _STOPPED.get(ran.stopped, _NOT_THERE)
+            how = _STOPPED.get(ran.stop_reason, _NOT_THERE)
             said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
         else:
             said = f"exit code {ran.exit_code}"

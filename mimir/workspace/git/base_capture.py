@@ -85,7 +85,7 @@ async def _standing(hidden: HiddenRepository) -> tuple[str | None, str | None]:
     """Return the person's commit, whose tree is known from here on, and the branch."""
     if hidden.person is None:
         return None, None
-    head, branch, tree = await hidden.person.standing()
+    head, branch, tree = await hidden.person.checked_out_commit()
     if head and tree:
         hidden.trees[head] = tree
     return head, branch

@@ -29,7 +29,7 @@ class UserRepository:
     objects: Path
     object_format: str
 
-    async def standing(self) -> tuple[str | None, str | None, str]:
+    async def checked_out_commit(self) -> tuple[str | None, str | None, str]:
         """Return the commit that is checked out, the branch, and the commit's tree (empty: not asked): one question for three."""
         asked = ("rev-parse", "HEAD^{commit}", "HEAD^{tree}", "--abbrev-ref=loose", "HEAD")
         ended = await self.git.run(*asked, ok=None)

@@ -110,7 +110,7 @@ class GitCommand:
     """Object directory instead of the repository's own."""
     program: str = "git"
 
-    def alone(self) -> "GitCommand":
+    def without_alternates(self) -> "GitCommand":
         """Return the same repository without its alternates.
 
         What is written then is written whole: git leaves out objects that an alternate holds, also those that

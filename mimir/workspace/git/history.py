@@ -111,7 +111,7 @@ class GitHistory:
 
     def _made(self, *, tree: str = "", commit: str = "") -> None:
         if self._exchange:
-            self._exchange.made(tree=tree, commit=commit)
+            self._exchange.queue_push(tree=tree, commit=commit)
 
     async def lineage(self) -> str:
         """Return what all clones of the project have in common; empty: there are no commits, or not the first ones."""
@@ -262,7 +262,7 @@ class GitHistory:
         allowed = frozenset(touched)
         outside = {
             change.path: change.old
-            for change in await self.changed(base, tree)
+            for change in await self.diff_trees(base, tree)
             if change.path not in allowed and not matches(change.path, files)
         }
         kept = await trees.edit_tree(self._hidden, tree, outside)
@@ -278,7 +278,7 @@ class GitHistory:
         self._made(tree=made)
         return made
 
-    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
+    async def diff_trees(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Say which files differ from `a` to `b` (commits or trees), sorted as git does."""
         await self._have(a, b)
         return await trees.diff_trees(self._hidden, a, b)

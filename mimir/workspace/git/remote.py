@@ -61,7 +61,7 @@ class CommitExchange:
             self._run, self._tip = run, ""
             self._shared.clear()
 
-    def made(self, *, tree: str = "", commit: str = "") -> None:
+    def queue_push(self, *, tree: str = "", commit: str = "") -> None:
         """Note what was made here; it is pushed with the next `share`."""
         for id, kind in ((tree, self._trees), (commit, self._commits)):
             if id and id not in self._shared:
@@ -121,7 +121,9 @@ class CommitExchange:
             return
         self._indexed_packs = packs
         # It may fail: another process does the same just now, or was killed while it did. Then it is as slow as before.
-        await self._hidden.git.alone().run("multi-pack-index", "write", "--no-progress", ok=None)
+        await self._hidden.git.without_alternates().run(
+            "multi-pack-index", "write", "--no-progress", ok=None
+        )
 
     async def _held_together(self, trees: Sequence[str], commits: Sequence[str]) -> str:
         """Return a commit from which all of these and all earlier ones can be reached."""

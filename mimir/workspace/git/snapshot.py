@@ -78,7 +78,7 @@ async def snapshot(
     no_files = [p for p in (*sorted_out.special, *sorted_out.replaced) if p in listing.tracked]
     removed = [path for path in (*listing.removed, *behind) if not passed_over.is_fixed(path)]
     await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
-    written = await hidden.git.alone().run("write-tree", "--missing-ok", index=index)
+    written = await hidden.git.without_alternates().run("write-tree", "--missing-ok", index=index)
     return WorkspaceSnapshot(
         tree=hidden.wrote(written.word),
         nested=nested,
@@ -241,7 +241,7 @@ async def _record(
     removed: Sequence[str],
 ) -> None:
     """Bring the index up to date with the work tree."""
-    git = hidden.git.alone()
+    git = hidden.git.without_alternates()
     if removed:
         # By force: a path whose directory is a link now could not be removed otherwise.
         await git.run(

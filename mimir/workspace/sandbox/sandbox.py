@@ -73,11 +73,11 @@ class CommandResult:
     output_hash: str
     """SHA-256 of the whole output."""
     timed_out: bool
-    missing: bool
+    is_program_missing: bool
     """True: the program, or the module or program that it names, is not on this machine."""
     missing_name: str
     """Which; it may be one that the project should have brought. "": nothing is missing."""
-    stopped: Stop
+    stop_reason: Stop
     """Why it was ended: timeout, memory, processes, output. "": it ended by itself."""
     seconds: float
     backend: str
@@ -351,9 +351,9 @@ def _told(
         output_bytes=output.total,
         output_hash=output.hash,
         timed_out=ended.stop == "timeout",
-        missing=bool(name),
+        is_program_missing=bool(name),
         missing_name=name,
-        stopped=ended.stop,
+        stop_reason=ended.stop,
         seconds=math.ceil(seconds * 1000) / 1000,
         backend=backend,
     )

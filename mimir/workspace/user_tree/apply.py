@@ -16,7 +16,17 @@ from mimir.workspace.git.history import GitHistory, TreeChange, TreeEntry
 from mimir.workspace.user_tree import user_file as person
 from mimir.workspace.user_tree.user_file import UserFileConflict
 
-__all__ = ["ApplyPlan", "ApplyStep", "Journal", "UserFileConflict", "apply", "commit", "finish", "plan", "undo"]
+__all__ = [
+    "ApplyPlan",
+    "ApplyStep",
+    "Journal",
+    "UserFileConflict",
+    "apply",
+    "commit",
+    "finish",
+    "plan",
+    "undo",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

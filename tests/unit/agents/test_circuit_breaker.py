@@ -96,13 +96,13 @@ def test_each_limit_trips_when_it_is_reached_and_not_before(
     usage: TokenUsage,
     kind: str | None,
 ):
-    trip = breaker.tripped(messages, elapsed, usage)
+    trip = breaker.find_trip(messages, elapsed, usage)
     assert (trip.kind if trip else None) == kind
 
 
 def test_trip_says_what_was_left():
     breaker = CircuitBreaker(limit=4, seconds=60, max_tokens=100)
-    trip = breaker.tripped(distinct(2), 60.0, TokenUsage(output_tokens=30))
+    trip = breaker.find_trip(distinct(2), 60.0, TokenUsage(output_tokens=30))
     assert trip is not None
     assert trip.as_json() == {
         "kind": "wall_clock",
@@ -120,7 +120,7 @@ def test_trip_says_what_was_left():
     "breaker", [CircuitBreaker(limit=2), CircuitBreaker(limit=2, seconds=60, max_tokens=9)]
 )
 def test_trip_is_read_back_as_it_was_written(breaker: CircuitBreaker):
-    trip = breaker.tripped(distinct(2), 12.5, NOTHING)
+    trip = breaker.find_trip(distinct(2), 12.5, NOTHING)
     assert trip is not None
     assert Trip.from_json(json.loads(json.dumps(trip.as_json()))) == trip
 
@@ -141,7 +141,7 @@ EDIT = call("edit_file", '{"path": "a.py"}')
 
 
 def kind_after(messages: Sequence[Message]) -> str | None:
-    trip = CircuitBreaker(limit=50).tripped(messages, 0.0, NOTHING)
+    trip = CircuitBreaker(limit=50).find_trip(messages, 0.0, NOTHING)
     return trip.kind if trip else None
 
 
@@ -248,7 +248,7 @@ def test_never_more_than_the_limit_is_let_through(
     messages: tuple[Message, ...] = BRIEF
     asked = 0
     for batch in conversation:
-        if breaker.tripped(messages, 0.0, NOTHING):
+        if breaker.find_trip(messages, 0.0, NOTHING):
             break
         calls = tuple(call(name, f'{{"n": {n}}}') for name, n in batch)
         asked += len(calls)
@@ -258,7 +258,7 @@ def test_never_more_than_the_limit_is_let_through(
         messages += tuple(result(str(len(messages))) for _ in allowed)
         messages += tuple(result("not run", ran=False) for _ in refused)
         if refused:
-            assert breaker.tripped(messages, 0.0, NOTHING) is not None
+            assert breaker.find_trip(messages, 0.0, NOTHING) is not None
     assert tool_log.count_admitted_calls(messages) <= min(limit, asked)
     assert count_loop_messages(messages) <= breaker.max_messages
 

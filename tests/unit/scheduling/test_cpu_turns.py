@@ -42,36 +42,36 @@ async def settled() -> None:
 async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
     all_of_them, order = CpuTurns(), []
     turns = [CpuTurn(all_of_them) for _ in range(3)]
-    await turns[0].take()
+    await turns[0].acquire()
 
     async def think(number: int) -> None:
-        await turns[number].take()
+        await turns[number].acquire()
         order.append(number)
 
     others = [asyncio.ensure_future(think(number)) for number in (1, 2)]
     await settled()
     assert order == []
-    turns[0].give()
+    turns[0].yield_turn()
     await settled()
     assert order == [1]
-    turns[1].give()
+    turns[1].yield_turn()
     await asyncio.gather(*others)
     assert order == [1, 2]
-    turns[2].give()
+    turns[2].yield_turn()
     assert not all_of_them.lock.locked()
 
 
 async def test_turn_is_taken_and_given_as_often_as_one_likes():
     turns = CpuTurns()
     turn = CpuTurn(turns)
-    turn.give()
-    await turn.take()
-    await turn.take()
-    turn.give()
+    turn.yield_turn()
+    await turn.acquire()
+    await turn.acquire()
+    turn.yield_turn()
     assert not turns.lock.locked()
-    turn.give()
-    await CpuTurn(turns).take()
-    turn.give()
+    turn.yield_turn()
+    await CpuTurn(turns).acquire()
+    turn.yield_turn()
     assert turns.lock.locked()
 
 
@@ -79,28 +79,28 @@ async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 0.0)
     turns, models = CpuTurns(), Asked()
     mine, other = CpuTurn(turns), CpuTurn(turns)
-    await mine.take()
+    await mine.acquire()
     asking = asyncio.ensure_future(
         TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
     )
     await models.asked.wait()
-    await other.take()
+    await other.acquire()
     models.may_answer.set()
     await settled()
     assert not asking.done()
-    other.give()
+    other.yield_turn()
     assert await asking == ANSWER
     assert turns.lock.locked()
-    mine.give()
+    mine.yield_turn()
 
 
 async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
     turns, order = CpuTurns(), []
     mine, other = CpuTurn(turns), CpuTurn(turns)
-    await mine.take()
+    await mine.acquire()
 
     async def think() -> None:
-        await other.take()
+        await other.acquire()
         order.append("the next one thinks")
 
     async def ask() -> None:  # an HTTP client sends what it was given in a task of its own
@@ -114,14 +114,14 @@ async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
     asking = asyncio.ensure_future(mine.away(ask()))
     await thinking
     assert order == ["the question is sent", "the next one thinks"]
-    other.give()
+    other.yield_turn()
     await asking
 
 
 async def test_model_that_fails_leaves_no_turn_behind():
     turns, models = CpuTurns(), Asked(fails=True)
     mine = CpuTurn(turns)
-    await mine.take()
+    await mine.acquire()
     models.may_answer.set()
     with pytest.raises(ModelError):
         await TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
@@ -131,29 +131,29 @@ async def test_model_that_fails_leaves_no_turn_behind():
 async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
     turns = CpuTurns()
     first, gone, last = CpuTurn(turns), CpuTurn(turns), CpuTurn(turns)
-    await first.take()
-    waiting = asyncio.ensure_future(gone.take())
+    await first.acquire()
+    waiting = asyncio.ensure_future(gone.acquire())
     await settled()
     waiting.cancel()
     await asyncio.wait((waiting,))
-    first.give()
-    await last.take()
-    last.give()
+    first.yield_turn()
+    await last.acquire()
+    last.yield_turn()
     assert not turns.lock.locked()
 
 
 async def test_turn_that_is_not_given_away_ends_by_itself():
     turns = CpuTurns()
-    await CpuTurn(turns).take()
-    await CpuTurn(turns).take()  # would wait for ever otherwise
+    await CpuTurn(turns).acquire()
+    await CpuTurn(turns).acquire()  # would wait for ever otherwise
 
 
 async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
     turns = CpuTurns()
     mine = CpuTurn(turns)
     give_way()  # nobody's
-    await mine.take()
-    TURN.set(mine.give)
+    await mine.acquire()
+    TURN.set(mine.yield_turn)
 
     async def deep_inside() -> None:
         give_way()
@@ -167,10 +167,10 @@ async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 3600.0)
     turns, models = CpuTurns(), Asked()
     mine, other = CpuTurn(turns), CpuTurn(turns)
-    await other.take()
+    await other.acquire()
     models.may_answer.set()
     asked = TurnTakingModels(models, mine).for_lane("worker", "a/b", "m").ask(REQUEST)
     assert await asked == ANSWER
-    other.give()
-    await mine.take()
+    other.yield_turn()
+    await mine.acquire()
     assert not turns.lock.locked()

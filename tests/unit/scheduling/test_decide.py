@@ -29,7 +29,7 @@ def snapshot(
     *tasks: Task, status: dict[str, TaskStatus] | None = None, released: Sequence[str] = ()
 ) -> RunSnapshot:
     plan = Plan(title="t", tasks=tasks)
-    return RunSnapshot.of(plan, status or {}, released, weights(plan))
+    return RunSnapshot.from_rows(plan, status or {}, released, weights(plan))
 
 
 def released(commands: Sequence[Command]) -> list[str]:

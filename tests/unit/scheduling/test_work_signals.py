@@ -24,12 +24,12 @@ async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_
     work = Work()
     pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
-    with crew.wake.deciding():
+    with crew.wake.coordinating_here():
         async with Running(pool.serve()):
             for _ in range(50):
                 await crew.store.read(lambda r: r.now())
             assert work.begun == [], "a task that is about to be released may matter more"
-            crew.wake.decided(crew.wake.moves)
+            crew.wake.mark_decided(crew.wake.moves)
             await work.until(1)
 
 
@@ -38,7 +38,7 @@ async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: RunSer
     pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
     async with Running(pool.serve()):
-        with crew.wake.deciding():
+        with crew.wake.coordinating_here():
             pass
         await work.until(1)
 
@@ -54,7 +54,7 @@ class Told(WorkSignals):
 
     def decided(self, moves: int | None) -> None:
         self.events.append("decided")
-        super().decided(moves)
+        super().mark_decided(moves)
 
 
 class MovingMeanwhile(Around):
@@ -71,7 +71,7 @@ class MovingMeanwhile(Around):
     async def write(self, work, **how):
         done = await super().write(work, **how)
         self._wake.events.append("released")
-        self._wake.moved()
+        self._wake.task_moved()
         return done
 
 
@@ -111,13 +111,13 @@ async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
     await pool.spawn(len(TASKS) + 1)
     async with contextlib.AsyncExitStack() as beside:
         if is_here:
-            beside.enter_context(crew.wake.deciding())
-            crew.wake.decided(0)
+            beside.enter_context(crew.wake.coordinating_here())
+            crew.wake.mark_decided(0)
         await beside.enter_async_context(Running(pool.serve()))
         await work.until(len(TASKS))
         before = counted.looks
         for _ in range(20):
-            crew.wake.call()
+            crew.wake.wake_idle()
             await crew.store.read(lambda r: r.now())
         assert (counted.looks == before) == is_here, "one agent is idle, and nothing is left"
         if is_here:
@@ -133,13 +133,13 @@ async def test_task_that_is_offered_is_taken_unasked(
     crew = replace(crew, store=counted, poll_seconds=3600.0)
     pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS) + 1)
-    with crew.wake.deciding():
+    with crew.wake.coordinating_here():
         async with Running(pool.serve()):
-            crew.wake.decided(0)
+            crew.wake.mark_decided(0)
             await work.until(len(TASKS))
             looks = counted.looks
             await store.write(lambda ops: claims.release_claim(ops, "r1", "b", 1))
-            crew.wake.offer()
+            crew.wake.work_available()
             await work.until(len(TASKS) + 1)
             assert (work.begun[-1], counted.looks) == ("b", looks)
 
@@ -155,13 +155,13 @@ async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
     await asyncio.sleep(0)
     assert [wait.done() for wait in waiting] == [False, False, False, True], "nobody decides here"
 
-    wake.moved()
+    wake.task_moved()
     await asyncio.sleep(0)
 
     assert [wait.done() for wait in waiting] == [True, False, True, True]
     waiting[1].cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    wake.call()
+    wake.wake_idle()
 
 
 async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: RunServices):

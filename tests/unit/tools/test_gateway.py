@@ -151,7 +151,7 @@ async def test_a_refused_call_is_recorded_as_a_result_without_effect(
     call: ToolCall, said: str, denied: bool
 ):
     tools, lane, trees = Obedient(READ, WRITE, RUN), FakeLane(), Trees()
-    granted = RIGHTS.granted(s.name for s in tools.specs)
+    granted = RIGHTS.granted_tools(s.name for s in tools.specs)
     result = await build(tools, lane, granted=granted, why=RIGHTS.why, snapshot=trees).call(
         call, CONTEXT
     )

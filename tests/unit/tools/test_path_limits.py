@@ -210,7 +210,7 @@ async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
 
 
 def test_without_declared_files_all_but_the_engines_may_be_written():
-    scope = PathScope.of(forbidden=FORBIDDEN, hidden=HIDDEN)
+    scope = PathScope.from_lists(forbidden=FORBIDDEN, hidden=HIDDEN)
     scope.require_writable("anything/at/all.py")
     with pytest.raises(CallDenied):
         scope.require_writable("chains/x")

@@ -27,7 +27,7 @@ def test_granted_is_what_plan_role_and_policy_all_grant(
     assert decision.granted is wanted
     assert bool(decision.reason) is not wanted
     assert rights.why(tool) == decision.reason
-    assert rights.granted([tool]) == ((tool,) if wanted else ())
+    assert rights.granted_tools([tool]) == ((tool,) if wanted else ())
 
 
 def test_no_grant_is_a_denial():
@@ -38,7 +38,7 @@ def test_no_grant_is_a_denial():
 def test_a_policy_speaks_in_globs():
     policy = ToolPolicy(deny=("memory_*", "run"))
     rights = ToolRights(role="worker", role_tools=ALL_TOOLS, policy=policy)
-    assert rights.granted(ALL_TOOLS) == (
+    assert rights.granted_tools(ALL_TOOLS) == (
         "read_file", "list_files", "grep", "write_file", "edit_file", "delete_file", "read_artifact",
     )  # fmt: skip
 

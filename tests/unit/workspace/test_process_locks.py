@@ -22,9 +22,9 @@ def test_owner_lives_as_long_as_its_process_and_is_dead_after_a_kill(tmp_path: P
     with other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        assert mine.dead() == frozenset()
+        assert mine.find_dead() == frozenset()
         other.kill()
-    assert mine.dead() == {"other"}
+    assert mine.find_dead() == {"other"}
     assert not mine.is_dead("me")
 
 
@@ -32,11 +32,11 @@ def test_owner_that_leaves_is_forgotten(tmp_path: Path):
     owners = ProcessLocks(tmp_path)
     owners.live("me")
     owners.leave("me")
-    assert ProcessLocks(tmp_path).dead() == frozenset()
+    assert ProcessLocks(tmp_path).find_dead() == frozenset()
 
 
 def test_owner_that_could_not_give_back_what_it_held_counts_as_dead(tmp_path: Path):
     owners = ProcessLocks(tmp_path)
     owners.live("me")
     owners.leave("me", holds=True)
-    assert owners.dead() == {"me"}
+    assert owners.find_dead() == {"me"}

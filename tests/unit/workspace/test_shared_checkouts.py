@@ -42,7 +42,7 @@ async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
     assert rooms(loan.where) == []
     (own / "calc.py").write_text("changed")
     taken = await history.snapshot(own, index_of(own))
-    assert [c.path for c in await history.changed(base.tree, taken.tree)] == ["calc.py"]
+    assert [c.path for c in await history.diff_trees(base.tree, taken.tree)] == ["calc.py"]
     again = await lending.borrow(base.tree, base.tree)
     assert (again.where / "calc.py").read_text() != "changed"
 

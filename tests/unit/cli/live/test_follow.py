@@ -25,7 +25,7 @@ class Seen:
         if self.closed:
             raise BrokenPipeError
 
-    def stopping(self) -> None:
+    def show_pausing(self) -> None:
         self.was_told_to_stop = True
 
 

@@ -119,18 +119,18 @@ async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
     monkeypatch.setattr(aiohttp.ClientRequest, "write_bytes", write_bytes)
 
     async def think() -> None:
-        await other.take()
+        await other.acquire()
         order.append("the next one thinks")
-        other.give()
+        other.yield_turn()
 
     with PlayServer(FOREVER) as server:
         async with asking(server.url) as model:
             await model.ask(question())  # the connection is there
             order.clear()
-            await mine.take()
+            await mine.acquire()
             thinking = asyncio.ensure_future(think())
             await asyncio.sleep(0)
             await mine.away(model.ask(question()))
             await thinking
-    mine.give()
+    mine.yield_turn()
     assert order == ["the question has left", "the next one thinks"]

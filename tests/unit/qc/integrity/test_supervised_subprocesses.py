@@ -81,7 +81,7 @@ async def test_however_it_is_ended(bench: Bench, end: str):
 
     outcome = await bench.outcome(check("flip", RUNS["make"]), {"work.py": end})
 
-    assert (outcome.state, outcome.after.ended) == ("failed", "cut short (exit 0)")
+    assert (outcome.state, outcome.after.describe_end) == ("failed", "cut short (exit 0)")
     assert any("did not come to its end" in finding for finding in outcome.findings)
 
 

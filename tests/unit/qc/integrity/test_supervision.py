@@ -63,7 +63,7 @@ async def test_it_is_told_why(bench: Bench):
 
     outcome = await bench.outcome(check("flip", RUNS["a script"]), {"work.py": ENDS["politely"]})
 
-    assert (outcome.state, outcome.after.ended) == ("failed", "cut short (exit 0)")
+    assert (outcome.state, outcome.after.describe_end) == ("failed", "cut short (exit 0)")
     assert any("did not come to its end" in finding for finding in outcome.findings)
 
 

@@ -69,10 +69,10 @@ class Walk:
         self.jobs = []
 
     def begins(self, task, attempt=1):
-        self._start("began", self.pace.begin(task, attempt), task)
+        self._start("began", self.pace.before_start(task, attempt), task)
 
     def lands(self, task, attempt=1):
-        self._start("landed", self.pace.land(task, attempt), task)
+        self._start("landed", self.pace.before_merge(task, attempt), task)
 
     def _start(self, what, waits, task):
         async def go():
@@ -98,12 +98,12 @@ async def test_who_is_ready_too_soon_waits_for_who_landed_before(impatient):
     walk.begins("a")
     await walk.settled()
     for task in ("a", "b"):
-        walk.pace.begun(task, 1)
+        walk.pace.started(task, 1)
     walk.lands("b")
     assert await walk.settled() == ["b began", "a began"]
     walk.lands("a")
     assert await walk.settled() == ["b began", "a began", "a landed"]
-    walk.pace.over("a", 1)
+    walk.pace.done("a", 1)
     assert (await walk.settled())[3:] == ["b landed"]
 
 
@@ -111,12 +111,12 @@ async def test_nobody_lands_before_who_began_on_the_line_as_it_was_has_begun():
     walk = Walk(TWO, agents=2)
     walk.begins("a")
     await walk.settled()
-    walk.pace.begun("a", 1)
+    walk.pace.started("a", 1)
     walk.lands("a")
     assert await walk.settled() == ["a began"]
     walk.begins("b")
     assert await walk.settled() == ["a began", "b began"]
-    walk.pace.begun("b", 1)
+    walk.pace.started("b", 1)
     assert await walk.settled() == ["a began", "b began", "a landed"]
 
 
@@ -127,7 +127,7 @@ async def test_an_attempt_begins_when_all_has_landed_that_it_began_on():
     await walk.settled()
     walk.begins("b")
     assert await walk.settled() == ["a began"]
-    walk.pace.over("a", 1)
+    walk.pace.done("a", 1)
     assert await walk.settled() == ["a began", "b began"]
 
 
@@ -135,7 +135,7 @@ async def test_order_is_given_up_where_everybody_waits_and_no_agent_is_free():
     walk = Walk(TWO, agents=1)
     walk.begins("b")
     await walk.settled()
-    walk.pace.begun("b", 1)
+    walk.pace.started("b", 1)
     walk.lands("b")
     assert await walk.settled() == ["b began", "b landed"]
 
@@ -144,7 +144,7 @@ async def test_order_is_given_up_after_a_while_where_nobody_comes(impatient):
     walk = Walk(TWO, agents=2)
     walk.begins("b")
     await walk.settled()
-    walk.pace.begun("b", 1)
+    walk.pace.started("b", 1)
     walk.lands("b")
     await asyncio.wait_for(walk.jobs[-1], 10)
 
@@ -166,8 +166,8 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_trace(impatient):
     assert await walk.settled() == ["x began", "b began"]
     walk.jobs[-1].cancel()
     await walk.settled()
-    walk.pace.over("b", 1)
-    walk.pace.over("x", 1)
+    walk.pace.done("b", 1)
+    walk.pace.done("x", 1)
     walk.begins("c")
     await walk.settled()
     walk.lands("c")  # in vain: nobody is left who could land first, so the order is given up

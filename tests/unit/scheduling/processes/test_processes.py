@@ -63,7 +63,7 @@ class CallingAfterEachGift(Around):
     async def write(self, work, **how):
         done = await super().write(work, **how)
         if getattr(work, "func", None) is claims.release_claim:
-            self._wake.offer()
+            self._wake.work_available()
             for _ in range(50):
                 await self.read(lambda r: r.now())
         return done
@@ -139,8 +139,8 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
         begun.append((claim.task, claim.attempt))
         if begun[-1] == ("a", 1):
             await crew.store.write(partial(_retried, claim=claim))
-            crew.wake.moved(is_offer=True)
-            crew.wake.call()
+            crew.wake.task_moved(is_offer=True)
+            crew.wake.wake_idle()
         elif begun[-1] == ("a", 2):
             second.set()
         try:

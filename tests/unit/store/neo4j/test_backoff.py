@@ -41,7 +41,7 @@ def waits(writers: int, kind: type[LockBackoff], turns: int = 500) -> tuple[list
         waited, held = now - asked[who], HOLD * chance.uniform(0.5, 1.5)
         now += held
         took.append(now - begun[who])
-        ways[who].had(LockTurn(asked=waited, held=held, writers=writers), now)
+        ways[who].record_turn(LockTurn(asked=waited, held=held, writers=writers), now)
         begun[who] = now
         heapq.heappush(coming, (now + ways[who].seconds(now), who))
     return sorted(took), now
@@ -63,45 +63,47 @@ def test_who_is_alone_never_keeps_away_however_far_the_server_is():
     for turn in range(50):
         assert backoff.seconds(float(turn)) == 0
         asked = 0.08 + 0.002 * (turn % 2)
-        backoff.had(LockTurn(asked=asked, held=0.3, writers=1), float(turn))
+        backoff.record_turn(LockTurn(asked=asked, held=0.3, writers=1), float(turn))
 
 
 def test_others_are_let_go_first_before_anything_was_waited_for():
     backoff = LockBackoff()
-    backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
+    backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
     assert backoff.seconds(0.0) == pytest.approx(0.9 * 0.9 * 9 * HOLD)
 
 
 def test_what_was_done_meanwhile_counts_and_there_is_a_bound():
     backoff = LockBackoff()
     for _ in range(20):
-        backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
-        backoff.had(LockTurn(asked=1.0, held=HOLD, writers=10), now=10.0)
+        backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
+        backoff.record_turn(LockTurn(asked=1.0, held=HOLD, writers=10), now=10.0)
     away = backoff.seconds(10.0)
     assert 0.05 < away < 0.1
     assert backoff.seconds(10.05) == pytest.approx(away - 0.05)
     assert backoff.seconds(11.0) == 0
 
     for _ in range(20):
-        backoff.had(LockTurn(asked=60.0, held=60.0, writers=50), now=20.0)
+        backoff.record_turn(LockTurn(asked=60.0, held=60.0, writers=50), now=20.0)
     assert backoff.seconds(20.0) == 1.0
 
 
 def test_one_long_turn_is_no_rule():
     backoff = LockBackoff()
     for held in (*[HOLD] * 10, 100 * HOLD):
-        backoff.had(LockTurn(asked=1.0 if held > HOLD else 0.0, held=held, writers=2), now=0.0)
+        backoff.record_turn(
+            LockTurn(asked=1.0 if held > HOLD else 0.0, held=held, writers=2), now=0.0
+        )
     usual = LockBackoff()
-    usual.had(LockTurn(asked=0.0, held=HOLD, writers=2), now=0.0)
+    usual.record_turn(LockTurn(asked=0.0, held=HOLD, writers=2), now=0.0)
     assert backoff.seconds(0.0) < 1.5 * usual.seconds(0.0)
 
 
 def test_nobody_who_wants_the_lock_is_kept_away_for():
     backoff = LockBackoff()
     turns = 0
-    backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
+    backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
     while backoff.seconds(0.0):
-        backoff.had(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
+        backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
         turns += 1
     assert turns < 40
 
@@ -109,5 +111,5 @@ def test_nobody_who_wants_the_lock_is_kept_away_for():
 def test_who_is_alone_again_asks_at_once():
     backoff = LockBackoff()
     for writers in (*[10] * 20, 1):
-        backoff.had(LockTurn(asked=0.1, held=HOLD, writers=writers), now=0.0)
+        backoff.record_turn(LockTurn(asked=0.1, held=HOLD, writers=writers), now=0.0)
     assert backoff.seconds(0.0) == 0

@@ -55,12 +55,12 @@ def bring(path, pen):
     """Bring the log once; whether that was all of it."""
     one = checkpointer.Checkpointer(None, lambda: database_file.connect(path), pen)
     with contextlib.closing(one):
-        return one.bring()
+        return one.checkpoint()
 
 
 async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
     brought = threading.Event()
-    bring = checkpointer.Checkpointer.bring
+    bring = checkpointer.Checkpointer.checkpoint
 
     def noted(self):
         found = bring(self)
@@ -129,12 +129,12 @@ def test_what_goes_wrong_is_left_to_the_next_commit_to_tell(path, broken: str):
         closed.close()
         return closed
 
-    assert checkpointer.Checkpointer(None, connect, threading.Lock()).bring()
+    assert checkpointer.Checkpointer(None, connect, threading.Lock()).checkpoint()
 
 
 async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(path, monkeypatch):
     begun, gate, again = threading.Event(), threading.Event(), threading.Event()
-    bring = checkpointer.Checkpointer.bring
+    bring = checkpointer.Checkpointer.checkpoint
 
     def slowly(self):
         if begun.is_set():

@@ -111,7 +111,7 @@ async def test_recorded_tree_is_restored_and_ignore_rules_stay_those_of_the_base
     await again.history.fill(taken.tree, again.where, again.index, base=place.base.commit)
     write_files(again.where, {"newer.py": "x", "b.o": "x"})
     after = await again.history.snapshot(again.where, again.index)
-    added = {change.path for change in await again.history.changed(place.base.tree, after.tree)}
+    added = {change.path for change in await again.history.diff_trees(place.base.tree, after.tree)}
     assert added == {".gitignore", "new.py", "newer.py"}
 
 
@@ -168,7 +168,7 @@ async def test_submodule_is_an_empty_directory_and_stays_as_it_is(
     assert (place.where / "lib/inner").is_dir()
     write_files(place.where, {"lib/inner/x": "x", "lib/own": "x"})
     taken = await history.snapshot(place.where, place.index)
-    assert [change.path for change in await history.changed(tree, taken.tree)] == ["lib/own"]
+    assert [change.path for change in await history.diff_trees(tree, taken.tree)] == ["lib/own"]
     (place.where / "lib/inner/x").unlink()
     (place.where / "lib/inner").rmdir()
     (place.where / "lib/own").unlink()

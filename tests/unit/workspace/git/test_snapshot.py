@@ -19,7 +19,7 @@ async def taken(place: Place, files: Sequence[str] = ()) -> WorkspaceSnapshot:
 
 async def changes(place: Place, files: Sequence[str] = ()) -> dict[str, str]:
     tree = (await taken(place, files)).tree
-    return {one.path: one.status for one in await place.history.changed(place.base.tree, tree)}
+    return {one.path: one.status for one in await place.history.diff_trees(place.base.tree, tree)}
 
 
 async def test_unchanged_workspace_is_the_base_tree(place: Place) -> None:
@@ -44,7 +44,7 @@ async def test_change_back_gives_the_base_tree_again(place: Place) -> None:
 async def test_mode_alone_is_a_change(place: Place) -> None:
     (place.where / "calc.py").chmod(0o755)
     tree = (await taken(place)).tree
-    (change,) = await place.history.changed(place.base.tree, tree)
+    (change,) = await place.history.diff_trees(place.base.tree, tree)
     assert (change.old_mode, change.mode) == ("100644", "100755")
     assert change.old_blob == change.new_blob
 
@@ -195,7 +195,7 @@ async def test_pipes_and_sockets_are_passed_over_and_named(place: Place) -> None
     os.mknod(place.where / "socket", stat.S_IFSOCK | 0o600)
     snapshot = await taken(place)
     assert snapshot.special == ("calc.py",)
-    changed = await place.history.changed(place.base.tree, snapshot.tree)
+    changed = await place.history.diff_trees(place.base.tree, snapshot.tree)
     assert [(one.path, one.status) for one in changed] == [("calc.py", "deleted")]
 
 
@@ -253,6 +253,6 @@ async def test_changes_outside_the_tasks_files_are_left_out_and_named(place: Pla
         tree, place.base.tree, files=["calc.py"], touched=["sub/new.py"]
     )
     assert left_out == ("old", "stray.txt")
-    changed = {one.path for one in await history.changed(place.base.tree, kept)}
+    changed = {one.path for one in await history.diff_trees(place.base.tree, kept)}
     assert changed == {"calc.py", "sub/new.py"}
     assert await history.restrict(tree, place.base.tree, files=[]) == (tree, ())

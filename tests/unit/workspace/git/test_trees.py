@@ -143,7 +143,7 @@ async def test_changes_say_everything_of_a_file(place: Place) -> None:
     write_files(place.where, {"calc.py": "new\n", "added": "a\n"})
     (place.where / "old").unlink()
     tree = (await place.history.snapshot(place.where, place.index)).tree
-    changes = {one.path: one for one in await place.history.changed(place.base.commit, tree)}
+    changes = {one.path: one for one in await place.history.diff_trees(place.base.commit, tree)}
     assert changes["added"].status == "added"
     assert changes["added"].old is None
     assert changes["old"].new is None

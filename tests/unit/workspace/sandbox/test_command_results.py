@@ -25,7 +25,7 @@ from tests.unit.workspace.conftest import MakeSandbox, is_running, names, sh
 async def test_timeout_ends_every_process(sandbox: Sandbox, workspace: Path, escape: str) -> None:
     mark = f"{100_000 + os.getpid()}.0625"
     ran = await sh(sandbox, workspace, "echo before; " + escape.format(mark=mark), seconds=0.5)
-    assert (ran.timed_out, ran.exit_code, ran.stopped) == (True, None, "timeout")
+    assert (ran.timed_out, ran.exit_code, ran.stop_reason) == (True, None, "timeout")
     assert ran.output in ("before\n", "")
     assert not is_running(mark)
 
@@ -105,7 +105,7 @@ while True:
         sys.exit(f"{count} {error}")
 """
     ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=30)
-    assert ran.stopped == "processes" or "Resource temporarily unavailable" in ran.output
+    assert ran.stop_reason == "processes" or "Resource temporarily unavailable" in ran.output
     assert not ran.timed_out
 
 
@@ -123,7 +123,7 @@ hog = b"x" * 60_000_000
 time.sleep(60)
 """
     ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=30)
-    assert (ran.stopped, ran.exit_code) == ("memory", None)
+    assert (ran.stop_reason, ran.exit_code) == ("memory", None)
 
 
 async def test_command_of_which_one_process_ran_out_of_memory_is_ended(
@@ -137,7 +137,7 @@ if os.fork() == 0:
 time.sleep(60)
 """
     ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=30)
-    assert (ran.stopped, ran.exit_code) == ("memory", None)
+    assert (ran.stop_reason, ran.exit_code) == ("memory", None)
 
 
 async def test_reserved_memory_is_not_used_memory(
@@ -193,4 +193,4 @@ async def test_endless_output_is_ended(
 ) -> None:
     monkeypatch.setattr(process, "MAX_OUTPUT_BYTES", 1_000_000)
     ran = await sh(sandbox, workspace, "yes")
-    assert (ran.stopped, ran.exit_code, ran.timed_out) == ("output", None, False)
+    assert (ran.stop_reason, ran.exit_code, ran.timed_out) == ("output", None, False)

@@ -30,7 +30,7 @@ async def test_missing_program_is_told_from_a_failing_one(
     sandbox: Sandbox, workspace: Path, argv: list[str], name: str
 ) -> None:
     ran = await sandbox.run(argv, workspace=workspace, seconds=20)
-    assert (ran.missing, ran.missing_name) == (True, name)
+    assert (ran.is_program_missing, ran.missing_name) == (True, name)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ async def test_failing_program_is_not_called_missing(
 ) -> None:
     (workspace / "plain.txt").write_text("x")
     ran = await sandbox.run(argv, workspace=workspace, seconds=20)
-    assert (ran.exit_code, ran.missing) == (exit_code, False)
+    assert (ran.exit_code, ran.is_program_missing) == (exit_code, False)
 
 
 async def test_script_without_a_first_line_runs_in_the_shell(
@@ -265,7 +265,7 @@ async def test_mode_none_confines_nothing_and_says_so(
     assert "secret" not in ran.output
     assert "not a git repository" in ran.output
     assert not is_running(mark)
-    assert (await sandbox.run(["no-such"], workspace=workspace, seconds=20)).missing
+    assert (await sandbox.run(["no-such"], workspace=workspace, seconds=20)).is_program_missing
     ended = await sandbox.run(["sleep", mark], workspace=workspace, seconds=0.3)
     assert ended.timed_out
     assert not is_running(mark)

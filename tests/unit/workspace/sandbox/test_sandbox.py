@@ -20,7 +20,7 @@ async def test_command_runs_in_the_workspace(sandbox: Sandbox, workspace: Path) 
     assert ran.exit_code == 3
     assert ran.output == "/workspace\nhelloout\nerr\n"
     assert (workspace / "new").read_text() == "made\n"
-    assert (ran.timed_out, ran.missing, ran.stopped, ran.backend) == (
+    assert (ran.timed_out, ran.is_program_missing, ran.stop_reason, ran.backend) == (
         False,
         False,
         "",

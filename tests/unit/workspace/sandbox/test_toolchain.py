@@ -338,7 +338,7 @@ async def test_git_works_read_only_in_the_workspace(
     ]
     taken = await history.snapshot(where, index)
     assert taken.nested == ()
-    changed = await history.changed(base.tree, taken.tree)
+    changed = await history.diff_trees(base.tree, taken.tree)
     assert [change.path for change in changed] == ["calc.py", "new.py"]
 
 

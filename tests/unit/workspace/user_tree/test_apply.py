@@ -31,7 +31,9 @@ class Result:
         self.journaled: list[Sequence[ApplyStep]] = []
 
     async def plan(self) -> ApplyPlan:
-        return await apply.plan(await self.history.changed(self.base.tree, self.tree), self.project)
+        return await apply.plan(
+            await self.history.diff_trees(self.base.tree, self.tree), self.project
+        )
 
     async def journal(self, steps: Sequence[ApplyStep]) -> None:
         self.journaled.append(steps)

@@ -1,0 +1,320 @@
+"""Loading and changing of typed records: the reads and changes that callers above the store need.
+
+A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a
+stored record is invalid.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, TypeVar
+
+from mimir.domain import ids
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.plan import Plan
+from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.errors import StoreError
+from mimir.store import row_fields
+from mimir.store.operations import claim_candidates, evidence, runs, worker_processes
+from mimir.store.operations.runs import RunKind
+from mimir.store.protocol import ReadOps, Row, Where, WriteOps
+from mimir.store.records.artifact_records import (
+    ArtifactRecord,
+    CheckRunRecord,
+    JsonArtifactRecord,
+    ProcessRecord,
+)
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.call_records import CallRecord
+from mimir.store.records.record_codec import StoredRecord, decode, decode_all, encode, selection
+from mimir.store.records.run_records import ProjectRecord, RunRecord
+from mimir.store.records.task_records import TaskAnswerRecord, TaskRecord
+from mimir.store.schema import EdgeType, NodeLabel
+
+R = TypeVar("R", bound=StoredRecord)
+
+CHECK_RUN_KIND = "check-run"
+_NEWEST_FIRST = ("-createdAt", "-seq")
+
+
+def load_record(reads: ReadOps, kind: type[R], id: str) -> R | None:
+    """Load one record by the id of its node; None if there is none."""
+    row = reads.get(kind.label, id)
+    return None if row is None else decode(kind, row)
+
+
+def find_records(
+    reads: ReadOps,
+    kind: type[R],
+    where: Where,
+    *,
+    order: Sequence[str] = (),
+    limit: int | None = None,
+) -> list[R]:
+    """Load the records that match; `where` and `order` use stored names."""
+    rows = reads.find(kind.label, where, order=order, limit=limit, only=selection(kind))
+    return decode_all(kind, rows)
+
+
+def load_run(reads: ReadOps, run: str) -> RunRecord:
+    """Load a run without its plan.
+
+    Raises:
+        UsageError: There is no such run; the message names the nearest ids.
+    """
+    return decode(RunRecord, runs.node(reads, run))
+
+
+def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
+    """Load a run with its plan, which may be megabytes.
+
+    Raises:
+        UsageError: There is no such run; the message names the nearest ids.
+    """
+    return decode(RunRecord, runs.get(reads, run))
+
+
+def find_run(reads: ReadOps, run: str) -> RunRecord | None:
+    """Load a run without its plan; None if there is none."""
+    return load_record(reads, RunRecord, run)
+
+
+def find_runs(
+    reads: ReadOps, *, project_id: str = "", status: RunStatus | None = None
+) -> list[RunRecord]:
+    """Load runs, newest first; of one project or status if given."""
+    project: Where = {"projectId": project_id} if project_id else {}
+    wanted: Where = {"status": status.value} if status else {}
+    return find_records(reads, RunRecord, {**project, **wanted}, order=_NEWEST_FIRST)
+
+
+def find_latest_run(
+    reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
+) -> RunRecord | None:
+    """Load the project's newest run of these kinds (and of one plan file); None if there is none."""
+    row = runs.latest(reads, project_id=project_id, kinds=kinds, plan_path=plan_path)
+    return None if row is None else decode(RunRecord, row)
+
+
+def decode_plan(run: RunRecord) -> Plan:
+    """Return the plan of a run that was loaded with it.
+
+    Raises:
+        StoreError: The run has no plan.
+    """
+    if not run.plan:
+        raise StoreError(f"Run {run.id!r} has no plan.")
+    return runs.plan_of({"id": run.id, "planJson": run.plan.text})
+
+
+def load_tasks(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
+    """Load a run's tasks in the plan's order."""
+    return decode_all(kind, runs.tasks(reads, run, only=selection(kind)))
+
+
+def iterate_tasks(reads: ReadOps, run: str, kind: type[R]) -> Iterator[R]:
+    """Yield a run's tasks in the plan's order, one batch in memory at a time."""
+    for row in runs.each_task(reads, run, only=selection(kind)):
+        yield decode(kind, row)
+
+
+def find_task(reads: ReadOps, run: str, task: str) -> TaskRecord | None:
+    """Load a task; None if there is none."""
+    return load_record(reads, TaskRecord, ids.task_id(run, task))
+
+
+def find_attempt(reads: ReadOps, run: str, task: str, number: int) -> AttemptRecord | None:
+    """Load an attempt; None if there is none."""
+    return load_record(reads, AttemptRecord, ids.attempt_id(run, task, number))
+
+
+def iterate_attempts(
+    reads: ReadOps, run: str, made: Iterable[tuple[str, int]], kind: type[R]
+) -> Iterator[R]:
+    """Yield attempts by task and number, one batch in memory at a time; `made`: (task, attempts so far)."""
+    for row in runs.attempts_of(reads, run, made, only=selection(kind)):
+        yield decode(kind, row)
+
+
+def load_run_attempts(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
+    """Load all attempts of a run by task and number."""
+    return find_records(reads, kind, {"runId": run}, order=("taskId", "seq"))
+
+
+def load_task_attempts(reads: ReadOps, run: str, task: str) -> list[AttemptRecord]:
+    """Load all attempts of a task by number."""
+    # Along the edges: a search by task would look at every attempt of the run.
+    names = reads.neighbours(ids.task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
+    found = [one for name in names if (one := load_record(reads, AttemptRecord, name))]
+    return sorted(found, key=lambda attempt: attempt.number)
+
+
+def load_calls(
+    reads: ReadOps, transcript: str, *, kind: Literal["model", "tool"] | None = None
+) -> list[CallRecord]:
+    """Load the calls of a transcript in order; of one kind if given."""
+    wanted: Where = {"kind": kind} if kind else {}
+    return find_records(reads, CallRecord, {"lane": transcript, **wanted}, order=("seq",))
+
+
+def find_call(reads: ReadOps, transcript: str, number: int) -> CallRecord | None:
+    """Load a call; None if there is none."""
+    return load_record(reads, CallRecord, ids.call_id(transcript, number))
+
+
+def find_text(reads: ReadOps, run: str, name: str) -> ArtifactRecord | None:
+    """Load a text of a run, such as `prose` or `made`; None if there is none."""
+    return load_record(reads, ArtifactRecord, f"{run}#{name}")
+
+
+def find_json(reads: ReadOps, run: str, name: str) -> JsonArtifactRecord | None:
+    """Load JSON of a run, such as `preambles`, `brief` or `background`; None if there is none."""
+    return load_record(reads, JsonArtifactRecord, f"{run}#{name}")
+
+
+def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: int) -> str:
+    """Return the whole answer of a task; its node holds the beginning, of at most `longest_kept` characters."""
+    kept = task.worker_output
+    if len(kept) < longest_kept:
+        return kept
+    name = ids.attempt_id(task.run_id, task.task_id, task.accepted_attempt)
+    return evidence.artifact(reads, f"{name}/answer") or kept
+
+
+def load_processes(reads: ReadOps, run: str) -> list[ProcessRecord]:
+    """Load the registrations of a run's processes, oldest first; those that left too."""
+    return decode_all(ProcessRecord, worker_processes.present(reads, run))
+
+
+def load_check_runs(reads: ReadOps, run: str, *, since: str = "") -> list[CheckRunRecord]:
+    """Load a run's check runs in the order in which they ended, from a time on."""
+    where: Where = {"runId": run, "kind": CHECK_RUN_KIND, "createdAt": (">=", since)}
+    return find_records(reads, CheckRunRecord, where, order=("createdAt", "id"))
+
+
+def lease_holder(
+    run: RunRecord,
+    lease: Literal["coordinator", "integrator"],
+    now: str,
+    dead: Collection[str] = (),
+) -> str:
+    """Return the holder of a run's lease; empty if it is free, over, or held by a lost process. Pure."""
+    owner, until = {
+        "coordinator": (run.coordinator, run.coordinator_until),
+        "integrator": (run.integrator, run.integrator_until),
+    }[lease]
+    return owner if owner and owner not in dead and until > now else ""
+
+
+def find_project(reads: ReadOps, project: str) -> ProjectRecord | None:
+    """Load a project; None if there is none."""
+    return load_record(reads, ProjectRecord, project)
+
+
+def find_held_tasks(reads: ReadOps, run: str) -> list[TaskRecord]:
+    """Load the tasks under a lease, in the plan's order."""
+    return find_records(
+        reads, TaskRecord, {"runId": run, "claimState": claim_candidates.HELD}, order=("seq",)
+    )
+
+
+def load_task_answers(reads: ReadOps, nodes: Sequence[str]) -> list[TaskAnswerRecord]:
+    """Load the answers of tasks by the ids of their nodes."""
+    return find_records(reads, TaskAnswerRecord, {"id": ("in", list(nodes))})
+
+
+def find_attempts_with_status(
+    reads: ReadOps, run: str, statuses: Collection[TaskStatus]
+) -> list[AttemptRecord]:
+    """Load the attempts of a run that have one of these statuses, by id."""
+    values = [status.value for status in statuses]
+    return find_records(
+        reads, AttemptRecord, {"runId": run, "status": ("in", values)}, order=("id",)
+    )
+
+
+def load_run_calls(
+    reads: ReadOps, run: str, *, kind: Literal["model", "tool"] | None = None
+) -> list[CallRecord]:
+    """Load the calls of a run; of one kind if given."""
+    wanted: Where = {"kind": kind} if kind else {}
+    return find_records(reads, CallRecord, {"runId": run, **wanted})
+
+
+def load_tool_calls(
+    reads: ReadOps, run_ids: Collection[str], tools: Collection[str]
+) -> list[CallRecord]:
+    """Load the calls of these tools in runs, by transcript and number."""
+    where: Where = {"runId": ("in", list(run_ids)), "kind": "tool", "tool": ("in", list(tools))}
+    return find_records(reads, CallRecord, where, order=("lane", "seq"))
+
+
+def find_open_call(reads: ReadOps, transcript: str) -> CallRecord | None:
+    """Load the newest call of a transcript that has no outcome; None if each has one."""
+    where: Where = {"lane": transcript, "done": False}
+    return next(iter(find_records(reads, CallRecord, where, order=("-seq",), limit=1)), None)
+
+
+def count_tool_calls(
+    reads: ReadOps, transcripts: Collection[str], *, run: str = "", done_only: bool = False
+) -> dict[str, int]:
+    """Count the tool calls of transcripts; one without any is left out."""
+    if not transcripts:
+        return {}
+    in_run: Where = {"runId": run} if run else {}
+    done: Where = {"done": True} if done_only else {}
+    where: Where = {**in_run, "lane": ("in", list(transcripts)), "kind": "tool", **done}
+    return reads.counts(NodeLabel.CALL, "lane", where)
+
+
+def count_events(reads: ReadOps, run: str) -> dict[str, int]:
+    """Count a run's events by kind."""
+    return reads.counts(NodeLabel.EVENT, "kind", {"runId": run})
+
+
+def find_last_event_time(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> str:
+    """Return when the newest event of these kinds happened; empty if there is none."""
+    where: Where = {"runId": run, "kind": ("in", [kind.value for kind in kinds])}
+    last = reads.find(NodeLabel.EVENT, where, order=("-seq",), limit=1)
+    return row_fields.text_field(last[0], "at") if last else ""
+
+
+def find_last_gate_record(reads: ReadOps, run: str) -> EvidenceRecord | None:
+    """Load the newest evidence record of the final gate; None if no gate was sealed."""
+    last = reads.find(NodeLabel.EVIDENCE, {"runId": run, "kind": "gate"}, order=("-seq",), limit=1)
+    return evidence.record_of(last[0]) if last else None
+
+
+def load_evidence(reads: ReadOps, chains: Iterable[str]) -> dict[str, tuple[EvidenceRecord, ...]]:
+    """Load the evidence records of chains by name; a chain without any is left out."""
+    found: dict[str, list[EvidenceRecord]] = {}
+    for batch in runs.in_batches(chains):
+        where: Where = {"chain": ("in", batch)}
+        for row in reads.find(NodeLabel.EVIDENCE, where, order=("chain", "seq")):
+            found.setdefault(row_fields.text_field(row, "chain"), []).append(
+                evidence.record_of(row)
+            )
+    return {chain: tuple(found[chain]) for chain in sorted(found)}
+
+
+def iterate_answers(reads: ReadOps, attempts: Iterable[str]) -> Iterator[ArtifactRecord]:
+    """Yield the answers of attempts by the ids of their nodes, one batch in memory at a time."""
+    for batch in runs.in_batches(f"{attempt}/answer" for attempt in attempts):
+        yield from find_records(reads, ArtifactRecord, {"id": ("in", batch)})
+
+
+def save_change(ops: WriteOps, id: str, *changes: StoredRecord) -> bool:
+    """Write changes of one node together; False if there is no such node.
+
+    Raises:
+        StoreError: The changes are of nodes with different labels.
+    """
+    labels = {change.label for change in changes}
+    if len(labels) != 1:
+        raise StoreError(f"The changes of {id!r} are not of one kind of node: {sorted(labels)}.")
+    return ops.patch(labels.pop(), id, encode(*changes))
+
+
+def save_run_text(ops: WriteOps, run: str, name: str, text: str) -> None:
+    """Write a text of a run, to be found by its name; it replaces one that has the name."""
+    row: Row = {"id": f"{run}#{name}", "name": name, "runId": run, "kind": name, "text": text}
+    ops.upsert(NodeLabel.ARTIFACT, [row])

@@ -1,0 +1,102 @@
+"""Records of artifacts: texts of a run, registrations of processes, and check runs."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from mimir.domain.evidence import CheckRun
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactRecord(StoredRecord):
+    """Stored text: an answer, the narrative of a report, the plan as it was written."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
+
+    id: str
+    kind: str = ""
+    run_id: str = ""
+    text: str = ""
+    sha256: str = ""
+    """Of the text when it was stored. Empty: not recorded."""
+    length: int | None = None
+    """Characters of the text when it was stored. None: not recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonArtifactRecord(StoredRecord):
+    """Stored JSON of a run: its preambles, the PM's brief, the PM's context receipt."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
+
+    id: str
+    kind: str = ""
+    run_id: str = ""
+    value: Annotated[PackedJson, Property(name="text")] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRecord(StoredRecord):
+    """Registration of a process that serves a run. It decides nothing; leases do."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
+
+    id: str
+    owner: str
+    """Name of the process in leases."""
+    run_id: str = ""
+    host: str = ""
+    number: Annotated[int, Property(name="process")] = 0
+    """Process id of the operating system."""
+    lock_file: str = ""
+    """Absolute path on its host, locked while the process lives."""
+    since: str = ""
+    """ISO-8601 UTC, when it registered."""
+    seen_at: str = ""
+    """ISO-8601 UTC, its newest heartbeat."""
+    until: str = ""
+    """ISO-8601 UTC; a live process sends a heartbeat before that."""
+    left_at: str = ""
+    """ISO-8601 UTC. Empty: it did not leave in order."""
+    agents: int = 0
+    """Tasks that it works on at once, at most."""
+    tries: int = 0
+    """Claims that it tried."""
+    empty: int = 0
+    """Claims that found no free task."""
+    claimed: int = 0
+    """Tasks that it claimed."""
+    lost: int = 0
+    """Leases that other processes took over."""
+    busy_seconds: float = 0.0
+    """Summed over its agents."""
+    served_seconds: float = 0.0
+    """Summed over its agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRunRecord(StoredRecord):
+    """Stored check run, written before any conclusion is drawn from it."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
+
+    id: str
+    run_id: str = ""
+    created_at: str = ""
+    """ISO-8601 UTC."""
+    place: Annotated[str, Property(name="by")] = ""
+    """Task and attempt, or the part of the engine, for which it ran."""
+    owner: str = ""
+    """Process that ran it."""
+    timeout_seconds: float = 0.0
+    result: Annotated[PackedJson, Property(name="text")] = ABSENT
+    """The check run."""
+
+    def check_run(self) -> CheckRun:
+        """Read the result.
+
+        Raises:
+            StoreError: It has another form.
+        """
+        return self.result.decode(CheckRun)

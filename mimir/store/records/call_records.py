@@ -1,0 +1,77 @@
+"""Records of calls in a transcript."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.usage import TokenUsage
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord(StoredRecord):
+    """Stored model or tool call: its intent, and its outcome once it is known."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.CALL
+
+    id: str
+    kind: Literal["model", "tool"]
+    transcript: Annotated[str, Property(name="lane")]
+    """Id of the transcript."""
+    number: Annotated[int, Property(name="seq")]
+    """0-based within the transcript."""
+    run_id: str = ""
+    task: str = ""
+    """Id in the plan; `PLAN_TASK` for an agent of the run itself."""
+    attempt: int = 0
+    """1-based."""
+    role: str = ""
+    title: Annotated[str, Property(name="name")] = ""
+    """For users; the model's name in a model call."""
+    tool: str = ""
+    """Empty: a model call."""
+    fence: int | None = None
+    """Fence of the lease under which it was written. None: no task."""
+    tries: int = 0
+    """How often the call was begun."""
+    request_hash: str = ""
+    """SHA-256 of the whole request."""
+    delta: PackedJson = ABSENT
+    """What the request adds to the calls before; long texts are named by their hash."""
+    reserved: int = 0
+    """Tokens that were reserved."""
+    cost: int | None = None
+    """Units of money. None: the model has no price."""
+    started_at: str = ""
+    """ISO-8601 UTC. Empty: the intent was written with the outcome."""
+    is_done: Annotated[bool, Property(name="done")] = False
+    """True: the outcome is recorded."""
+    finished_at: str = ""
+    """ISO-8601 UTC. Empty: no outcome."""
+    value: PackedJson = ABSENT
+    """Outcome, a JSON object."""
+    tree: str = ""
+    """Workspace tree after the call. Empty: it cannot have changed."""
+    input_tokens: int | None = None
+    """None: unknown."""
+    output_tokens: int | None = None
+    """None: unknown."""
+    hash: str = ""
+    """Hash of the transcript with this call at its end."""
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """Tokens of the call; None if the provider did not count them."""
+        if self.input_tokens is None:
+            return None
+        return TokenUsage(input_tokens=self.input_tokens, output_tokens=self.output_tokens or 0)
+
+    @property
+    def outcome(self) -> CallOutcome:
+        """Recorded outcome.
+
+        Raises:
+            StoreError: It is not a JSON object.
+        """
+        return CallOutcome(value=self.value.mapping(), tree=self.tree, usage=self.usage)

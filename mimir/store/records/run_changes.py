@@ -1,0 +1,121 @@
+"""Changes of a run: the properties that one write sets together. None removes a property unless the class skips it."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from mimir.store.records.record_codec import PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironmentChange(StoredRecord):
+    """Environment that is pinned when a run is created."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    user_head: str | None
+    """None: the user's branch has no commit."""
+    user_branch: str | None
+    is_exchanged: bool
+    ignore_rules: str
+    sandbox: str
+    from_run: str | None
+    """None: nothing is reused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimitsChange(StoredRecord):
+    """New totals of a run; None keeps a limit."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+    skips_none: ClassVar[bool] = True
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    time_limit_seconds: float | None = None
+    max_cost: int | None = None
+    """Units of money."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPauseChange(StoredRecord):
+    """Reason of a pause; None for both when the run resumes."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    pause_reason: str | None = None
+    pause_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSealChange(StoredRecord):
+    """Result of the final gate."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    outcome: str
+    seal: str
+    final_commit: str | None
+    """None: no task changed a file."""
+    gate_red: PackedJson
+    """Red checks in words, a JSON array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunApplicationChange(StoredRecord):
+    """Journal of an application: the steps before the first file changes."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    steps: Annotated[PackedJson, Property(name="applyJson")]
+    """Absent: the application was undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAppliedChange(StoredRecord):
+    """End of an application."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    applied_at: str
+    """ISO-8601."""
+    applied_commit: str | None
+    """None: no commit was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimatesChange(StoredRecord):
+    """Expected durations that are pinned when a run is created."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    learned: PackedJson
+    """Role → expected minutes, a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlanSourceChange(StoredRecord):
+    """Planning run that made the plan of a run."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    plan_run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModelsChange(StoredRecord):
+    """Models that replace the pinned ones when a run resumes."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    models: PackedJson
+    """Role → model, a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimeChange(StoredRecord):
+    """Time that a run has used when it pauses."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    seconds_used: float

@@ -1,0 +1,147 @@
+"""Records of runs and of the project that they belong to."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from mimir.domain.task_states import RunStatus
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(StoredRecord):
+    """Stored state of one run."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.RUN
+
+    id: str
+    status: RunStatus
+    kind: Literal["plan", "execute", "agent"]
+    name: str = ""
+    project_id: str = ""
+    number: Annotated[int, Property(name="seq")] = 0
+    """Place among the project's runs, 1-based."""
+    created_at: str = ""
+    """ISO-8601 UTC."""
+    finished_at: str = ""
+    """ISO-8601 UTC. Empty: the run has not ended."""
+    request: str = ""
+    title: str = ""
+    """Title of the plan. Empty: the plan has none, or the run makes one."""
+    goal: str = ""
+    plan_path: str = ""
+    """Path in the project. Empty: the plan has no file."""
+    plan: PackedJson = ABSENT
+    """Pinned plan. Absent: the run has none, or it was loaded without its plan."""
+    task_count: int = 0
+    only: tuple[str, ...] = ()
+    """Tasks that the user named. Empty: all."""
+    settings: PackedJson = ABSENT
+    """Pinned settings, a JSON object without secrets."""
+    models: PackedJson = ABSENT
+    """Role → model that replaces the pinned one after a pause, a JSON object."""
+    learned: PackedJson = ABSENT
+    """Role → expected minutes, a JSON object."""
+    engine_version: str = ""
+    sandbox: str = ""
+    """Name of the sandbox back-end."""
+    base_commit: str = ""
+    base_tree: str = ""
+    head: str = ""
+    """Commit at the end of the run branch."""
+    head_tree: str = ""
+    user_head: str = ""
+    """Commit of the user's branch at the start. Empty: the branch has none."""
+    user_branch: str = ""
+    is_exchanged: bool = False
+    """True: processes exchange commits through a git remote."""
+    ignore_rules: str = ""
+    """Ignore rules of the project at the start."""
+    from_run: str = ""
+    """Run whose completed tasks are reused. Empty: none."""
+    plan_run: str = ""
+    """Planning run that made the plan. Empty: the user wrote it."""
+    parent_run: str = ""
+    session_id: str = ""
+    depth: int = 0
+    """Number of ancestor runs."""
+
+    calls_used: int = 0
+    """Model calls."""
+    max_calls: int | None = None
+    """None: no limit."""
+    tokens_used: int = 0
+    tokens_reserved: int = 0
+    max_tokens: int | None = None
+    """None: no limit."""
+    cost_used: int = 0
+    """Units of money."""
+    cost_reserved: int = 0
+    """Units of money."""
+    max_cost: int | None = None
+    """Units of money. None: no limit."""
+    prices: PackedJson = ABSENT
+    """Model → prices of input and output tokens. Absent: no price is known."""
+    unpriced: tuple[str, ...] = ()
+    """Models that were called without a price."""
+    time_limit_seconds: float | None = None
+    """None: no limit."""
+    seconds_used: float = 0.0
+    """Time of processes that paused the run."""
+    claims_empty: int = 0
+    """Claims that found no free task."""
+    last_event: Annotated[int, Property(name="eventSeq")] = 0
+    """Number of the newest event. 0: none."""
+
+    coordinator: str = ""
+    """Process that holds the coordinator lease. Empty: no process."""
+    coordinator_until: str = ""
+    """End of that lease, ISO-8601 UTC."""
+    integrator: str = ""
+    """Holder `process/task` of the integration lease. Empty: no process."""
+    integrator_until: str = ""
+    """End of that lease, ISO-8601 UTC."""
+
+    pause_reason: str = ""
+    """Empty: the run is not paused."""
+    pause_message: str = ""
+    outcome: str = ""
+    """Outcome that the final gate decided. Empty: it was not passed."""
+    seal: str = ""
+    """Hash over the gate and all evidence chains. Empty: not sealed."""
+    final_commit: str = ""
+    """Empty: no task changed a file."""
+    gate_red: PackedJson = ABSENT
+    """Red checks of the final gate in words, a JSON array."""
+    gate_length: int | None = None
+    """Evidence records of the final gate. None: it was not passed."""
+    gate_hash: str = ""
+    """Hash of the last of them."""
+    applied_at: str = ""
+    """ISO-8601. Empty: the result was not applied."""
+    applied_commit: str = ""
+    """Empty: applying made no commit."""
+    apply: PackedJson = ABSENT
+    """Steps of an application, a JSON array. Absent: none was begun."""
+
+    @property
+    def display_title(self) -> str:
+        """Title for users: the plan's, otherwise the run's name."""
+        return self.title or self.name
+
+    @property
+    def has_merged(self) -> bool:
+        """Whether a task changed the run branch."""
+        return self.head != self.base_commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRecord(StoredRecord):
+    """Stored state of one project."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.PROJECT
+
+    id: str
+    name: str = ""
+    run_count: int = 0
+    """Runs that were created in the project."""

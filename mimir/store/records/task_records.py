@@ -1,0 +1,192 @@
+"""Records of tasks: the whole node, and projections for queries over thousands of tasks."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from mimir.domain.criteria_counts import CriteriaCounts
+from mimir.domain.task_states import TaskStatus
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStatusRecord(StoredRecord):
+    """Projection of a task for `status`: no prompt, answer or JSON."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+    is_partial: ClassVar[bool] = True
+
+    id: str
+    task_id: str
+    """Id in the plan."""
+    status: TaskStatus
+    title: str = ""
+    attempt_number: int = 0
+    """Attempts made so far."""
+    max_retries: int = 0
+    integration_retries: int = 0
+    """Further attempts because of merge conflicts."""
+    estimated_tool_calls: int | None = None
+    """None: the plan has no estimate."""
+    worker_tool_calls: int = 0
+    """Of the attempt that answered last."""
+    qc_score: float | None = None
+    """0 to 100. None: not judged."""
+    locked_by: str = ""
+    """Process that holds the lease. Empty: no process."""
+    expires_at: str = ""
+    """End of the lease, ISO-8601 UTC. Empty: no lease."""
+    cause: str = ""
+    """Why the task ended without being completed. Empty: it did not."""
+    blocked_by: str = ""
+    """Task that blocks this one. Empty: none."""
+    dependencies: tuple[str, ...] = ()
+    criteria_executed: int = 0
+    criteria_judged: int = 0
+    criteria_unverified: int = 0
+    criteria_failed: int = 0
+
+    @property
+    def criteria(self) -> CriteriaCounts:
+        """Criteria by their state; zeros if no verdict was given."""
+        return CriteriaCounts(
+            executed=self.criteria_executed,
+            judged=self.criteria_judged,
+            unverified=self.criteria_unverified,
+            failed=self.criteria_failed,
+        )
+
+    def is_held_at(self, now: str) -> bool:
+        """Return whether a process holds the task at a time of the store."""
+        return bool(self.locked_by) and self.expires_at > now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord(TaskStatusRecord):
+    """Stored state of one task."""
+
+    is_partial: ClassVar[bool] = False
+
+    run_id: str = ""
+    place: Annotated[int, Property(name="seq")] = -1
+    """Place in the plan's order, 0-based. -1: damaged."""
+    prompt: str = ""
+    worker_role: str = ""
+    qc_role: str = ""
+    released: bool = False
+    """True: the coordinator released it, so it can be claimed."""
+    priority: float = 0.0
+    """A higher one is claimed first."""
+    fence: int = 0
+    """Grows with each lease; a write under an older fence is refused."""
+    version: int = 0
+    claim_state: str = ""
+    """`free`, `held`, or empty: it cannot be claimed."""
+    locked_at: str = ""
+    """Start of the lease, ISO-8601 UTC. Empty: no lease."""
+    held_seconds: float = 0.0
+    """Time under leases that ended."""
+    deaths: int = 0
+    """Lost processes in a row without a gained outcome."""
+    outcomes: int = 0
+    """Calls and evidence records that were gained."""
+    outcomes_at_death: int = 0
+
+    qc_failures_count: int = 0
+    """Judged attempts that failed."""
+    qc_feedback: str = ""
+    qc_passed: bool | None = None
+    """None: not judged."""
+    qc_issues: tuple[str, ...] = ()
+    accepted_attempt: int = 0
+    """Number of the accepted attempt. 0: none."""
+    worker_output: str = ""
+    """Beginning of the answer; the whole one is an artifact."""
+    worker_duration: float | None = None
+    """Seconds. None: no attempt answered."""
+    worker_tokens: int = 0
+    worker_message_count: int = 0
+    files_changed: tuple[str, ...] = ()
+    passed_checks: tuple[str, ...] = ()
+    integrated_commit: str = ""
+    """Empty: nothing was merged."""
+    integrated_tree: str = ""
+    """Empty: nothing was merged."""
+    taken_from: str = ""
+    """Run that it was reused from. Empty: it was worked on in this run."""
+    first_base_tree: str = ""
+    """Tree that the first attempt started from. Empty: none started."""
+    retry_error_context: PackedJson = ABSENT
+    """Findings of the attempt before, a JSON object."""
+    qc_verification_history: PackedJson = ABSENT
+    """Verdicts so far, a JSON array."""
+    qc_failure_report: PackedJson = ABSENT
+    """Failure report. Absent: the task did not fail."""
+    criteria_open: int = 0
+    """Failed or unverified; any of them leaves a gap in the run."""
+
+    @property
+    def is_reused(self) -> bool:
+        """Whether it was reused from another run."""
+        return bool(self.taken_from)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTaskRecord(StoredRecord):
+    """Projection of a task for the end of a run."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+    is_partial: ClassVar[bool] = True
+
+    id: str
+    task_id: str
+    status: TaskStatus
+    attempt_number: int = 0
+    """Attempts made so far."""
+    integrated_tree: str = ""
+    """Empty: nothing was merged."""
+    criteria_open: int = 0
+    """Failed or unverified criteria."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedTaskRecord(EndedTaskRecord):
+    """Projection of a task for the checks that later trees must pass; without its answer."""
+
+    run_id: str = ""
+    accepted_attempt: int = 0
+    """0: none."""
+    passed_checks: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    taken_from: str = ""
+    """Empty: it was worked on in this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAnswerRecord(StoredRecord):
+    """Projection of a task for its answer."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+    is_partial: ClassVar[bool] = True
+
+    id: str
+    task_id: str
+    run_id: str = ""
+    worker_output: str = ""
+    """Beginning of the answer; the whole one is an artifact."""
+    accepted_attempt: int = 0
+    """0: none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgressRecord(StoredRecord):
+    """Projection of a task for the coordinator's snapshot."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+    is_partial: ClassVar[bool] = True
+
+    id: str
+    task_id: str
+    status: TaskStatus
+    released: bool = False
+    """True: it can be claimed."""
