@@ -23,9 +23,12 @@ VOLATILE_MEMBERS = (
     "heldSeconds",
     "host",
     "longest",
+    "met",
     "process",
     "samples",
     "seconds",
+    "seconds_at_work",
+    "seconds_there",
     "servedSeconds",
     "value",
     "workerDuration",
@@ -33,7 +36,7 @@ VOLATILE_MEMBERS = (
 )
 """Members whose numbers (or, for `host` and `samples`, texts) differ between two equal runs."""
 
-TOKENS = re.compile(r"(?i)tokens|^(given|available|usage|input|output|reserved|cached|ratio)$")
+TOKENS = re.compile(r"(?i)tokens|^(given|available|usage|input|output|reserved|cached|reduction)$")
 FORMS = tuple(
     (separators, ascii) for separators in ((", ", ": "), (",", ":")) for ascii in (True, False)
 )
@@ -42,8 +45,16 @@ VOLATILE_TEXT = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "<time>"),
     (re.compile(r"\brun-\d{4}-\d{4}-[0-9a-f]{6}\b"), "<run>"),
     (re.compile(r"\b[\w.-]+?-\d+-[0-9a-f]{4}(?=$|[\s\"'/-])"), "<owner>"),
-    (re.compile(r"\b\d+(?:\.\d+)? (?:s|seconds|ms)\b"), "<duration>"),
 )
+VOLATILE_PROSE = (
+    (HASH, "<hash>"),
+    (re.compile(r"\b[0-9a-f]{12}\b"), "<hash>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<date>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d\b"), "<time>"),
+    (re.compile(r"\b\d+(?:\.\d+)? (?:s|seconds|ms)\b"), "<duration>"),
+    (re.compile(r"\b\d+\.\d+\b(?!\.)"), "<number>"),
+)
+"""Also replaced in the prose of a new run: the recording holds its report."""
 PROJECT_PATH = re.compile(r"/[^\s\"']*?/project/\.mimir/")
 
 
@@ -85,13 +96,15 @@ def split(document: str, *, is_new_run: bool = False, in_any_order: bool = False
     Args:
         document: One JSON value a line.
         is_new_run: Replace derived and volatile values too.
-        in_any_order: Sort the lines by what is stable in them: concurrent writers appended them.
+        in_any_order: Sort the lines by what is stable in them, and keep only the last line of each attempt: a recording has
+            them in the order of completion, and an attempt's line again at each of its events.
 
     Raises:
         AssertionError: A line has none of the JSON formats that scripts know.
     """
     lines = without_paths(document).splitlines()
     if in_any_order:
+        lines = list({_attempt_of(line): line for line in lines}.values())
         lines.sort(key=lambda line: split(line, is_new_run=is_new_run).sort_key())
     splitter = _Splitter(is_new_run=is_new_run)
     for number, line in enumerate(lines, start=1):
@@ -99,6 +112,13 @@ def split(document: str, *, is_new_run: bool = False, in_any_order: bool = False
         assert form is not None, f"line {number} has an unknown JSON format: {line[:200]}"
         splitter.parts.machine.append(_dump(splitter.walk(json.loads(line), str(number)), form))
     return splitter.parts
+
+
+def _attempt_of(line: str) -> object:
+    """Return the attempt that a line of a recording describes; for another line, the line."""
+    value = json.loads(line)
+    is_attempt = value.get("kind") == "attempt"
+    return (value["run"], value["task"], value["attempt"]) if is_attempt else line
 
 
 def form_of(text: str) -> tuple[tuple[str, str], bool] | None:
@@ -149,7 +169,7 @@ class _Splitter:
             style = "compact" if form[0][0] == "," else "spaced"
             return {f"<json, {style}>": self.walk(json.loads(text), place)}
         if text and (member in PROSE_MEMBERS or len(text.split()) > 2):
-            self.parts.prose.append((place, HASH.sub("<hash>", self._stable(text, alias=False))))
+            self.parts.prose.append((place, self._stable_prose(text)))
             return "<prose>"
         return self._stable(text)
 
@@ -160,6 +180,12 @@ class _Splitter:
             text = pattern.sub(placeholder, text)
         return HASH.sub(self._alias, text) if alias else text
 
+    def _stable_prose(self, text: str) -> str:
+        text = self._stable(text, alias=False)
+        for pattern, placeholder in VOLATILE_PROSE if self.is_new_run else ():
+            text = pattern.sub(placeholder, text)
+        return text
+
     def _alias(self, found: re.Match[str]) -> str:
         if found[0] not in self.parts.hashes:
             self.parts.hashes.append(found[0])
@@ -167,7 +193,7 @@ class _Splitter:
 
 
 def _is_volatile(value: object) -> bool:
-    return type(value) in (int, float, str, list)
+    return type(value) in (int, float, bool, str, list)
 
 
 def compare(golden: Path, text: str, *, write: bool) -> None:
