@@ -65,7 +65,11 @@ DUMPS = tuple(f"schema-{n}.dump.{form}" for n, form in ((1, "jsonl"), (2, "jsonl
 
 def mimir(project: Path, *words: str, exit_code: int | None = 0) -> str:
     """Run a command in a process of its own; its standard output."""
-    own = {"PYTHONPATH": str(HERE.parents[1]), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    own = {
+        "PYTHONPATH": str(HERE.parents[1]),
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+        "MIMIR_RUN__PARALLEL_CHECKS": "1",  # two at once would be numbered in either order
+    }
     done = subprocess.run(
         [sys.executable, "-m", "mimir", *words],
         cwd=project,
