@@ -49,6 +49,9 @@ MODEL_BOUNDS = "TESTS_MODEL_BOUNDS"
 TRUST_SIZE = "TESTS_TRUST_SIZE"
 """How hard the batteries of tests/trust try: small, ci or full; set as MIMIR_TEST_TRUST."""
 
+WRITE_GOLDEN = "TESTS_WRITE_GOLDEN"
+"""`1`: tests/golden writes its golden files instead of comparing them; set as MIMIR_WRITE_GOLDEN."""
+
 GIT_CONFIG = """\
 [user]
 \tname = mimir tests
@@ -91,6 +94,7 @@ def remember_environment() -> None:
         ("MIMIR_TEST_NEO4J_URI", NEO4J_GIVEN),
         ("MIMIR_REQUIRE_NEO4J", NEO4J_REQUIRED),
         ("MIMIR_TEST_TRUST", TRUST_SIZE),
+        ("MIMIR_WRITE_GOLDEN", WRITE_GOLDEN),
     ):
         if env.get(name):
             env[kept] = env[name]
