@@ -23,11 +23,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mimir.planning.render import render
+from mimir.planning.renderer import render
 from tests.support.environment import WRITE_GOLDEN
 from tests.support.golden_parts import Parts, compare, split, without_paths
-from tests.support.journey import REST, Part, calls, plan, step, worker, writes, wrote
 from tests.support.projects import make_project
+from tests.support.whole_run import REST, Part, calls, plan, step, worker, writes, wrote
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"

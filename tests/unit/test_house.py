@@ -16,19 +16,18 @@ SHIPPED_PROJECT = ROOT / "mimir" / "demo" / "project"
 MAX_LINES = 450
 DECIDING = (
     "domain",
-    "agents.breaker",
+    "agents.circuit_breaker",
     "agents.context",
-    "attempts.brief",
-    "planning.chain",
-    "planning.check",
-    "planning.render",
-    "qc.parse",
-    "qc.quotes",
-    "qc.rule",
-    "qc.score",
-    "qc.seal",
-    "reporting.metrics",
-    "reporting.summary",
+    "planning.parser",
+    "planning.lint",
+    "planning.renderer",
+    "qc.judgement.verdict_parser",
+    "qc.judgement.quotes",
+    "qc.checks.decision_table",
+    "qc.judgement.score",
+    "qc.evidence",
+    "reporting.summary.metrics",
+    "reporting.summary.summary",
     "scheduling.decide",
     "scheduling.priority",
     "scheduling.retry",
@@ -39,10 +38,9 @@ CONCRETE = (
     "llm.scripted",
     "store.neo4j",
     "store.sqlite",
-    "tools.files",
-    "tools.shell",
+    "tools.builtin",
 )
-"""Adapters; each that exists must stand in the contract "Only app names a concrete store, model or tool"."""
+"""Adapters; each that exists must stand in the contract "Only bootstrap names a concrete store, model or tool"."""
 MAY_SKIP = ("tests/support/neo4j_servers.py",)
 """Says in one line what is missing where no server can be had; in CI it fails instead."""
 SKIPS = re.compile(r"pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip\w*")
@@ -120,7 +118,7 @@ def test_what_decides_is_under_the_contract_that_forbids_effects():
 
 
 def test_what_is_concrete_is_under_the_contract_that_hides_it():
-    hidden = contract("Only app names a concrete store, model or tool")["forbidden_modules"]
+    hidden = contract("Only bootstrap names a concrete store, model or tool")["forbidden_modules"]
     assert existing(CONCRETE) - set(hidden) == set()
 
 
