@@ -6,25 +6,6 @@ Domain verbs (claim, move, journal, memory …) are written once above these and
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
-
-def reachable_ids(
-    id: str, depth: int | None, step: Callable[[Sequence[str]], set[str]]
-) -> list[str]:
-    """Return ids within `depth` edges, without `id` itself, sorted.
-
-    Args:
-        id: Where to begin.
-        depth: Edges at most. None: no bound.
-        step: Returns the ids one edge away from any of these.
-    """
-    seen, frontier, left = {id}, {id}, depth
-    while frontier and (left is None or left > 0):
-        frontier = step(sorted(frontier)) - seen
-        seen |= frontier
-        left = None if left is None else left - 1
-    return sorted(seen - {id})
-
-
 T = TypeVar("T")
 
 Value = str | int | float | bool | list[str] | None

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError
+from mimir.store.query_file import load_queries
 from mimir.store.schema import PROMOTED, SEARCHED, EdgeType, NodeLabel
 
-_BEGINNING = re.compile(r"^// ([a-z-]+): .*$", re.MULTILINE)
-_COMMENT = re.compile(r"^//.*$\n?", re.MULTILINE)
 _HOLE = re.compile(r"<([a-z]+)>")
 _OWN = re.compile(r"\$(is_\w+|others)\b")
 _PLANNED_ONCE = "CYPHER replan=skip "
@@ -91,20 +89,11 @@ def types(of: Iterable[str]) -> CypherText:
 @lru_cache(maxsize=4096)
 def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
     given = dict(pieces)
-    return CypherText(_HOLE.sub(lambda hole: given[hole[1]], _queries()[name]))
+    text = load_queries(__package__ or "", "queries.cypher", "//")[name]
+    return CypherText(_HOLE.sub(lambda hole: given[hole[1]], text))
 
 
 def _name(name: str) -> CypherText:
     if name not in _NAMES:
         raise StoreError(f"{name[:80]!r} cannot stand in a query.")
     return CypherText(str(name))
-
-
-@cache
-def _queries() -> Mapping[str, str]:
-    text = (files(__package__ or "") / "queries.cypher").read_text(encoding="utf-8")
-    parts = _BEGINNING.split(text)[1:]
-    return {
-        name: _COMMENT.sub("", body).strip("\n")
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }

@@ -15,7 +15,7 @@ from mimir.store.protocol import Value
 Changes = dict[str, Value]
 """Properties to set, `id` among them; None removes."""
 
-_ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 500
 _CHARS_AT_ONCE = 4_000_000
 """Bounds of one statement: the server holds all of its parameters in memory."""
 
@@ -112,7 +112,7 @@ class WriteBatch:
     def has_room(self, row: Mapping[str, Value]) -> bool:
         """Tell whether a statement may carry this row too."""
         return not self or (
-            self._count < _ROWS_AT_ONCE and self._chars + _size(row) <= _CHARS_AT_ONCE
+            self._count < ROWS_AT_ONCE and self._chars + _size(row) <= _CHARS_AT_ONCE
         )
 
     def put(self, label: str, row: Changes) -> None:

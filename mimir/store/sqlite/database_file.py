@@ -13,7 +13,8 @@ from collections.abc import Generator
 from pathlib import Path
 
 from mimir.errors import MimirError, Paused, StoreError
-from mimir.store.schema import PROMOTED, SCHEMA_VERSION, NodeLabel
+from mimir.store.schema import PROMOTED, SCHEMA_VERSION
+from mimir.store.sqlite.query_library import sql
 
 APPLICATION_ID = 0x6D696D72
 """`mimr`, in the header of every store."""
@@ -22,30 +23,6 @@ PATIENCE_SECONDS = 5.0
 """How long SQLite itself waits for another process; the store asks again after it."""
 
 _TABLES = ("edges", "found", "nodes", "texts")
-
-_SCHEMA = f"""
-CREATE TABLE nodes (
-  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
-  {", ".join(f'"{name}"' for name in PROMOTED)},
-  texts INTEGER NOT NULL, props TEXT NOT NULL);
-CREATE INDEX nodes_by_status ON nodes (label, "runId", status, seq) WHERE label = '{NodeLabel.TASK}';
-CREATE INDEX nodes_by_seq ON nodes (label, "runId", seq);
-CREATE INDEX nodes_by_lane ON nodes (label, lane, seq) WHERE lane IS NOT NULL;
-CREATE INDEX nodes_by_chain ON nodes (label, chain, seq) WHERE chain IS NOT NULL;
-CREATE INDEX nodes_by_claim ON nodes (label, "runId", "claimState", priority DESC, id)
-  WHERE "claimState" IS NOT NULL;
-CREATE INDEX nodes_by_project ON nodes (label, "projectId", kind, "createdAt") WHERE "projectId" IS NOT NULL;
-CREATE TABLE texts (node INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
-CREATE UNIQUE INDEX texts_by_node ON texts (node, name);
-CREATE TABLE edges (source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
-  PRIMARY KEY (source, type, target)) WITHOUT ROWID;
-CREATE INDEX edges_by_target ON edges (target, type, source);
-CREATE VIRTUAL TABLE found USING fts5 (text, tokenize = 'porter unicode61');
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
-# Most nodes are events and calls. Each index that holds them is a page more in the log with every commit, so the one of states
-# holds tasks alone. A store that was made with other indexes is read and written as well, only slower.
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -167,7 +144,13 @@ def _make(path: Path) -> None:
     made = Path(name)
     try:
         with contextlib.closing(connect(made)) as connection:
-            connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
+            schema = sql(
+                "schema",
+                columns=", ".join(f'"{name}"' for name in PROMOTED),
+                application=str(APPLICATION_ID),
+                version=str(SCHEMA_VERSION),
+            )
+            connection.executescript(f"BEGIN;{schema}COMMIT;")
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise StoreError(
@@ -227,7 +210,7 @@ def _contents(path: Path, mode: str) -> tuple[int, set[str]]:
     with contextlib.closing(connect(path, mode=mode)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.text_factory = bytes
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = connection.execute(sql("table-names")).fetchall()
     return version, {name.decode("utf-8", "replace") for (name,) in names}
 
 

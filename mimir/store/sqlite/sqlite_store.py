@@ -28,7 +28,7 @@ from mimir.store.sqlite import database_file, malloc_tuning
 from mimir.store.sqlite.checkpointer import LOG_PAGES, Checkpointer
 from mimir.store.sqlite.node_cache import NodeCache
 from mimir.store.sqlite.read_ops import SqliteReads
-from mimir.store.sqlite.write_ops import SqliteOps, write_out
+from mimir.store.sqlite.write_ops import SqliteOps, write_changes
 from mimir.store.sqlite.write_queue import (
     Ended,
     WriteJob,
@@ -244,7 +244,7 @@ class SqliteStore:
                 self._begin(connection, any(job.durable for job in batch))
             self._forget_what_others_wrote(connection)
             ended: list[Ended] = [(job, self._run(connection, job), None) for job in batch]
-            write_out(connection, self._kept)
+            write_changes(connection, self._kept)
         except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
             self._roll_back(connection)
             if len(batch) == 1 or _ends_all(error):
