@@ -36,6 +36,18 @@ class StoredRecord:
     skips_none: ClassVar[bool] = False
     """True: a field that is None is not written. False: it removes the property."""
 
+    def __init_subclass__(
+        cls,
+        label: NodeLabel | None = None,
+        is_partial: bool | None = None,
+        skips_none: bool | None = None,
+    ) -> None:
+        given = {"label": label, "is_partial": is_partial, "skips_none": skips_none}
+        # A class with slots is created twice; the second time its arguments are gone, and its attributes stay.
+        for name, value in given.items():
+            if value is not None:
+                setattr(cls, name, value)
+
     @classmethod
     def from_row(cls, row: Row) -> Self:
         """Read a record.

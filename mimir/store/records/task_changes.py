@@ -1,7 +1,7 @@
 """Changes of a task: the properties that one phase writes together. None removes a property unless the class skips it."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
@@ -9,10 +9,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStartChange(StoredRecord):
+class TaskStartChange(StoredRecord, label=NodeLabel.TASK):
     """Start of a task's worker (phase 2)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     first_base_tree: str
     """Tree that the first attempt started from."""
@@ -22,10 +20,8 @@ class TaskStartChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkAnsweredChange(StoredRecord):
+class WorkAnsweredChange(StoredRecord, label=NodeLabel.TASK):
     """Answer of the worker (phase 3)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     worker_output: str
     """Beginning of the answer."""
@@ -39,10 +35,8 @@ class WorkAnsweredChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksCompletedChange(StoredRecord):
+class ChecksCompletedChange(StoredRecord, label=NodeLabel.TASK):
     """End of the checks and start of QC (phases 4 and 5)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     checks_completed_at: str
     """ISO-8601 UTC."""
@@ -52,10 +46,8 @@ class ChecksCompletedChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryChange(StoredRecord):
+class RetryChange(StoredRecord, label=NodeLabel.TASK):
     """Preparation of a retry (phase 7)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     next_attempt_number: int
     retry_reason: str
@@ -70,10 +62,8 @@ class RetryChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionChange(StoredRecord):
+class CompletionChange(StoredRecord, label=NodeLabel.TASK):
     """Completion and integration of a task (phases 8 and 10); the counts of its criteria are written beside it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     qc_score: float
     """0 to 100."""
@@ -96,10 +86,8 @@ class CompletionChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureChange(StoredRecord):
+class FailureChange(StoredRecord, label=NodeLabel.TASK):
     """Failure of a task with its report (phase 9)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     cause: str
     qc_passed: bool = False
@@ -115,10 +103,8 @@ class FailureChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictChange(StoredRecord):
+class VerdictChange(StoredRecord, label=NodeLabel.TASK):
     """Verdict on an attempt (phase 6); the counts of its criteria are written beside it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     qc_score: float
     """0 to 100."""
@@ -132,10 +118,8 @@ class VerdictChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriteriaCountsChange(StoredRecord):
+class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
     """Criteria of a verdict in numbers; written beside `VerdictChange` and `CompletionChange`."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     criteria_executed: int
     criteria_judged: int
@@ -157,11 +141,8 @@ class CriteriaCountsChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictHistoryChange(StoredRecord):
+class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
     """Verdicts of a task so far; what is absent stays as it is."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    skips_none: ClassVar[bool] = True
 
     qc_verification_history: PackedJson = ABSENT
     """A JSON array."""
@@ -171,10 +152,8 @@ class VerdictHistoryChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReuseChange(StoredRecord):
+class ReuseChange(StoredRecord, label=NodeLabel.TASK):
     """Completion of a task with the accepted attempt of another run."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     qc_passed: bool = True
     verified_at: str
