@@ -1,10 +1,7 @@
-"""The store for teams: a Neo4j 5 server, any number of processes on any number of machines.
+"""Neo4j store: a Neo4j 5 server, any number of processes on any number of machines.
 
-A writing transaction first takes the store's lock, so writers go one after another, as in the embedded store: no deadlocks, and what
-is compared stays so until it is changed. A reading one takes no lock. The server shows each statement what was committed when it
-began; so a view of several statements counts the writers before and after, and is taken again if one came between.
-
-A server that is lost in mid-run is waited for. A commit that nobody answered is looked up, never guessed.
+A writing transaction takes the store's lock first, so writers are serial. A reading one takes no lock: it counts the writers before and
+after, and is repeated if one came between. A lost server is waited for; an unanswered commit is looked up.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -40,7 +37,7 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 
 
 class Neo4jStore:
-    """A `GraphStore` in a Neo4j database."""
+    """Store in a Neo4j database."""
 
     def __init__(
         self,
@@ -58,15 +55,15 @@ class Neo4jStore:
         """Name the store; `init` opens it.
 
         Args:
-            address: Where it is.
+            address: Its address.
             clock: For durations; leases are compared with the server's time.
-            door: A name that no other process has: what it committed last is kept under it.
-            say: Told once that the server is lost, and once that it is back.
+            door: Unique name of this process; its last commit is recorded under it.
+            say: Called once when the server is lost, and once when it is back.
             sleep: Waits between tries.
             patience_seconds: How long a lost server is waited for before the run pauses.
             lock_seconds: How long one transaction may hold the store's lock.
-            retry_seconds: How long a conflict or a lost connection is tried again before the server counts as lost.
-            now: The store's time; None: the server's, which is what several hosts agree on.
+            retry_seconds: How long a conflict is retried before the server counts as lost.
+            now: Time of the store. None: the server's, on which several hosts agree.
         """
         self._address = address
         self._clock = clock
@@ -83,22 +80,22 @@ class Neo4jStore:
         self._lost_since: float | None = None
         self._written = 0
         self._run = ""
-        """Whose row the last transaction asked for; the next one is given it with the lock."""
+        """Run that the last transaction read; the next one gets its row with the lock."""
         self._turn = asyncio.Lock()
         self._backoff = LockBackoff()
 
     @property
     def uri(self) -> str:
-        """Where it is, without user and password."""
+        """URI without user and password."""
         return self._address.shown
 
     async def init(self) -> None:
-        """Reach the server, make or check the schema.
+        """Connect to the server, create or check the schema.
 
         Raises:
-            UnavailableError: The server is not there, too old, or may only be read.
+            UnavailableError: The server is absent, too old or read-only.
             ConfigurationError: It refuses the user, the password or the database.
-            StoreError: The store is of a newer schema.
+            StoreError: The store has a newer schema.
         """
         if self._threads is not None:
             return
@@ -130,7 +127,7 @@ class Neo4jStore:
         return await asyncio.shield(self._job(self._read(writer, readers, work)))
 
     async def close(self) -> None:
-        """Finish what waits to be written, and let go."""
+        """Finish the waiting transactions, and close the connections."""
         threads, driver = self._threads, self._driver
         self._threads = None
         if threads is None or driver is None:
@@ -148,7 +145,7 @@ class Neo4jStore:
         return self._threads
 
     def _job(self, work: "Awaitable[T]") -> "asyncio.Future[T]":
-        """Start something that goes on even if its caller is cancelled."""
+        """Start work that continues if its caller is cancelled."""
         job = asyncio.ensure_future(work)
         kept = cast("asyncio.Future[object]", job)
         self._jobs.add(kept)
@@ -156,7 +153,7 @@ class Neo4jStore:
         return job
 
     def _ended(self, job: "asyncio.Future[object]") -> None:
-        """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
+        """Retrieve the result, so that a cancelled caller leaves no "never retrieved" warning."""
         self._jobs.discard(job)
         if not job.cancelled():
             job.exception()
@@ -203,16 +200,16 @@ class Neo4jStore:
     async def _patiently(
         self, pool: Executor, attempt: Callable[[], T], *, once_only: bool = False
     ) -> T:
-        """Run an attempt until the server answers, as long as patience lasts.
+        """Repeat an attempt until the server answers, within the patience.
 
         Args:
-            pool: Where.
-            attempt: What.
-            once_only: True: it may have been done though nobody answered, and is not to be done twice.
+            pool: Where it runs.
+            attempt: The attempt.
+            once_only: True: it must not be repeated if its commit was not answered.
 
         Raises:
-            Paused: It did not.
-            IncompleteCommit: The server was lost while it committed what is done once only.
+            Paused: The server did not answer in time.
+            IncompleteCommit: The server was lost during the commit of a `once_only` attempt.
         """
         loop = asyncio.get_running_loop()
         delay, slow = _FIRST_DELAY, 0
@@ -233,10 +230,10 @@ class Neo4jStore:
             delay = min(2 * delay, _LONGEST_DELAY)
 
     def _wait_or_pause(self, error: Exception, *, slow: bool) -> None:
-        """Say that the server is lost, once.
+        """Report once that the server is lost.
 
         Raises:
-            Paused: It has been for too long.
+            Paused: It has been lost for too long.
         """
         if slow:
             return
@@ -267,7 +264,7 @@ class Neo4jStore:
             raise server.problem(error, self.uri) from error
 
     def _leave(self, driver: Driver) -> None:
-        """Take this process's traces away, unless the server is lost."""
+        """Remove this process's node, unless the server is lost."""
         with contextlib.suppress(DriverError, Neo4jError):
             if self._lost_since is None:
                 server.leave(self._session, self._address, self._door)

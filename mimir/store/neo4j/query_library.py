@@ -1,4 +1,4 @@
-"""The queries of `queries.cypher` by name. What stands in their text is out of closed sets; a value is always a parameter."""
+"""Cypher of `queries.cypher` by name: its pieces come from closed sets, its values are parameters."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _PLACE = re.compile(r"w\d{1,4}")
 
 
 class CypherText(str):
-    """Text that may stand in a query; this module alone makes it."""
+    """Text that may be part of a query; only this module creates it."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ STATUS_LABELS: Mapping[str, Mapping[str, str]] = {
     NodeLabel.TASK: {status.value: status_label(status.value) for status in TaskStatus},
     NodeLabel.RUN: {status.value: status_label(status.value) for status in RunStatus},
 }
-"""Label → status → the second label that shows it."""
+"""Label → status → second label that shows it."""
 
 _NAMES = frozenset(
     {
@@ -45,7 +45,7 @@ def query(name: str, **pieces: str) -> CypherText:
 
     Args:
         name: Its name in `queries.cypher`.
-        pieces: Hole → a name of a closed set, or text that this module made.
+        pieces: Hole → name of a closed set, or text of this module.
 
     Raises:
         StoreError: A piece is neither.
@@ -61,14 +61,14 @@ def query(name: str, **pieces: str) -> CypherText:
 
 
 def join_texts(pieces: Iterable[CypherText], between: str) -> CypherText:
-    """Join texts with one of the separators of the language."""
+    """Join texts with a separator of the language."""
     if between not in ("", ", ", "|", ":", "\n"):
         raise StoreError(f"{between!r} cannot stand in a query.")
     return CypherText(between.join(pieces))
 
 
 def combine_queries(questions: Sequence[CypherText]) -> CypherText:
-    """Ask several questions in one statement that is never planned again; what the n-th compares with is in parameters `q<n>_…`."""
+    """Return one statement for several queries; the n-th has the parameters `q<n>_…`."""
     asked = (
         _OWN.sub(rf"$q{n}_\1", one.removeprefix(_PLANNED_ONCE)) for n, one in enumerate(questions)
     )
@@ -81,7 +81,7 @@ def names(of: Iterable[str], *, between: str = "|") -> CypherText:
 
 
 def types(of: Iterable[str]) -> CypherText:
-    """Return `:A|B` for types of edges; empty: any."""
+    """Return `:A|B` for edge types; empty: any."""
     wanted = names(of)
     return CypherText(f":{wanted}" if wanted else "")
 

@@ -1,6 +1,6 @@
-"""One transaction of the Neo4j store: how it takes the lock, how it is looked up when nobody answered its commit, how a view is checked.
+"""Transactions of the Neo4j store: taking the lock, looking up a commit, checking a view.
 
-Both run on a thread; the driver may run them again.
+Both kinds run on a thread; the driver may run them again.
 """
 
 from collections.abc import Callable
@@ -29,14 +29,14 @@ Now = Callable[[], str]
 
 
 class WriteTransaction(Generic[T]):
-    """A transaction that may write."""
+    """Transaction that may write."""
 
     value: T
-    """What the work returned; there once it was run."""
+    """Result of the work, after the run."""
     turn: LockTurn
-    """How it had the lock; there once it was run."""
+    """Its turn with the lock, after the run."""
     run_asked: str
-    """The last run whose row it asked for, `ahead` if it asked for none; there once it was run."""
+    """Run that it read last, otherwise `ahead`; after the run."""
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class WriteTransaction(Generic[T]):
         """Prepare it.
 
         Args:
-            open_session: Makes a session.
-            work: What is done in it.
-            store: Which store of the database.
-            door: This process's name.
-            token: This transaction's name; no other one has it.
-            seconds: After this the server ends it.
+            open_session: Opens a session.
+            work: Work of the transaction.
+            store: Name of the store in the database.
+            door: Name of this process.
+            token: Unique name of this transaction.
+            seconds: Time limit of the server.
             clock: For durations.
-            now: Its time; None: the server's.
-            ahead: Id of the run whose row comes with the lock: nearly every transaction wants it, and it saves a way to the server.
+            now: Its time. None: the server's.
+            ahead: Run whose row comes with the lock, which saves a round trip.
         """
         self._open_session = open_session
         self._work = work
@@ -82,7 +82,7 @@ class WriteTransaction(Generic[T]):
         self.turn.held = self._clock.monotonic() - self._locked_at
 
     def is_committed(self) -> bool:
-        """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
+        """Return whether it was committed; waits until the server knows."""
         with self._open_session() as session:
             return session.execute_write(self._look_up)
 
@@ -115,10 +115,10 @@ class WriteTransaction(Generic[T]):
 
 
 class ReadTransaction(Generic[T]):
-    """A transaction that reads."""
+    """Transaction that reads."""
 
     value: T
-    """What the work returned; there once a view was consistent."""
+    """Result of the work, once a view was consistent."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class ReadTransaction(Generic[T]):
         self._now = now
 
     def run(self) -> bool:
-        """Do the work; False: somebody wrote meanwhile, what was seen may be half of it."""
+        """Do the work; False if another process wrote during it."""
         with self._open_session() as session:
             return session.execute_read(self._between_counts)
 
@@ -164,7 +164,7 @@ class ReadTransaction(Generic[T]):
 
 
 def _time(begun: Record, now: Now | None) -> str:
-    """Return the transaction's time, fixed from here on."""
+    """Return the time of a transaction."""
     return now() if now else stamp(cast("datetime", begun["now"].to_native()))
 
 

@@ -1,7 +1,6 @@
-"""The file of the embedded store: made whole or not at all, checked before anything could change it.
+"""File of the SQLite store: created as a whole or not at all, checked before any change.
 
-A new store is built under another name and renamed, so that a file of the final name is always complete, with its schema in the
-file itself and not in the log beside it. A file that is not ours is only ever read.
+A new store is built under another name and renamed, so a file of the final name is always complete. A foreign file is only read.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ APPLICATION_ID = 0x6D696D72
 """`mimr`, in the header of every store."""
 
 PATIENCE_SECONDS = 5.0
-"""How long SQLite itself waits for another process; the store asks again after it."""
+"""How long SQLite itself waits for another process; the store tries again after it."""
 
 _TABLES = ("edges", "found", "nodes", "texts")
 
@@ -37,13 +36,13 @@ def connect(
     wait_seconds: float = PATIENCE_SECONDS,
     durable: bool = True,
 ) -> sqlite3.Connection:
-    """Open an existing store; transactions are begun by hand.
+    """Open an existing store, without automatic transactions.
 
     Args:
         path: Its file.
         mode: As in SQLite's URIs: `rw`, `ro`, `ro&immutable=1`.
         wait_seconds: How long a statement waits for other processes.
-        durable: False: the disk is not waited for.
+        durable: False: no write waits for the disk.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
@@ -64,10 +63,10 @@ def connect(
 
 
 def prepare(path: Path) -> None:
-    """Make the store's file, or check the one that is there; idempotent, and safe in several processes at once.
+    """Create the store's file, or check an existing one; idempotent and safe in several processes.
 
     Raises:
-        StoreError: The file is not mimir's, of a newer schema, damaged, or cannot be opened; it is left untouched.
+        StoreError: The file is foreign, damaged, of a newer schema, or cannot be opened; it is left untouched.
         Paused: No space left.
     """
     try:
@@ -82,13 +81,13 @@ def prepare(path: Path) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Tell which file stands at the path; another one after a removal."""
+    """Return the identity of the file at a path; it changes if the file is replaced."""
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
 def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
-    """Say what an error of SQLite or of the file system means to the person."""
+    """Return the error for the user that an error of SQLite or of the file system means."""
     if isinstance(error, OSError):
         code = {28: sqlite3.SQLITE_FULL, 122: sqlite3.SQLITE_FULL}.get(
             error.errno or 0, sqlite3.SQLITE_CANTOPEN
@@ -129,7 +128,7 @@ def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
 
 @contextlib.contextmanager
 def _only_one(directory: Path) -> Generator[None]:
-    """Let one process at a time make or check a store in this directory."""
+    """Let one process at a time create or check a store in this directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -172,13 +171,14 @@ def _sync(directory: Path) -> None:
 
 
 def _mark(path: Path) -> None:
-    """Note that rows of this schema may follow: an older mimir must refuse the file from now on."""
+    """Write the schema version: an older mimir must refuse the file from now on."""
     with contextlib.closing(connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _check(path: Path) -> int:
-    """Return the schema's version. The header's bytes first: SQLite itself may write beside a file that it opens."""
+    """Return the schema version."""
+    # The header's bytes come first: SQLite itself may write next to a file that it opens.
     if not path.is_file():
         raise _foreign(path)
     with path.open("rb") as file:
@@ -191,7 +191,8 @@ def _check(path: Path) -> int:
 
 
 def _check_tables(path: Path) -> int:
-    """Read the schema without writing: as an immutable file, unless a log stands beside it that belongs to it."""
+    """Check the tables without writing; return the schema version."""
+    # A log beside the file belongs to it; without one, the file can be read as immutable.
     log = path.with_name(path.name + "-wal")
     live = log.exists() and log.stat().st_size > 0
     try:

@@ -1,4 +1,4 @@
-"""Whether a file lies on a network drive: there the locks do not hold that several processes of SQLite's write-ahead log need."""
+"""Detection of network drives, on which the locks of SQLite's log do not hold."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def network_drive(path: Path) -> str:
-    """Return the kind of network drive on which a file lies, or would; empty: on none, or nobody can tell."""
+    """Return the kind of network drive that holds a file; empty if none is known."""
     try:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -23,11 +23,11 @@ def network_drive(path: Path) -> str:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """Return the kind of the file system that holds a path; empty: none does. Pure.
+    """Return the kind of the file system that holds a path; empty if none does.
 
     Args:
         path: Absolute, without links.
-        mounts: As Linux tells them in `/proc/self/mountinfo`; of two at one place the later one counts.
+        mounts: Content of `/proc/self/mountinfo`; of two mounts at one place, the later counts.
     """
     kind, longest = "", -1
     for line in mounts.splitlines():

@@ -1,11 +1,7 @@
-"""The embedded store: one SQLite file, several processes, one writer thread a process.
+"""SQLite store: one file, several processes, one writer thread per process.
 
-Whatever waits to be written is committed together (group commit): one durable write of the disk serves all callers of that moment. A
-job that fails takes nobody with it: the transaction is rolled back, and the others are run again, each in its own. What the writer has
-read or changed stays in its hand while nobody else writes. Reads have connections of their own.
-
-What may be lost with the machine's power is not waited for on the disk, and written by the caller itself where the writer is idle; it is
-brought there soon after, behind everybody's back.
+Waiting jobs are committed together: one durable write serves all of them. If a job fails, the transaction is rolled back and each job gets
+its own. Reads have their own connections.
 Source: docs/decisions/0014-thinking-does-not-wait-for-the-disk.md
 """
 
@@ -57,14 +53,14 @@ _ENDS_ALL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _WriterThread:
-    """Who writes what is durable, and what is written with, by whoever has the pen."""
+    """Thread that makes durable writes, and the connection of all writes."""
 
     thread: threading.Thread
     connection: sqlite3.Connection
 
 
 class SqliteStore:
-    """A `GraphStore` in one file."""
+    """Store in one file."""
 
     def __init__(
         self,
@@ -78,11 +74,11 @@ class SqliteStore:
         """Name the store; `init` opens it.
 
         Args:
-            path: Its file; directories above it are made.
-            clock: The store's time.
-            faults: Called on the writer's thread at `before-commit` and `after-commit`; for tests that crash there.
+            path: Its file; missing directories are created.
+            clock: Time of the store.
+            faults: Called on the writer's thread at `before-commit` and `after-commit`, for tests that crash there.
             patience_seconds: How long another process may hold the write lock before the run pauses.
-            durable: False: a power cut may lose what was written; for a store that is thrown away.
+            durable: False: a power cut may lose every write; for a temporary store.
         """
         self._path = path
         self._clock = clock
@@ -102,11 +98,11 @@ class SqliteStore:
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """URI of the store."""
         return f"sqlite:{self._path}"
 
     async def init(self) -> None:
-        """Make or check the file, and open it."""
+        """Create or check the file, and open it."""
         if self._writer is not None:
             return
         malloc_tuning.use_single_arena()
@@ -125,7 +121,7 @@ class SqliteStore:
         thread.start()
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Run `work` in one transaction and commit it; the disk is waited for if anything that is committed with it is to be durable."""
+        """Run `work` in one transaction; wait for the disk if a job of the transaction is durable."""
         writer = self._writer
         if writer is None:
             raise StoreError(f"The store {self._path} is not open.")
@@ -142,7 +138,8 @@ class SqliteStore:
         return cast("T", value)
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Run `work` on one consistent view; a brief one here: to have a thread do it takes longer than to do it."""
+        """Run `work` on one consistent view; a brief one on the caller's thread."""
+        # For a few rows, a change of threads takes longer than the query.
         if self._readers is None:
             raise StoreError(f"The store {self._path} is not open.")
         if brief:
@@ -151,7 +148,7 @@ class SqliteStore:
         return await loop.run_in_executor(self._readers, self._view, work)
 
     async def close(self) -> None:
-        """Finish what waits to be written, and let go."""
+        """Finish the waiting jobs, and close the file."""
         writer, readers = self._writer, self._readers
         self._writer = self._readers = None
         if writer is None or readers is None:
@@ -195,7 +192,7 @@ class SqliteStore:
             self._idle.put(connection)
 
     def _serve(self, connection: sqlite3.Connection) -> None:
-        """Write batch after batch until the store is closed."""
+        """Write one batch after another until the store is closed."""
         going = True
         while going:
             batch, going = self._next_batch()
@@ -219,10 +216,8 @@ class SqliteStore:
         return batch, False
 
     def _write_here(self, connection: sqlite3.Connection, job: WriteJob) -> bool:
-        """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
-
-        To have another thread do it takes longer than to do it: both fall asleep and are woken.
-        """
+        """Write on the caller's thread, without the disk; False if another write is under way."""
+        # A change of threads takes longer than the write: both threads sleep and are woken.
         if not self._jobs.empty() or not self._pen.acquire(blocking=False):
             return False
         try:
@@ -238,7 +233,7 @@ class SqliteStore:
     def _transaction(
         self, connection: sqlite3.Connection, batch: list[WriteJob], *, begun: bool = False
     ) -> list[Ended]:
-        """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
+        """Commit jobs together; if one fails, each gets a transaction of its own."""
         try:
             if not begun:
                 self._begin(connection, any(job.durable for job in batch))
@@ -272,14 +267,14 @@ class SqliteStore:
         return [(job, None, told) for job in batch]
 
     def _forget_what_others_wrote(self, connection: sqlite3.Connection) -> None:
-        """Keep in hand what was read before only if no other connection has committed since."""
+        """Clear the cache if another connection has committed since."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self._kept.clear()
             self._version = version
 
     def _begin(self, connection: sqlite3.Connection, durable: bool) -> None:
-        """Take the write lock, waiting for other processes."""
+        """Take the write lock; wait for other processes."""
         waited = 0.0
         while not self._is_locked(connection, durable, last=waited >= self._patience):
             pause = next(pause for most, pause in _PAUSES if waited < most)
@@ -289,7 +284,7 @@ class SqliteStore:
     def _is_locked(
         self, connection: sqlite3.Connection, durable: bool, *, last: bool = False
     ) -> bool:
-        """Try to take the write lock; False: another process has it, which is an error on the last try."""
+        """Try to take the write lock; False if another process has it, an error on the last try."""
         self._still_there()
         if self._durable and durable != self._waits:
             # What does not wait for the disk leaves it to others to bring the log into the file, too.
@@ -305,7 +300,7 @@ class SqliteStore:
         return True
 
     def _still_there(self) -> None:
-        """Refuse to write into a file that was removed: it would be gone with this process."""
+        """Refuse to write into a removed file: the data would be lost with this process."""
         try:
             there = database_file.identity(self._path)
         except OSError:

@@ -1,7 +1,6 @@
-"""Texts that many calls of a run repeat, kept once a run: what agents are told at the beginning, and their tools and settings.
+"""Shared texts: texts that many calls of a run repeat, stored once per run.
 
-Where such a text would stand, `{"sha256": …}` names it; the text is an Artifact of the run, written in the transaction that names it.
-A lane is hashed over the whole texts: how they are kept changes no hash.
+A delta names such a text by `{"sha256": …}`; the text is an artifact of the run. The hash of a transcript covers the whole texts.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack, unpack, well_formed
 
 LEAST = 500
-"""Characters from which a text is kept apart."""
+"""Characters from which a text is stored separately."""
 KIND = "text"
 
 Json = Mapping[str, object]
@@ -27,19 +26,15 @@ class RequestDelta(NamedTuple):
     """What a request adds to the one before, as JSON."""
 
     whole: str
-    """What is hashed."""
+    """Whole JSON; the hash covers it."""
     kept: str
-    """Without the texts that others repeat."""
+    """Stored JSON, without shared texts."""
     named: Mapping[str, str]
-    """Those texts, by SHA-256."""
+    """Shared texts by SHA-256."""
 
 
 def fold(delta: Json) -> RequestDelta:
-    """Take the texts that others repeat out of what a request adds to the one before.
-
-    Args:
-        delta: Of a call; of a model's, `messages` of the role `system` and `settings` are looked at.
-    """
+    """Separate the shared texts of a delta: system messages and settings of a model call."""
     found: dict[str, str] = {}
     folded = dict(delta)
     settings = delta.get("settings")
@@ -54,14 +49,14 @@ def fold(delta: Json) -> RequestDelta:
 
 @lru_cache(maxsize=16)
 def name_of(text: str) -> str | None:
-    """Return the SHA-256 that stands for a text; None: it is kept where it stands."""
+    """Return the SHA-256 of a shared text; None if the text is stored in place."""
     if len(text) < LEAST or well_formed(text) != text:
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
-    """Keep texts of a run that are not kept yet, by their SHA-256."""
+    """Store texts of a run by their SHA-256, unless they exist."""
     if not texts:
         return
     wanted = {_id(run, sha256): text for sha256, text in texts.items()}
@@ -72,7 +67,7 @@ def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
 
 
 def carry(ops: WriteOps, source: str, run: str, names: Iterable[str]) -> None:
-    """Keep texts of an earlier run for another one that names them too."""
+    """Copy texts of another run that a run names too."""
     save_text(ops, run, {sha256: get(ops, source, sha256) for sha256 in names})
 
 
@@ -80,7 +75,7 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     """Return a text of a run.
 
     Raises:
-        StoreError: It is not there, or not the one that the name was made of.
+        StoreError: It is absent or was changed.
     """
     text = evidence.artifact(reads, _id(run, sha256))
     if text is None:
@@ -110,10 +105,10 @@ def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
 
 
 def encode_delta(reads: ReadOps, call: Row) -> str:
-    """Return what a call added to the one before as it is hashed.
+    """Return the whole delta of a call as it is hashed.
 
     Raises:
-        StoreError: A text that it names is not there, or was changed.
+        StoreError: A text that it names is absent or was changed.
     """
     whole = delta_of(reads, call)
     kept = row_fields.json_field(call, "deltaJson")
@@ -142,7 +137,7 @@ def _whole(reads: ReadOps, run: str, message: Json) -> Json:
 
 
 def _name(value: object) -> str:
-    """Return the SHA-256 that stands here for a text; empty: none does."""
+    """Return the SHA-256 that names a text here; empty if none does."""
     if not isinstance(value, Mapping):
         return ""
     named = cast("Json", value)
