@@ -1,4 +1,4 @@
-"""Conditions of a query: parsed and compared in memory here, translated to SQL or Cypher by each store."""
+"""Conditions of a query: parsed and compared in memory; each store translates them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, cast

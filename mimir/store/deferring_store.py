@@ -16,7 +16,7 @@ Later = Callable[[Work], None]
 
 
 class DeferringStore:
-    """Store of one attempt. Deferred work may be lost with the process, so it must be safe to repeat."""
+    """Store of one attempt. Deferred work may be lost, so it must be safe to repeat."""
 
     def __init__(self, store: Transactions) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Protocol of every store: synchronous operations in one transaction, behind two asynchronous methods.
+"""Protocol of every store: operations in one transaction, behind two async methods.
 
 The operations of `mimir.store.operations` are written once above it and know no adapter.
 """
@@ -8,17 +8,15 @@ from typing import Literal, Protocol, TypeVar
 
 T = TypeVar("T")
 
+# Value of a property; None: absent. Objects are JSON text in a property whose name ends in `Json`. Half surrogates
+# become U+FFFD. `schema.accept` is the whole rule.
 Value = str | int | float | bool | list[str] | None
-"""What a property may hold. None means "not there"; maps are JSON text in a property whose name ends in `Json`.
-
-Text is what UTF-8 can carry, NUL included: a half surrogate becomes U+FFFD on its way in. `schema.accept` is the whole rule.
-"""
+# Properties of a node with `id`; flat, camelCase.
 Row = Mapping[str, Value]
-"""A node's properties, `id` among them; flat, camelCase."""
 Compare = tuple[Literal["in", "!=", "<", "<=", ">", ">="], object]
+# `{"status": "pending"}` equal · `{"status": ("in", [...])}` · `{"seq": (">", 3)}` · None: the property is absent.
+# `("!=", x)` also finds nodes without the property.
 Where = Mapping[str, Value | Compare]
-"""`{"status": "pending"}` equal · `{"status": ("in", [...])}` · `{"seq": (">", 3)}` · None: the property is not there.
-`("!=", x)` also finds nodes without the property."""
 Direction = Literal["out", "in", "both"]
 
 
@@ -26,7 +24,7 @@ class ReadOps(Protocol):
     """Operations that change nothing."""
 
     def now(self) -> str:
-        """Return the store's time as `clock.stamp` writes it; it is constant within one transaction."""
+        """Return the store's time as `clock.stamp` writes it; constant in one transaction."""
         ...
 
     def get(self, label: str, id: str, /) -> Row | None:
@@ -110,11 +108,11 @@ class WriteOps(ReadOps, Protocol):
         ...
 
     def patch(self, label: str, id: str, props: Row, /) -> bool:
-        """Set properties of one node, None removes one; return False if there is no such node."""
+        """Set properties of one node, None removes one; False if there is no such node."""
         ...
 
     def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
-        """Compare and set, and increment `version`; return the new row, or None if `expect` does not hold.
+        """Compare and set, and increment `version`; return the new row, or None.
 
         With empty `expect` and `props` it locks and reads the node.
         """
@@ -129,7 +127,7 @@ class Transactions(Protocol):
     """The two ways into a store."""
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Run `work` in one transaction and commit it; an exception rolls it back and is raised here.
+        """Run `work` in one transaction and commit it; an exception rolls it back.
 
         No death of a process undoes it. If `durable` is False, a power cut may undo it with everything committed after it, so nothing outside the
         store may depend on it unless it can be repeated. `work` may run more than once. A cancelled caller leaves the transaction to finish.

@@ -1,4 +1,4 @@
-"""Named queries of a file beside the code. Each begins with a comment line `name: what it does`."""
+"""Named queries of a file; each begins with a comment line `name: description`."""
 
 import re
 from collections.abc import Mapping

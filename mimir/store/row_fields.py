@@ -1,4 +1,4 @@
-"""Typed readers of a row's properties: an absent one has a default, a wrong type is an error."""
+"""Typed readers of a row: an absent property has a default, a wrong type is an error."""
 
 from collections.abc import Iterable, Mapping
 from typing import Never, cast

@@ -1,4 +1,4 @@
-"""Schema of every store: labels, edge types, forms of properties, and the one form of JSON."""
+"""Schema of every store: labels, edge types, properties, and the one form of JSON."""
 
 import json
 import re
@@ -12,17 +12,15 @@ import orjson
 from mimir.errors import StoreError
 from mimir.store.protocol import Row, Value
 
+# Grows with every change that an older mimir cannot read; older stores are read as they are. 2: texts that many
+# calls of a run repeat are stored once.
 SCHEMA_VERSION = 2
-"""Grows with every change that an older mimir cannot read; older stores are read as they are.
 
-2: texts that many calls of a run repeat are stored once.
-"""
-
+# Characters from which an adapter may store a text separately, so that a small change does not rewrite it.
 LONG_TEXT = 1000
-"""Characters from which an adapter may store a text separately, so that a small change does not rewrite it."""
 
+# Characters of an id.
 MAX_ID = 4000
-"""Characters of an id."""
 
 
 class NodeLabel(StrEnum):
@@ -66,16 +64,19 @@ class EdgeType(StrEnum):
     """Run → run that it was made from."""
 
 
+# Label → property that full-text search reads.
 SEARCHED: Mapping[str, str] = {NodeLabel.MEMORY: "text"}
-"""Label → property that full-text search reads."""
 
 PROMOTED_TEXT = (
     "runId", "projectId", "lane", "chain", "status", "claimState", "kind", "createdAt"
 )  # fmt: skip
 PROMOTED_NUMBER = ("seq", "priority")
+# Properties of most queries and orders: each adapter has an index for them, and each holds one type.
 PROMOTED = (*PROMOTED_TEXT, *PROMOTED_NUMBER)
-"""Properties of most queries and orders: each adapter has an index for them, and each holds one type."""
 
+# Properties that each phase writes when the status changes: to the task, with a copy to the attempt. 1 created
+# · 2 worker starts (the claim writes it) · 3 worker answered · 4 checks run · 5 QC starts · 6 verdict · 7 retry
+# prepared · 8 completed · 9 failed · 10 integrated. Objects are JSON text, so their names end in `Json`.
 PHASES: Mapping[int, tuple[str, ...]] = {
     1: ("taskCreatedAt", "workerRole", "qcRole", "verificationCriteria", "maxRetries", "attemptNumber"),
     2: ("attemptNumber", "workerStartTime", "isRetry", "retryReason"),
@@ -100,14 +101,9 @@ PHASES: Mapping[int, tuple[str, ...]] = {
     ),
     10: ("integratedAt", "integratedCommit", "integrationRetries"),
 }  # fmt: skip
-"""Properties that each phase writes when the status changes: to the task, with a copy to the attempt.
 
-1 created · 2 worker starts (the claim writes it) · 3 worker answered · 4 checks run · 5 QC starts · 6 verdict · 7 retry prepared ·
-8 completed · 9 failed · 10 integrated. Objects are JSON text, so their names end in `Json`.
-"""
-
+# Properties of a task's lease; the first three are absent without one.
 LOCK = ("lockedBy", "lockedAt", "expiresAt", "fence", "version")
-"""Properties of a task's lease; the first three are absent without one."""
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,99}", re.ASCII)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -131,13 +127,13 @@ def pack(value: object) -> str:
     return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
+# Defines the one form: hashes of stores and recordings cover it.
 _WRITER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
-"""Decides what the one form is: hashes of stores and recordings are made over it."""
 _QUICK = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# Within these limits, and for 0, both writers write a float alike.
 _SMALL, _LARGE = 1e-4, 1e16
-"""From the one to below the other, and for 0, both writers write a float alike."""
 
 
 def _quickly(value: object) -> str | None:
@@ -149,8 +145,8 @@ def _quickly(value: object) -> str | None:
     return text if _is_plain(value) else None
 
 
+# Types that both writers write alike.
 _PLAIN_KINDS = frozenset((str, int, bool, type(None)))
-"""What both writers write alike, whatever its value is."""
 
 
 def _is_plain(value: object) -> bool:
@@ -189,8 +185,8 @@ def unpack(text: str) -> object:
         raise StoreError(f"Stored JSON cannot be read: {error}") from error
 
 
+# The fast reader reads a whole number of so many digits as a float; every other value is the same.
 _LONG_NUMBER = b"0" * 19
-"""A whole number may be of so many digits that the quick reader takes it for a float; to nothing else it gives another value."""
 _ALL_DIGITS_0 = bytes.maketrans(b"123456789", b"000000000")
 
 

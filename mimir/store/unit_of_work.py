@@ -12,8 +12,8 @@ from mimir.store import schema
 from mimir.store.conditions import Condition, parse, require_order
 from mimir.store.protocol import Direction, Row, Where
 
+# Words of a search text that are looked for.
 _MOST_WORDS = 64
-"""Words of a search text that are looked for."""
 
 DumpItem = tuple[str, Row] | tuple[str, str, str]
 

@@ -1,1 +1,1 @@
-"""Neo4j store: one server, processes on any number of machines. `bootstrap` alone imports it."""
+"""Neo4j store: one server, many machines. `bootstrap` alone imports it."""

@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from mimir.errors import ConfigurationError
 
+# `+s`: encrypted; `+ssc`: encrypted with a certificate that no authority signed.
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-"""`+s`: encrypted; `+ssc`: encrypted with a certificate that no authority signed."""
 PORT = 7687
 DEFAULT_STORE = "mimir"
 
@@ -46,7 +46,7 @@ def is_address(uri: str) -> bool:
 
 
 def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Neo4jAddress:
-    """Return the address of a URI such as `neo4j://user:password@host:7687/database?store=name`.
+    """Return the address of `neo4j://user:password@host:7687/database?store=name`.
 
     Args:
         uri: As the user wrote it.

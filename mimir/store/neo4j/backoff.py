@@ -1,4 +1,4 @@
-"""Backoff of a writer that had the store's lock, so that other processes get it before it returns.
+"""Backoff of a writer that had the store's lock, so that other processes get it next.
 
 The server grants the lock in no order, and the latest process asks most often. So each process waits for about one round: the time in which
 every writer has one turn. It learns from its own waits how much the lock is wanted.
@@ -6,12 +6,12 @@ every writer has one turn. It learns from its own waits how much the lock is wan
 
 from dataclasses import dataclass
 
+# Share of a round. With all of it, the lock would sometimes be free while all wait.
 _SHARE = 0.9
-"""Share of a round. With all of it, the lock would sometimes be free while all wait."""
+# Weight of the newest turn in the average.
 _WEIGHT = 0.3
-"""Weight of the newest turn in the average."""
+# Factors of the wait after a turn with and without waiting for the lock.
 _WANTED, _FREE = 1.3, 0.9
-"""What a turn that was waited for makes of the eagerness to keep away, and one that was not."""
 _LEAST, _MOST = 0.05, 1.1
 _NOTICED_SECONDS = 0.005
 _LONGEST_SECONDS = 1.0

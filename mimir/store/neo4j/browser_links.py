@@ -9,8 +9,8 @@ from mimir.store.neo4j.cypher_export import inline_parameters, literal
 from mimir.store.neo4j.query_library import query
 
 Shown = Literal["run", "task"]
+# Returns the link to a node by its kind and id.
 Link = Callable[[Shown, str], str]
-"""Returns the link to a node by its kind and id."""
 
 _PLAIN_PORT, _SAFE_PORT = 7474, 7473
 

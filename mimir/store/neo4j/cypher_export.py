@@ -16,14 +16,14 @@ from mimir.store.schema import accept, edge_name, label_name, property_name
 
 T = TypeVar("T")
 
+# Nodes or edges in one statement.
 _AT_ONCE = 100
-"""Nodes or edges in one statement."""
+# Parameter of the library's queries for nodes or edges.
 _PLACE = "w0"
-"""Where the library's queries expect nodes or edges."""
 _ESCAPED: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PARAMETER = re.compile(r"\$(\w+)")
+# Everything but printable ASCII characters, and quotes and backslashes.
 _SPECIAL = re.compile(r"[^ -&(-\[\]-~]")
-"""Whatever is no printable ASCII character, quotes and backslashes."""
 
 
 def script_header(store: str) -> Iterator[str]:

@@ -26,12 +26,12 @@ from mimir.store.protocol import ReadOps, WriteOps
 T = TypeVar("T")
 
 _READERS = 4
+# Tries of a view without the lock.
 _VIEWS = 3
-"""Times that a view is tried without the lock."""
 _PATIENCE_SECONDS = 300.0
 _RETRY_SECONDS = 2.0
+# After this the server ends a writing transaction: its process may be stopped, and others wait for the lock.
 _LOCK_SECONDS = 30.0
-"""After this the server ends a writing transaction: its process may have been stopped, and others wait for the lock."""
 _TRIES_TOO_SLOW = 3
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 

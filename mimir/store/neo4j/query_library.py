@@ -1,4 +1,4 @@
-"""Cypher of `queries.cypher` by name: its pieces come from closed sets, its values are parameters."""
+"""Cypher of `queries.cypher` by name: pieces of closed sets, values as parameters."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ def status_label(status: str) -> str:
     return "".join(part.capitalize() for part in status.split("_"))
 
 
+# Label → status → second label that shows it.
 STATUS_LABELS: Mapping[str, Mapping[str, str]] = {
     NodeLabel.TASK: {status.value: status_label(status.value) for status in TaskStatus},
     NodeLabel.RUN: {status.value: status_label(status.value) for status in RunStatus},
 }
-"""Label → status → second label that shows it."""
 
 _NAMES = frozenset(
     {

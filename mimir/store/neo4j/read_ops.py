@@ -45,7 +45,7 @@ class Neo4jReads(ReadUnit):
         """Statements that were sent."""
 
     def now(self) -> str:
-        """Return the server's time when the transaction began; of a writing one, when it got the lock."""
+        """Return the server's time at the begin of the transaction, or when it got the lock."""
         if self._is_over:
             self._prepare()
         return self._now

@@ -30,22 +30,22 @@ from mimir.store import schema
 from mimir.store.neo4j.address import Neo4jAddress
 from mimir.store.neo4j.query_library import CypherText, join_texts, names, query
 
+# Major version of the oldest supported server.
 OLDEST = 5
-"""Major version of the oldest supported server."""
+# Time limit of the first connection: a wrong address must be reported at once.
 REACH_SECONDS = 0.8
-"""Time limit of the first connection: a wrong address must be reported at once."""
+# Time limit of a connection to a server that was reached; a busy server needs time.
 CONNECT_SECONDS = 10.0
-"""Time limit of a connection to a server that was reached; a busy server needs time."""
 
+# Tries of the schema: two processes that create it at the same time disturb each other.
 _PREPARING = 10
-"""Times that the schema is tried: two processes that make it at once stand in each other's way."""
+# Label and the properties of one query.
 _INDEXED: tuple[tuple[str, ...], ...] = (
     ("Project", "projectId"), ("Run", "projectId"), ("Run", "status"), ("Task", "runId"), ("Task", "runId", "status"),
     ("Task", "runId", "claimState"), ("Attempt", "runId"), ("Verdict", "runId"), ("Evidence", "runId"),
     ("Evidence", "chain"), ("Artifact", "runId"), ("Memory", "projectId"), ("Call", "runId"), ("Call", "lane"),
     ("Event", "runId", "seq"),
 )  # fmt: skip
-"""Label and the properties that are looked for together."""
 
 _WRONG_PASSWORD = "Neo.ClientError.Security."
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"

@@ -1,4 +1,4 @@
-"""Status as a second label, `:Task:Completed`, which gives a node its colour; no query reads it."""
+"""Status as a second label, `:Task:Completed`: a colour for users; no query reads it."""
 
 from collections.abc import Mapping, Sequence
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
+# A process that has opened the store or written within this time counts as a writer.
 _LATELY_SECONDS = 2
-"""A process that has opened the store or written since then counts as one that writes."""
 OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 

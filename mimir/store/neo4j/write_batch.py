@@ -11,12 +11,12 @@ from mimir.store.neo4j.query_library import CypherText, join_texts, query
 from mimir.store.neo4j.status_labels import by_status
 from mimir.store.protocol import Value
 
+# Properties to set, with `id`; None removes one.
 Changes = dict[str, Value]
-"""Properties to set, with `id`; None removes one."""
 
 ROWS_AT_ONCE = 500
+# Limits of one statement: the server holds all of its parameters in memory.
 _CHARS_AT_ONCE = 4_000_000
-"""Bounds of one statement: the server holds all of its parameters in memory."""
 
 
 class CypherStatement:

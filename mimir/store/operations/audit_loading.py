@@ -1,4 +1,4 @@
-"""Loading of a run for the audit: a node that cannot be read is named, and hides no other node."""
+"""Loading of a run for the audit: a damaged node is named, and hides no other node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

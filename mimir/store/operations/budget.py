@@ -1,7 +1,7 @@
-"""A run's budget of calls, tokens and money: counters on Run, changed in the transactions that write the calls, so a crash leaks nothing.
+"""Budget of a run: calls, tokens and money, counted with the calls.
 
-What a run has spent is its outcomes and its open intents. A run pins the prices when it begins; what a model without one has
-cost is not known, and which ones were asked is kept.
+A crash loses nothing: what a run has spent is its outcomes and its open intents. A run pins the prices when it begins; models without a
+price are noted.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,13 +26,13 @@ def prices_of(run: Row) -> Mapping[str, ModelPrice]:
 
 
 def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
-    """Return what tokens of a model cost in a run, in units; None: it has no price."""
+    """Return the cost of tokens in units of money; None if the model has no price."""
     price = prices_of(run).get(model) if run.get("pricesJson") else None
     return None if price is None else price.of(usage)
 
 
 def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
-    """Refuse a cost limit for a run under way whose cost cannot be known.
+    """Refuse a cost limit for a run whose past cost is unknown.
 
     Args:
         run: The run.
@@ -67,21 +67,7 @@ def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) 
 def reserve(
     ops: WriteOps, run: str, model: str, bound: TokenUsage, before: Row | None
 ) -> int | None:
-    """Reserve one call, its tokens and its money; a call that was open already has its place and adds the difference alone.
-
-    Args:
-        ops: The transaction that writes the intent.
-        run: Id.
-        model: That is asked.
-        bound: Tokens that the call may use at most.
-        before: The call's row, if it was open.
-
-    Returns:
-        What was reserved of money, in units; None: the model has no price.
-
-    Raises:
-        Paused: The budget is used up.
-    """
+    """Reserve a call, its tokens and its money; an open call adds only the difference."""
     row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
@@ -120,7 +106,7 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
 
 
 def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
-    """Charge calls that were open, and are removed, what they had reserved."""
+    """Charge open calls that are deleted with their reservation."""
     tokens = sum(row_fields.int_field(call, "reserved") for call in calls)
     if tokens:
         row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
@@ -129,7 +115,7 @@ def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
 
 
 def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
-    """Move (tokens, money) from what is reserved to what is used."""
+    """Move (tokens, money) from the reserved to the used amount."""
     changed: dict[str, Value] = {
         "tokensReserved": row_fields.int_field(row, "tokensReserved") - released[0],
         "tokensUsed": row_fields.int_field(row, "tokensUsed") + used[0],
@@ -141,7 +127,7 @@ def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[i
 
 
 def _tokens(row: Row, run: str, more: int) -> int:
-    """Return the tokens that are reserved with `more`."""
+    """Return the reserved tokens with `more`."""
     used, reserved = (
         row_fields.int_field(row, "tokensUsed"),
         row_fields.int_field(row, "tokensReserved") + more,
@@ -154,7 +140,7 @@ def _tokens(row: Row, run: str, more: int) -> int:
 
 
 def _money(row: Row, run: str, more: int) -> int:
-    """Return the money that is reserved with `more`."""
+    """Return the reserved money with `more`."""
     used, reserved = (
         row_fields.int_field(row, "costUsed"),
         row_fields.int_field(row, "costReserved") + more,
@@ -172,13 +158,13 @@ def _money(row: Row, run: str, more: int) -> int:
 
 
 def _enough(most: int, wanted: int) -> int:
-    """Return a limit of money to go on with: twice as much, and enough for the call that was refused; as may be written."""
+    """Return a limit of money to suggest: twice as much, and enough for the refused call."""
     micro = money.UNITS // 10**6
     return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
 
 
 def _unpriced(row: Row, model: str) -> Row:
-    """Note that a model is asked whose cost will not be known; where money is bounded it is not asked."""
+    """Note a model without a price; refuse it under a cost limit."""
     if row.get("maxCost") is not None:
         what, step = _missing(model)
         raise Paused(what, reason="configuration", exit_code=78, next_step=step)
@@ -187,7 +173,7 @@ def _unpriced(row: Row, model: str) -> Row:
 
 
 def _missing(model: str) -> tuple[str, str]:
-    """Say which price is missing, and where it belongs."""
+    """Return the message and the next step for a missing price."""
     return (
         f"Money is bounded (--max-cost, run.max_cost), but the model {model!r} has no price.",
         f'Set it in your own settings file, per million tokens: [llm.prices."{model}"] input = 0.15 output = 0.60',

@@ -1,8 +1,7 @@
-"""Who may work on what: claims, leases, fences, moves. Written once above the primitives.
+"""Claims of tasks under leases and fences, and the changes of their status.
 
-A task that may be claimed has `claimState` "free"; one under a lease "held"; any other has none: so choosing costs what is
-chosen, not the run. Every grant makes the fence grow, and a write with an old one is refused. Leases are compared with the
-store's time only.
+A claimable task has `claimState` "free", one under a lease "held", any other none; so a claim reads no more tasks than it takes. Every
+lease increases the fence, and a write under an older one is refused. Leases are compared with the store's time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,24 +28,24 @@ _NEW_ATTEMPT = (TaskStatus.PENDING, TaskStatus.PREPARING_RETRY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A task that this owner may work on until its lease ends."""
+    """Task that a process may work on until its lease ends."""
 
     task: str
     """Id in the plan."""
     row: Row
-    """The task's row after the claim."""
+    """Row of the task after the claim."""
     fence: int
     attempt: int
     fresh: bool
-    """True: a new attempt began. False: one is resumed at the phase in which its holder left it."""
+    """True: a new attempt began. False: the attempt resumes at its last status."""
     suspect: bool = False
-    """True: its next death would be its last."""
+    """True: the next death of its process ends the task."""
     died: bool = False
-    """True: its holders died too often without gaining an outcome; the caller fails it with `worker_died`."""
+    """True: its processes died too often; the caller fails the task with `worker_died`."""
 
     @property
     def record(self) -> TaskRecord:
-        """The task after the claim."""
+        """Task after the claim."""
         return TaskRecord.from_row(self.row)
 
 
@@ -60,22 +59,18 @@ def claim(
     dead: Collection[str] = (),
     has_suspect: bool = False,
 ) -> list[Claim]:
-    """Choose and take tasks in one transaction: highest priority first, then by id.
-
-    Of the tasks that one more death would end, an owner has one at a time.
-
-    Nothing is compared and set: who writes has the store's lock, so what is chosen is still free when it is taken. The questions
-    to the store are the same few, however many tasks are taken.
+    """Choose and claim tasks in one transaction: highest priority first, then by id.
 
     Args:
         ops: The transaction.
-        run: Whose tasks; of a run that is not running none is taken.
-        owner: Who takes them.
-        lease_seconds: How long the lease lasts unless it is renewed.
-        limit: How many at most.
-        dead: Owners that are known to be gone; their leases count as ended.
-        has_suspect: True: the owner works on a task that one more death would end; it gets no second one.
+        run: Id of the run; if it is not running, no task is claimed.
+        owner: The process.
+        lease_seconds: How long the lease lasts without a heartbeat.
+        limit: Most tasks.
+        dead: Processes that are known to be dead; their leases count as ended.
+        has_suspect: True: the process works on a suspect, and gets no second one.
     """
+    # The writer holds the store's lock, so a chosen task is still free when it is claimed.
     known = ops.get(NodeLabel.RUN, run) or {}
     if known.get("status") != RunStatus.RUNNING.value:
         return []
@@ -92,7 +87,8 @@ def claim(
 
 
 def _note_empty(ops: WriteOps, run: str) -> None:
-    """Count a claim that others were faster than; only who saw work to be had claims, so it is rare."""
+    """Count a claim for which other processes were faster."""
+    # Only a process that saw work tries a claim, so this is rare.
     row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
     ops.patch(NodeLabel.RUN, run, {"claimsEmpty": row_fields.int_field(row, "claimsEmpty") + 1})
 
@@ -100,14 +96,14 @@ def _note_empty(ops: WriteOps, run: str) -> None:
 def is_work_there(
     reads: ReadOps, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
 ) -> bool:
-    """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
+    """Return whether a claim would find a task, without the store's lock."""
     return claim_candidates.is_any(reads, run, frozenset(dead), has_suspect=has_suspect)
 
 
 def heartbeat(
     ops: WriteOps, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
 ) -> list[str]:
-    """Renew leases; the tasks (plan ids) whose lease another holder has, or that have ended."""
+    """Renew leases; return the tasks whose lease is lost."""
     until = _later(ops.now(), lease_seconds)
     lost: list[str] = []
     for task, fence in tasks:
@@ -118,7 +114,7 @@ def heartbeat(
 
 
 def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
-    """End the lease and keep the phase; False if it was lost or had ended. Nobody died: no death is counted."""
+    """End a lease and keep the status; False if the lease was lost. No death is counted."""
     id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
     row = ops.patch_if(NodeLabel.TASK, id, held, {})
     if row is None:
@@ -127,7 +123,7 @@ def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
 
 
 def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
-    """End every lease that a process still holds in a run: one of a claim that was cancelled half-way is known to nobody."""
+    """End every lease of a process in a run, also those of a claim that was cancelled."""
     held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
     for row in ops.find(NodeLabel.TASK, held):
         release_claim(
@@ -152,8 +148,8 @@ def move(
 ) -> Row:
     """Change the status of a task with the values of its phase and its event.
 
-    A terminal status and `preparing_retry` end the lease. The attempt gets a copy of the `changes` that belong to a phase, and
-    its own `attempt_changes`.
+    A terminal status and `preparing_retry` end the lease. The attempt gets a copy of the `changes` that belong to a phase, and its own
+    `attempt_changes`.
 
     Raises:
         LeaseLost: The fence is old.
@@ -262,10 +258,10 @@ def set_priority(ops: WriteOps, run: str, task: str, priority: float) -> None:
 
 
 def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
-    """Return the task's row if the fence is its newest.
+    """Return the task's row under its newest fence.
 
     Raises:
-        LeaseLost: It is not.
+        LeaseLost: The fence is old.
     """
     row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
     if row is None or row_fields.int_field(row, "fence") != fence:
@@ -283,16 +279,16 @@ def record_progress(
     tokens: int = 0,
     tool_calls: int = 0,
 ) -> None:
-    """Take the task's lock under its fence, and count outcomes that were gained: what tells a death from a loop.
+    """Lock the task under its fence, and count gained outcomes.
 
     Args:
         ops: The transaction.
-        run: Whose.
+        run: Id of the run.
         task: Id in the plan.
-        fence: Of its lease.
-        outcomes: How many.
-        tokens: What they cost.
-        tool_calls: How many of them were a worker's calls.
+        fence: Fence of its lease.
+        outcomes: Number of outcomes.
+        tokens: Their tokens.
+        tool_calls: How many of them are calls of a worker.
 
     Raises:
         LeaseLost: The fence is old.
@@ -308,7 +304,7 @@ def record_progress(
 
 
 def release_task(ops: WriteOps, run: str, ready: Sequence[tuple[str, float]]) -> int:
-    """Let pending tasks be claimed, with their priorities; how many were not released before."""
+    """Let pending tasks be claimed, with their priorities; return how many are new."""
     events: list[runs.NewEvent] = []
     waiting: Where = {"status": TaskStatus.PENDING.value, "released": ("!=", True)}
     for task, priority in ready:
@@ -339,7 +335,8 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
 
 
 def cancel(ops: WriteOps, run: str) -> list[str]:
-    """Cancel every task that has not ended; their plan ids. Fences grow, so that who still works on one is refused."""
+    """Cancel every task that has not ended; return their plan ids."""
+    # The fences grow, so that processes at work are refused.
     ended = [status.value for status in TERMINAL]
     rows = [r for r in runs.tasks(ops, run) if row_fields.text_field(r, "status") not in ended]
     cause: Row = {"cause": Cause.CANCELLED.value}
@@ -349,7 +346,7 @@ def cancel(ops: WriteOps, run: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LeaseGrant:
-    """What taking a task changes."""
+    """Changes of one claim."""
 
     claim: Claim
     changed: Row
@@ -390,7 +387,7 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
 
 
 def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
-    """Phase 2."""
+    """Return the values of phase 2."""
     guard(at, TaskStatus.WORKER_EXECUTING, TransitionActor.WORKER)
     return {
         "status": TaskStatus.WORKER_EXECUTING.value,
@@ -401,7 +398,7 @@ def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
 
 
 def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
-    """Make the nodes of attempts that begin."""
+    """Create the nodes of new attempts."""
     copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
     rows: list[Row] = [
         {
@@ -435,7 +432,8 @@ def _time_held_until(reads: ReadOps, row: Row, to: TaskStatus) -> Row:
 
 
 def _time_held(reads: ReadOps, row: Row) -> Row:
-    """Add up for how long a task was worked on, at the end of a lease: the part that a dead holder had is not known."""
+    """Return the time under leases, at the end of one."""
+    # The time of a dead process is unknown.
     since = row_fields.text_field(row, "lockedAt")
     if not since:
         return {}

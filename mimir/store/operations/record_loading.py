@@ -1,7 +1,7 @@
-"""Loading and changing of typed records: the reads and changes that callers above the store need.
+"""Loading and changing of typed records for the packages above the store.
 
-A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a
-stored record is invalid.
+A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a stored
+record is invalid.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -89,7 +89,7 @@ def find_runs(
 def find_latest_run(
     reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
 ) -> RunRecord | None:
-    """Load the project's newest run of these kinds (and of one plan file); None if there is none."""
+    """Load the project's newest run of these kinds, of one plan file if given, or None."""
     row = runs.latest(reads, project_id=project_id, kinds=kinds, plan_path=plan_path)
     return None if row is None else decode(RunRecord, row)
 
@@ -129,7 +129,7 @@ def find_attempt(reads: ReadOps, run: str, task: str, number: int) -> AttemptRec
 def iterate_attempts(
     reads: ReadOps, run: str, made: Iterable[tuple[str, int]], kind: type[R]
 ) -> Iterator[R]:
-    """Yield attempts by task and number, one batch in memory at a time; `made`: (task, attempts so far)."""
+    """Yield attempts in batches by task and number; `made`: (task, attempts so far)."""
     for row in runs.attempts_of(reads, run, made, only=selection(kind)):
         yield decode(kind, row)
 
@@ -141,7 +141,7 @@ def load_run_attempts(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
 
 def load_task_attempts(reads: ReadOps, run: str, task: str) -> list[AttemptRecord]:
     """Load all attempts of a task by number."""
-    # Along the edges: a search by task would look at every attempt of the run.
+    # Along the edges: a search by task would read every attempt of the run.
     names = reads.neighbours(ids.task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
     found = [one for name in names if (one := load_record(reads, AttemptRecord, name))]
     return sorted(found, key=lambda attempt: attempt.number)
@@ -171,7 +171,7 @@ def find_json(reads: ReadOps, run: str, name: str) -> JsonArtifactRecord | None:
 
 
 def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: int) -> str:
-    """Return the whole answer of a task; its node holds the beginning, of at most `longest_kept` characters."""
+    """Return the whole answer of a task; its node holds the beginning."""
     kept = task.worker_output
     if len(kept) < longest_kept:
         return kept
@@ -196,7 +196,7 @@ def lease_holder(
     now: str,
     dead: Collection[str] = (),
 ) -> str:
-    """Return the holder of a run's lease; empty if it is free, over, or held by a lost process. Pure."""
+    """Return the holder of a run's lease; empty if free, over, or of a lost process."""
     owner, until = {
         "coordinator": (run.coordinator, run.coordinator_until),
         "integrator": (run.integrator, run.integrator_until),

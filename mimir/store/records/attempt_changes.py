@@ -1,4 +1,4 @@
-"""Changes of an attempt: the properties that one phase writes together. None removes a property."""
+"""Changes of an attempt: properties that one phase writes. None removes one."""
 
 from dataclasses import dataclass
 from typing import Annotated

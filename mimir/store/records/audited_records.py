@@ -1,4 +1,4 @@
-"""Records for the audit: values that were changed after they were sealed must be found, not refused.
+"""Records for the audit: values changed after sealing are found, not refused.
 
 A text of a wrong type counts as empty. A value that the audit compares with a seal is kept exactly as it is stored.
 """

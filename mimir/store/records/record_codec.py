@@ -26,7 +26,7 @@ _Convert = Callable[[object], object]
 
 
 class StoredRecord:
-    """Base of every record: a frozen, slotted, keyword-only dataclass of properties of one node."""
+    """Base of every record: a frozen, slotted dataclass of properties of one node."""
 
     __slots__ = ()
     label: ClassVar[NodeLabel]
@@ -68,13 +68,13 @@ class Property:
     """True: a value of a wrong type counts as absent. The audit compares such values itself."""
 
 
+# Text of a record under audit: empty if the stored value is not a text.
 TolerantText = Annotated[str, Property(is_tolerant=True)]
-"""Text of a record under audit: empty if the stored value is not a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedJson:
-    """JSON text of one property, decoded on demand: plans, briefs and answers are large and seldom needed."""
+    """JSON text of one property, decoded on demand, because it may be large."""
 
     text: str = ""
     """JSON. Empty: the property is absent."""
@@ -130,8 +130,8 @@ class PackedJson:
         )
 
 
+# JSON property that is absent.
 ABSENT = PackedJson()
-"""JSON property that is absent."""
 _DEFAULT, _REQUIRED = object(), object()
 
 
@@ -194,7 +194,7 @@ def decode_all(kind: type[R], rows: typing.Iterable[Row]) -> list[R]:
 
 
 def encode(*records: StoredRecord) -> dict[str, Value]:
-    """Write records as properties of one node; None removes a property unless the record skips it."""
+    """Write records as properties of one node; None removes one, unless skipped."""
     properties: dict[str, Value] = {}
     for record in records:
         for entry in _table(type(record)):
@@ -210,7 +210,7 @@ def stored_names(kind: type[StoredRecord]) -> tuple[str, ...]:
 
 
 def selection(kind: type[StoredRecord]) -> tuple[str, ...]:
-    """Return what a query selects for a record: the properties of a projection; empty: all of the node."""
+    """Return the properties that a query selects for a record; empty: all."""
     return stored_names(kind) if kind.is_partial else ()
 
 

@@ -1,4 +1,4 @@
-"""Changes of a run: the properties that one write sets together. None removes a property unless the class skips it."""
+"""Changes of a run: properties of one write. None removes one, unless skipped."""
 
 from dataclasses import dataclass
 from typing import Annotated

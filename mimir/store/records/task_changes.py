@@ -1,4 +1,4 @@
-"""Changes of a task: the properties that one phase writes together. None removes a property unless the class skips it."""
+"""Changes of a task: properties of one phase. None removes one, unless skipped."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -63,7 +63,7 @@ class RetryChange(StoredRecord, label=NodeLabel.TASK):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionChange(StoredRecord, label=NodeLabel.TASK):
-    """Completion and integration of a task (phases 8 and 10); the counts of its criteria are written beside it."""
+    """Completion and merge of a task (phases 8 and 10), with `CriteriaCountsChange`."""
 
     qc_score: float
     """0 to 100."""
@@ -104,7 +104,7 @@ class FailureChange(StoredRecord, label=NodeLabel.TASK):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange(StoredRecord, label=NodeLabel.TASK):
-    """Verdict on an attempt (phase 6); the counts of its criteria are written beside it."""
+    """Verdict on an attempt (phase 6), with `CriteriaCountsChange`."""
 
     qc_score: float
     """0 to 100."""

@@ -52,7 +52,7 @@ def order_by(order: Sequence[str]) -> str:
 
 
 def group_expressions(name: str) -> str:
-    """Return the two expressions to count by: the value, and its JSON type (NULL for a column)."""
+    """Return the expressions to count by: the value and its JSON type (NULL: a column)."""
     return f"{_expression(name)}, {_type(name)}"
 
 

@@ -15,18 +15,18 @@ from mimir.errors import MimirError, Paused, StoreError
 from mimir.store.schema import PROMOTED, SCHEMA_VERSION
 from mimir.store.sqlite.query_library import sql
 
+# `mimr`, in the header of every store.
 APPLICATION_ID = 0x6D696D72
-"""`mimr`, in the header of every store."""
 
+# How long SQLite itself waits for another process; the store tries again after it.
 PATIENCE_SECONDS = 5.0
-"""How long SQLite itself waits for another process; the store tries again after it."""
 
 _TABLES = ("edges", "found", "nodes", "texts")
 
 _MAGIC = b"SQLite format 3\0"
 
+# Cache of each connection; the system caches the file once for all of them.
 _PAGES_KB = 512
-"""Of the file, that each connection keeps for itself."""
 
 
 def connect(
@@ -63,7 +63,7 @@ def connect(
 
 
 def prepare(path: Path) -> None:
-    """Create the store's file, or check an existing one; idempotent and safe in several processes.
+    """Create the store's file, or check an existing one; safe in several processes.
 
     Raises:
         StoreError: The file is foreign, damaged, of a newer schema, or cannot be opened; it is left untouched.

@@ -8,10 +8,10 @@ import contextlib
 import ctypes
 import sys
 
+# Parameters of glibc's `mallopt(3)`.
 _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
-"""Of glibc's `mallopt(3)`."""
+# Bytes. The library's default, which it would raise after the first free: a plan of 1,000 tasks then left holes.
 _LARGE = 128 * 1024
-"""Bytes; the library's own, until it changes its mind."""
 
 
 def use_single_arena() -> None:

@@ -4,11 +4,11 @@ import os
 import re
 from pathlib import Path
 
+# File systems whose files another machine may have open.
 _NETWORK = re.compile(
     r"nfs\d*|cifs|smb\w*|ncpfs|afs|9p|ceph|glusterfs|lustre|gpfs|beegfs|orangefs|ocfs2|gfs2|davfs|fuse\.(sshfs|\w*s3\w*|rclone|"
     r"gcsfuse|davfs2?|glusterfs|ceph\w*|curlftpfs|juicefs)"
 )
-"""Kinds of file systems whose files another machine may have open."""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 

@@ -12,8 +12,8 @@ from mimir.store.schema import LONG_TEXT, PROMOTED, property_name
 from mimir.store.sqlite.query_library import COLUMNS, sql
 from mimir.store.unit_of_work import next_version
 
+# One line of `SELECT`.
 Found = tuple[object, ...]
-"""One line of `SELECT`."""
 
 SELECT = sql("select-nodes", columns=COLUMNS) + " "
 _COLUMNS = frozenset(PROMOTED)
@@ -59,7 +59,7 @@ class StoredNode(NamedTuple):
     lists: frozenset[str]
     """Small properties that may be lists."""
     unwritten: frozenset[str] | None = None
-    """Columns that the table holds otherwise; small properties may differ too. None: nothing differs."""
+    """Columns that the table holds otherwise; small ones may differ too. None: nothing does."""
 
     def get(self, name: str) -> Value:
         """Return a property; None if it is absent."""

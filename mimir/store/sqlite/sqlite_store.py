@@ -38,17 +38,17 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
+# (waited less than, seconds between two tries for the write lock). A waiting process tries more often than a new one,
+# so that none starves; and seldom if another process keeps the lock.
 _PAUSES = ((0.02, 0.002), (0.1, 0.001), (math.inf, 0.008))
-"""(until this long was waited, seconds between two tries for the write lock): who waits asks more often than who has just come, so that nobody is
-passed over for long; and seldom where somebody keeps the lock."""
 
+# Errors that belong to no single job: each job of the batch would meet them again.
 _ENDS_ALL = frozenset(
     {
         sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY,
     }
 )  # fmt: skip
-"""Errors that are nobody's own: jobs that were to be committed together would each meet them again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ class WriteJob:
     durable: bool
 
 
+# A job with its result or its error.
 Ended = tuple[WriteJob, object, BaseException | None]
-"""A job with what it returned, or why it failed."""
 
 
 def notify_caller(ended: Sequence[Ended]) -> None:

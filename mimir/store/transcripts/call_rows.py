@@ -400,7 +400,7 @@ def _usage_text(usage: TokenUsage | None) -> str:
 
 
 def _digest(parts: Sequence[str]) -> str:
-    """Return the hash of texts and their lengths: no character can move between them unnoticed."""
+    """Return the hash of texts and their lengths, so that no character can move unnoticed."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")

@@ -15,8 +15,8 @@ from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack, unpack, well_formed
 
+# Characters from which a text is stored separately.
 LEAST = 500
-"""Characters from which a text is stored separately."""
 KIND = "text"
 
 Json = Mapping[str, object]

@@ -1,4 +1,4 @@
-"""Stored transcript of an agent: on resume, recorded outcomes are returned and no call is repeated.
+"""Stored transcript of an agent: on resume, no recorded call is repeated.
 
 A model call, and a tool call with an effect, has its intent committed before the call and its outcome after. Outcomes of reading calls wait
 for the next row. Outcomes are committed in order, each hashed over the one before. From the first unrecorded call on, the transcript is
@@ -172,7 +172,7 @@ class StoredTranscript:
         self._tools_recorded = call_rows.tools_before(self._rows, seq)
 
     async def _make(self, asked: CallRequest, work: Work, *, ordered: bool) -> CallOutcome:
-        """Make a call; an ordered one waits for those before it, and is committed before and after."""
+        """Make a call; an ordered one waits for those before it and is committed at once."""
         flight = asyncio.get_running_loop().create_future()
         flight.add_done_callback(_seen)
         self._in_flight[asked.seq] = flight

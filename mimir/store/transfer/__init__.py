@@ -1,1 +1,4 @@
-"""Transfer of stored runs: into a file, another store, or a recording. The orchestrator and recordings import it."""
+"""Transfer of stored runs: into a file, another store, or a recording.
+
+The orchestrator and recordings import it. It promises that a copy equals its source.
+"""

@@ -18,18 +18,18 @@ from mimir.store.transcripts import call_rows
 
 JsonObject = dict[str, object]
 
+# Properties that a run pins when it is created.
 _PINNED = (
     "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
     "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
     "learnedJson", "planRun", "pricesJson",
 )  # fmt: skip
-"""Properties that a run pins when it is created."""
+# Pinned properties that `NewRun` does not set.
 _PINNED_LATER = ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun", "pricesJson")  # fmt: skip
-"""Pinned properties that `NewRun` does not set."""
+# Ends of the names of properties that a clock or the number of processes decides.
 _MEASURED = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
-"""Ends of the names of properties that a clock or the number of processes decides."""
+# Properties of a process that must not leave its machine.
 _PRIVATE = ("lockFile", "host", "process")
-"""Properties of a process that must not leave its machine."""
 
 
 def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
@@ -79,7 +79,7 @@ def export_measurements(reads: ReadOps, run: str) -> list[object]:
 def import_measurements(
     ops: WriteOps, measured: Iterable[tuple[str, Mapping[str, object]]]
 ) -> None:
-    """Write the measurements of a recording to the nodes that exist, and its calls and processes."""
+    """Write the measurements of a recording to existing nodes, and its calls."""
     for label, row in measured:
         is_made_here = label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
         if is_made_here or ops.get(label, str(row["id"])) is not None:

@@ -13,19 +13,19 @@ from mimir.store.protocol import ReadOps, Row
 from mimir.store.schema import SCHEMA_VERSION, EdgeType, NodeLabel
 
 T = TypeVar("T")
+# Label and properties with `id`.
 Node = tuple[str, Row]
-"""Label and properties with `id`."""
+# Source, type, target.
 Link = tuple[str, str, str]
-"""Source, type, target."""
 
 ROWS_AT_ONCE = 500
+# Limits of a batch; a larger node is a batch of its own.
 CHARS_AT_ONCE = 1_000_000
-"""Limits of a batch; a larger node is a batch of its own."""
 
+# Labels of nodes that belong to one run by `runId`.
 _OWNED = (
     NodeLabel.ARTIFACT, NodeLabel.ATTEMPT, NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.MEMORY, NodeLabel.TASK, NodeLabel.VERDICT,
 )  # fmt: skip
-"""What belongs to one run: it has its `runId`."""
 
 
 def of_run(reads: ReadOps, run: str) -> Iterator[Node | Link]:

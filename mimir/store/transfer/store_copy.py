@@ -14,10 +14,10 @@ from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
 from mimir.store.schema import NodeLabel, pack
 from mimir.store.transfer.spool import StoreSpool
 
+# Nodes that one transaction removes.
 _AT_ONCE = 200
-"""Nodes that one transaction removes."""
+# Counters of a project: the larger value stays, because both stores may have created runs.
 _COUNTERS = ("runCount", "version")
-"""Counters of a project: the larger value stays, because both stores may have created runs."""
 _STEP = "Name a store without it, or go on with the run that is there."
 
 
