@@ -8,13 +8,7 @@ from importlib.resources import files
 
 @cache
 def load_queries(package: str, file: str, comment: str) -> Mapping[str, str]:
-    """Return the queries of a file by name, without comment lines.
-
-    Args:
-        package: Package that holds the file.
-        file: Name of the file.
-        comment: What begins a comment line, such as `--`.
-    """
+    """Return the queries of a file by name, without the lines that begin with `comment`."""
     text = (files(package) / file).read_text(encoding="utf-8")
     mark = re.escape(comment)
     parts = re.split(rf"^{mark} ([a-z-]+): .*$", text, flags=re.MULTILINE)[1:]

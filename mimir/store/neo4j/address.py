@@ -48,11 +48,7 @@ def is_address(uri: str) -> bool:
 def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Neo4jAddress:
     """Return the address of `neo4j://user:password@host:7687/database?store=name`.
 
-    Args:
-        uri: As the user wrote it.
-        user: Default of the user.
-        password: Default of the password; empty in both: no authentication.
-        database: Default of the database.
+    The arguments are defaults of what the URI lacks. Without a password there is no authentication.
 
     Raises:
         ConfigurationError: It is invalid; the message holds no secret.

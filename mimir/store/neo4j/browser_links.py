@@ -16,12 +16,8 @@ _PLAIN_PORT, _SAFE_PORT = 7474, 7473
 
 
 def links(address: Neo4jAddress, page: str = "") -> Link:
-    """Return the function that makes the links of a store.
-
-    Args:
-        address: Address of the store; its password is part of no link.
-        page: URL of Neo4j Browser. Empty: the default of a server.
-    """
+    """Return the function that makes the links of a store; an empty `page` means the default."""
+    # The password is part of no link.
     scheme, _, place = address.uri.partition("?")[0].partition("://")
     safe = scheme.endswith(("+s", "+ssc"))
     host = f"[{address.host}]" if ":" in address.host else address.host

@@ -202,11 +202,6 @@ class Neo4jStore:
     ) -> T:
         """Repeat an attempt until the server answers, within the patience.
 
-        Args:
-            pool: Where it runs.
-            attempt: The attempt.
-            once_only: True: it must not be repeated if its commit was not answered.
-
         Raises:
             Paused: The server did not answer in time.
             IncompleteCommit: The server was lost during the commit of a `once_only` attempt.

@@ -43,12 +43,8 @@ _NAMES = frozenset(
 def query(name: str, **pieces: str) -> CypherText:
     """Return a query with its holes filled.
 
-    Args:
-        name: Its name in `queries.cypher`.
-        pieces: Hole → name of a closed set, or text of this module.
-
     Raises:
-        StoreError: A piece is neither.
+        StoreError: A piece is neither the name of a closed set nor text of this module.
     """
     for piece in pieces.values():
         if (

@@ -30,13 +30,7 @@ class Neo4jReads(ReadUnit):
     longest_word = 250
 
     def __init__(self, transaction: "ManagedTransaction", store: str, now: str) -> None:
-        """Begin.
-
-        Args:
-            transaction: Transaction of the driver.
-            store: Name of the store in the database.
-            now: Its time, for the whole transaction.
-        """
+        """Begin; `store` is the name of the store in the database, `now` its time."""
         super().__init__()
         self._transaction = transaction
         self._store = store

@@ -164,11 +164,6 @@ async def try_out(address: Neo4jAddress) -> None:
 def connect(address: Neo4jAddress, *, connections: int, retry_seconds: float) -> Driver:
     """Create the driver; it opens connections when they are needed.
 
-    Args:
-        address: Address of the server.
-        connections: Upper limit.
-        retry_seconds: How long the driver retries conflicts.
-
     Raises:
         ConfigurationError: The driver cannot use the address.
     """

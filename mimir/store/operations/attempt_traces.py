@@ -19,16 +19,7 @@ _ROLE_CHARS = 2000
 def used_preamble(
     ops: WriteOps, attempt: str, project: str, kind: Literal["worker", "qc"], role: str, sha256: str
 ) -> None:
-    """Link an attempt to the preamble of one of its agents.
-
-    Args:
-        ops: The transaction.
-        attempt: Id of the attempt's node.
-        project: Id of the project.
-        kind: Kind of agent.
-        role: Role as the plan describes it.
-        sha256: Of the preamble's text.
-    """
+    """Link an attempt to the preamble of one of its agents; `sha256` is that of its text."""
     # Two roles may share a text, where the template alone was used: each has its node, so that none changes the other's name.
     id = f"{project}#preamble-{kind}-{_digest(f'{role} {sha256}')}"
     named = " ".join(role.split())

@@ -34,10 +34,6 @@ def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
 def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
     """Refuse a cost limit for a run whose past cost is unknown.
 
-    Args:
-        run: The run.
-        models: Models that it calls from now on.
-
     Raises:
         ConfigurationError: A model had no price when the run began.
     """

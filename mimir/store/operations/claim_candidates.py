@@ -21,12 +21,7 @@ def candidates(
 ) -> list[Row]:
     """Return the tasks that can be claimed, highest priority first, then by id.
 
-    Args:
-        reads: The transaction.
-        run: Id of the run.
-        limit: Most tasks.
-        dead: Processes that are known to be dead; their leases count as ended.
-        has_suspect: True: the process already works on a task that one more death would end.
+    Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task that one more death would end.
     """
     wanted = limit
     while True:
@@ -75,12 +70,7 @@ def death(row: Row) -> Row:
 
 
 def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
-    """Return the candidates with at most one suspect.
-
-    Args:
-        ranked: Candidates in order.
-        is_held: True: the process already works on a suspect.
-    """
+    """Return the candidates with at most one suspect; none if one `is_held` already."""
     # If a process dies with two suspects, an innocent task would fail with the guilty one.
     kept: list[Row] = []
     for row in ranked:

@@ -61,14 +61,8 @@ def claim(
 ) -> list[Claim]:
     """Choose and claim tasks in one transaction: highest priority first, then by id.
 
-    Args:
-        ops: The transaction.
-        run: Id of the run; if it is not running, no task is claimed.
-        owner: The process.
-        lease_seconds: How long the lease lasts without a heartbeat.
-        limit: Most tasks.
-        dead: Processes that are known to be dead; their leases count as ended.
-        has_suspect: True: the process works on a suspect, and gets no second one.
+    A run that is not running gives no task. Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task
+    that one more death would end, and gets no second one.
     """
     # The writer holds the store's lock, so a chosen task is still free when it is claimed.
     known = ops.get(NodeLabel.RUN, run) or {}
@@ -279,16 +273,7 @@ def record_progress(
     tokens: int = 0,
     tool_calls: int = 0,
 ) -> None:
-    """Lock the task under its fence, and count gained outcomes.
-
-    Args:
-        ops: The transaction.
-        run: Id of the run.
-        task: Id in the plan.
-        fence: Fence of its lease.
-        outcomes: Number of outcomes.
-        tokens: Their tokens.
-        tool_calls: How many of them are calls of a worker.
+    """Lock the task under its fence, and count gained outcomes and their cost.
 
     Raises:
         LeaseLost: The fence is old.

@@ -57,14 +57,7 @@ def append(
 ) -> int:
     """Append sealed records to a chain, with an event per check; return how many are new.
 
-    Args:
-        ops: The transaction.
-        run: Id of the run.
-        task: Id in the plan. Empty: the chain is the run's own (its final gate).
-        attempt: 1-based; 0 for the run's own chain.
-        fence: Fence of the task's lease. None: no task, so no check.
-        chain: Name of the chain.
-        records: In order; existing ones must be equal.
+    Without `task`, the chain is the run's own (its final gate) and `attempt` is 0. Existing records must be equal.
 
     Raises:
         LeaseLost: The fence is old.
@@ -153,17 +146,7 @@ def put_artifact(
 def save_check_run(
     ops: WriteOps, id: str, run: str, owner: str, place: str, check: Check, result: CheckRun
 ) -> None:
-    """Write a check run, before any conclusion is drawn from it.
-
-    Args:
-        ops: The transaction.
-        id: Id of the node.
-        run: Id of the run.
-        owner: Process that ran the check.
-        place: Task and attempt, or the part of the engine, for which it ran.
-        check: The check.
-        result: Its outcome.
-    """
+    """Write a check run; `place` is the task and attempt, or the part of the engine."""
     row: Row = {
         "id": id, "name": f"check {check.id}", "runId": run, "kind": CHECK_RUN_KIND, "createdAt": ops.now(), "by": place,
         "owner": owner, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(result)),
@@ -189,14 +172,7 @@ def put_verdict(
 ) -> str:
     """Store a verdict on an attempt, flat for users and whole; return the node's id.
 
-    Args:
-        ops: The transaction.
-        run: Id of the run.
-        task: Id in the plan.
-        attempt: 1-based.
-        number: 1-based among the attempt's verdicts: a merged tree is judged again.
-        judgement: The verdict.
-        props: Further properties of the node.
+    A merged tree is judged again, so an attempt may have verdict `number` 2.
     """
     owner = ids.attempt_id(run, task, attempt)
     id = f"{owner}/verdict/{number}"

@@ -83,10 +83,7 @@ def encode_plan(plan: Plan) -> str:
 def create(ops: WriteOps, new: NewRun, plan: str = "") -> None:
     """Create a run with its project, tasks and edges: no task is released.
 
-    Args:
-        ops: The transaction.
-        new: The run.
-        plan: Its plan from `encode_plan`. Empty: it is encoded here.
+    A `plan` from `encode_plan` saves time in the transaction.
 
     Raises:
         StoreError: A run of this id exists.

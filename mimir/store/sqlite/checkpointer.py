@@ -24,13 +24,7 @@ class Checkpointer:
     def __init__(
         self, threads: Executor, connect: Callable[[], sqlite3.Connection], pen: threading.Lock
     ) -> None:
-        """Begin with nothing to bring.
-
-        Args:
-            threads: Where the checkpoint runs.
-            connect: Opens the connection, which is kept.
-            pen: Lock of the writer.
-        """
+        """Begin with nothing to bring; `pen` is the lock of the writer."""
         self._threads = threads
         self._connect = connect
         self._pen = pen

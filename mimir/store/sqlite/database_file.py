@@ -36,14 +36,7 @@ def connect(
     wait_seconds: float = PATIENCE_SECONDS,
     durable: bool = True,
 ) -> sqlite3.Connection:
-    """Open an existing store, without automatic transactions.
-
-    Args:
-        path: Its file.
-        mode: As in SQLite's URIs: `rw`, `ro`, `ro&immutable=1`.
-        wait_seconds: How long a statement waits for other processes.
-        durable: False: no write waits for the disk.
-    """
+    """Open an existing store, without automatic transactions; `mode` as in SQLite's URIs."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,

@@ -23,12 +23,8 @@ def network_drive(path: Path) -> str:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """Return the kind of the file system that holds a path; empty if none does.
-
-    Args:
-        path: Absolute, without links.
-        mounts: Content of `/proc/self/mountinfo`; of two mounts at one place, the later counts.
-    """
+    """Return the kind of the file system of an absolute path; empty if none is known."""
+    # Of two mounts at one place, the later one counts.
     kind, longest = "", -1
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

@@ -73,12 +73,7 @@ class SqliteStore:
     ) -> None:
         """Name the store; `init` opens it.
 
-        Args:
-            path: Its file; missing directories are created.
-            clock: Time of the store.
-            faults: Called on the writer's thread at `before-commit` and `after-commit`, for tests that crash there.
-            patience_seconds: How long another process may hold the write lock before the run pauses.
-            durable: False: a power cut may lose every write; for a temporary store.
+        Tests use `faults`: it is called at `before-commit` and `after-commit`. If not `durable`, a power cut may lose every write.
         """
         self._path = path
         self._clock = clock

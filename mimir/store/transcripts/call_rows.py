@@ -218,12 +218,7 @@ def write_intent(
 ) -> None:
     """Write the waiting outcomes, then the intent; a model call reserves its budget.
 
-    Args:
-        ops: The transaction.
-        place: Owner of the call.
-        asked: The call.
-        done: Waiting outcomes.
-        may_stand: False: the intent was never written, so it is not looked for.
+    Without `may_stand`, the intent was never written, so it is not looked for.
 
     Raises:
         LeaseLost: The fence is old.

@@ -69,16 +69,8 @@ class StoredTranscript:
     ) -> "StoredTranscript":
         """Open a transcript with its recorded calls.
 
-        Args:
-            store: The store.
-            run: Id of the run.
-            task: Id in the plan; `ids.PLAN_TASK` for a run's own agents.
-            attempt: 1-based.
-            role: Role of the agent.
-            fence: Fence of the task's lease. None: no task, so no check.
-            lane: Id of the transcript, if it is not the role's first one.
-            is_new: True: nothing can be recorded, so nothing is read.
-            later: Takes writes that may wait for the next write to `store`. None: nothing waits.
+        Without `fence`, no lease is checked. `lane` is the id if it is not the role's first transcript. If `is_new`, nothing is read. `later` takes
+        writes that may wait for the next write to `store`.
         """
         name = lane or ids.lane_id(run, task, attempt, role)
         place = TranscriptKey(

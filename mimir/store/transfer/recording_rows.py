@@ -95,16 +95,7 @@ def create_recorded_run(
     settings: Mapping[str, object],
     texts: Mapping[str, object],
 ) -> None:
-    """Create a run as it was recorded.
-
-    Args:
-        ops: The transaction.
-        run: Id of the run.
-        pinned: What the run pins, as `export_pinned_run` returned it.
-        plan: Its plan. None: a planning run.
-        settings: Its settings, JSON values.
-        texts: JSON that it was given, by name.
-    """
+    """Create a run as it was recorded; `pinned` comes from `export_pinned_run`."""
 
     def text(name: str) -> str:
         return str(pinned.get(name) or "")

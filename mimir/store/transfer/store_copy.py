@@ -63,14 +63,7 @@ def _known(reads: ReadOps, ids: Sequence[str]) -> list[str]:
 
 
 def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
-    """Refuse a target that holds other data under these ids.
-
-    Args:
-        reads: Operations of the target.
-        label: Label of all rows.
-        rows: Rows of the source.
-        known: Runs that the target has; they must be equal.
-    """
+    """Refuse a target that holds other data under these ids; `known` runs must be equal."""
     for row, there, kind in _beside(reads, label, rows):
         run = row_fields.text_field(row, "runId")
         if kind not in ("", label):
