@@ -74,7 +74,7 @@ def literal(value: Value) -> str:
 def _text(text: str) -> str:
     if "\\u" not in text:
         return f"'{_SPECIAL.sub(_escape, text)}'"
-    # Some servers read `\u` before anything else, even behind a backslash: so no backslash may stand before a u.
+    # Some servers read `\u` before anything else, even after a backslash: so no backslash may precede a u.
     stand_in = next(mark for n in count() if (mark := f"<{n}>") not in text)
     return (
         f"replace('{_SPECIAL.sub(_escape, text.replace(chr(92), stand_in))}', '{stand_in}', '\\\\')"

@@ -100,7 +100,7 @@ class Neo4jStore:
         if self._threads is not None:
             return
         await server.reach(self._address)
-        # Tries nothing twice: what is wrong now must be told at once.
+        # Without retries: a wrong setting must be reported at once.
         self._driver = server.connect(self._address, connections=2, retry_seconds=0)
         try:
             await asyncio.to_thread(self._begin)

@@ -94,7 +94,7 @@ class WriteTransaction(Generic[T]):
         self.turn = LockTurn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
-                f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
+                f"The store was given schema {begun['schema']} by a newer mimir.",
                 next_step="Use that newer mimir.",
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))

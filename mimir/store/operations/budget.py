@@ -44,7 +44,7 @@ def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
         again = f"mimir execute {run.plan_path or 'PLAN'} --from {run.id}"
         raise ConfigurationError(
             f"The money of run {run.id} cannot be bounded: the model {late[0]!r} had no price when the run began.",
-            next_step=f"Set llm.prices, then begin a run that takes over what is done: {again} --max-cost AMOUNT",
+            next_step=f"Set llm.prices, then begin a run that reuses the completed tasks: {again} --max-cost AMOUNT",
         )
 
 
@@ -180,5 +180,5 @@ def _used_up(run: str, what: str, flag: str) -> Paused:
     return Paused(
         f"The run's budget is used up: {what}.",
         reason="budget",
-        next_step=f"`mimir resume {run} {flag}` goes on.",
+        next_step=f"Raise the limit: `mimir resume {run} {flag}`",
     )

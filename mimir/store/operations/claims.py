@@ -17,9 +17,15 @@ from mimir.store import row_fields
 from mimir.store.operations import claim_candidates, runs
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
 from mimir.store.records.record_codec import StoredRecord, encode
-from mimir.store.records.task_changes import ReuseChange
+from mimir.store.records.task_changes import (
+    REUSED_OF_ATTEMPT,
+    REUSED_OF_TASK,
+    ReuseChange,
+    copied_to_attempt,
+    select_present,
+)
 from mimir.store.records.task_records import TaskRecord
-from mimir.store.schema import PHASES, EdgeType, NodeLabel
+from mimir.store.schema import EdgeType, NodeLabel
 
 _FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
@@ -158,7 +164,7 @@ def move(
         **(props or {}),
         **values,
         **_lease_after(to),
-        **_time_held_until(ops, row, to),
+        **(_time_held(ops, row) if _lease_after(to) else {}),
         "status": to.value,
     }
     moved = ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed)
@@ -167,7 +173,7 @@ def move(
     number = row_fields.int_field(moved, "attemptNumber")
     copy: Row = {
         **(attempt_props or {}),
-        **_copied_to_attempt(values, to),
+        **copied_to_attempt(values, to),
         **encode(*attempt_changes),
         "status": to.value,
     }
@@ -175,27 +181,6 @@ def move(
     said = {**(data or {}), "from": at.value, "to": to.value}
     runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
     return moved
-
-
-_PHASE_NAMES = frozenset(name for names in PHASES.values() for name in names)
-_VERDICT_NAMES = frozenset(PHASES[6])
-
-
-def _copied_to_attempt(values: Row, to: TaskStatus) -> Row:
-    """Return what the attempt keeps of a phase: on the task, the next attempt replaces it."""
-    # A verdict stays on the attempt as it was sealed, however the task ends.
-    kept = _PHASE_NAMES - _VERDICT_NAMES if to in TERMINAL else _PHASE_NAMES
-    return {name: value for name, value in values.items() if name in kept}
-
-
-_REUSED_OF_ATTEMPT = (
-    "checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash",
-)  # fmt: skip
-_REUSED_OF_TASK = (
-    "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
-    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", "criteriaExecuted",
-    "criteriaJudged", "criteriaUnverified", "criteriaFailed", "criteriaOpen",
-)  # fmt: skip
 
 
 def complete_reused_task(
@@ -217,7 +202,7 @@ def complete_reused_task(
         "id": name, "name": f"{task} attempt {number}", "runId": run, "taskId": task, "seq": number,
         "attemptNumber": number, "status": TaskStatus.COMPLETED.value, "takenFrom": source,
     }  # fmt: skip
-    ops.upsert(NodeLabel.ATTEMPT, [{**copy, **_chosen(attempt, _REUSED_OF_ATTEMPT)}])
+    ops.upsert(NodeLabel.ATTEMPT, [{**copy, **select_present(attempt, REUSED_OF_ATTEMPT)}])
     ops.link(EdgeType.HAS_ATTEMPT, [(id, name)])
     ops.patch(NodeLabel.TASK, id, {"attemptNumber": number})
     move(
@@ -227,14 +212,10 @@ def complete_reused_task(
         0,
         TaskStatus.COMPLETED,
         TransitionActor.SCHEDULING,
-        props={**_chosen(theirs, _REUSED_OF_TASK), **encode(change)},
+        props={**select_present(theirs, REUSED_OF_TASK), **encode(change)},
         kind=EventKind.TASK_COMPLETED,
         data={"takenFrom": source, "commit": commit},
     )
-
-
-def _chosen(row: Row, names: Sequence[str]) -> Row:
-    return {name: row[name] for name in names if name in row}
 
 
 def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRecord:
@@ -412,10 +393,6 @@ def _lease_after(to: TaskStatus) -> Row:
     return {}
 
 
-def _time_held_until(reads: ReadOps, row: Row, to: TaskStatus) -> Row:
-    return _time_held(reads, row) if _lease_after(to) else {}
-
-
 def _time_held(reads: ReadOps, row: Row) -> Row:
     """Return the time under leases, at the end of one."""
     # The time of a dead process is unknown.
@@ -437,20 +414,16 @@ def _end(
 ) -> None:
     events: list[runs.NewEvent] = []
     for row in rows:
-        task, at = (
-            row_fields.text_field(row, "taskId"),
-            TaskStatus(row_fields.text_field(row, "status")),
-        )
+        task = row_fields.text_field(row, "taskId")
+        at = TaskStatus(row_fields.text_field(row, "status"))
         guard(at, to, TransitionActor.SCHEDULING)
-        number, fence = (
-            row_fields.int_field(row, "attemptNumber"),
-            row_fields.int_field(row, "fence"),
-        )
+        number = row_fields.int_field(row, "attemptNumber")
+        fence = row_fields.int_field(row, "fence")
         changed: dict[str, Value] = {**props, **_lease_after(to), **_time_held(ops, row)}
         changed |= {"status": to.value, "fence": fence + 1}
         expect = {"status": at.value, "fence": fence}
         if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed) is None:
-            raise StoreError(f"Task {task!r} was changed by another process meanwhile.")
+            raise StoreError(f"Task {task!r} was changed by another process.")
         ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
         said = {**data, "from": at.value, "to": to.value}
         events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=said))

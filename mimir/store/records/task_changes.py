@@ -1,11 +1,14 @@
 """Changes of a task: properties of one phase. None removes one, unless skipped."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
+from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.store.protocol import Row
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
-from mimir.store.schema import NodeLabel
+from mimir.store.schema import PHASES, NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +171,26 @@ class ReuseChange(StoredRecord, label=NodeLabel.TASK):
     total_attempts: int
     taken_from: str
     """The other run."""
+
+
+# Stored names that a reused attempt and its task copy from another run.
+REUSED_OF_ATTEMPT = (
+    "checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash",
+)  # fmt: skip
+REUSED_OF_TASK = (
+    "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
+    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", "criteriaExecuted",
+    "criteriaJudged", "criteriaUnverified", "criteriaFailed", "criteriaOpen",
+)  # fmt: skip
+_OF_PHASES = frozenset(name for names in PHASES.values() for name in names)
+
+
+def copied_to_attempt(values: Row, to: TaskStatus) -> Row:
+    """Return what an attempt keeps of a phase: on the task, the next attempt replaces it."""
+    # A verdict stays on the attempt as it was sealed, however the task ends.
+    return select_present(values, _OF_PHASES.difference(PHASES[6] if to in TERMINAL else ()))
+
+
+def select_present(row: Row, names: Collection[str]) -> Row:
+    """Return these properties of a row, if present."""
+    return {name: value for name, value in row.items() if name in names}

@@ -193,7 +193,7 @@ def _check_tables(path: Path) -> int:
     except sqlite3.DatabaseError:
         if live or not log.exists():
             raise
-        version, tables = _contents(path, "ro")  # another process began to write meanwhile
+        version, tables = _contents(path, "ro")  # another process began to write
     _check_version(path, version)
     if missing := sorted(set(_TABLES) - tables):
         raise StoreError(f"The store {path} is damaged: table {missing[0]!r} is not there.")

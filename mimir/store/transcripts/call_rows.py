@@ -12,7 +12,6 @@ from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.usage import TokenUsage
-from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
@@ -182,30 +181,6 @@ def outcome_of(row: Row) -> CallOutcome:
         )
     value = row_fields.json_field(row, "valueJson")
     return CallOutcome(value=value, tree=row_fields.text_field(row, "tree"), usage=usage)
-
-
-def find_broken_link(reads: ReadOps, lane: str) -> list[str]:
-    """Return the ids of calls whose hash is not that of their content and the calls before."""
-    wrong: list[str] = []
-    before = hash_before(lane, {}, 0)
-    for row in rows(reads, lane):
-        if not row_fields.bool_field(row, "done"):
-            continue
-        if row_fields.text_field(row, "hash") != _hash_of(reads, row, before):
-            wrong.append(str(row["id"]))
-        before = row_fields.text_field(row, "hash")
-    return wrong
-
-
-def _hash_of(reads: ReadOps, row: Row, before: str) -> str:
-    """Return the right hash of a call; empty if a text that it names is absent or changed."""
-    try:
-        delta = shared_texts.encode_delta(reads, row)
-    except StoreError:
-        return ""
-    kind, asked = row_fields.text_field(row, "kind"), row_fields.text_field(row, "requestHash")
-    value, tree = row_fields.text_field(row, "valueJson"), row_fields.text_field(row, "tree")
-    return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
 
 
 def write_intent(

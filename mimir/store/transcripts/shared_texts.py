@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from mimir.errors import StoreError
-from mimir.store import row_fields
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.records.call_records import CallRecord
@@ -102,17 +101,6 @@ def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
         rows = cast("list[Json]", messages)
         delta["messages"] = [_whole(reads, run, message) for message in rows]
     return delta
-
-
-def encode_delta(reads: ReadOps, call: Row) -> str:
-    """Return the whole delta of a call as it is hashed.
-
-    Raises:
-        StoreError: A text that it names is absent or was changed.
-    """
-    whole = delta_of(reads, call)
-    kept = row_fields.json_field(call, "deltaJson")
-    return row_fields.text_field(call, "deltaJson") if whole == kept else pack(whole)
 
 
 def _folded(message: Json, found: dict[str, str]) -> Json:

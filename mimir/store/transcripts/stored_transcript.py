@@ -192,7 +192,7 @@ class StoredTranscript:
         """Commit the waiting outcomes and the intent."""
         # Thinking may be repeated, so the intent of a model call does not wait for the disk.
         done = self._done()
-        # Each is written once by who holds the lane; nobody else writes here, unless no fence keeps them out.
+        # The holder of the fence is the only writer, so a new call cannot have an intent. Without a fence it can.
         may_stand = asked.seq in self._rows or self._place.fence is None
         intent = partial(
             call_rows.write_intent, place=self._place, asked=asked, done=done, may_stand=may_stand

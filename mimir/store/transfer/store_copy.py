@@ -18,7 +18,7 @@ from mimir.store.transfer.spool import StoreSpool
 _AT_ONCE = 200
 # Counters of a project: the larger value stays, because both stores may have created runs.
 _COUNTERS = ("runCount", "version")
-_STEP = "Name a store without it, or go on with the run that is there."
+_STEP = "Name a store without it, or resume the run that exists."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozense
         elif there is None:
             problem = f"its run {run} has no {label} {row['id']!r}" if run in known else ""
         elif run and run not in known and label != NodeLabel.RUN:
-            problem = ""  # left behind by a copy that died
+            problem = ""  # an interrupted copy left it
         else:
             problem = _difference(label, row, there)
         if problem:
@@ -109,7 +109,7 @@ async def _clear(target: GraphStore, run: str) -> None:
 
     def some(ops: WriteOps, label: str) -> int:
         if ops.get(NodeLabel.RUN, run) is not None:
-            raise StoreError(f"Run {run} was put into the target by another process meanwhile.")
+            raise StoreError(f"Run {run} was put into the target by another process.")
         left = ops.find(label, {"runId": run}, limit=_AT_ONCE)
         return ops.delete(label, [str(row["id"]) for row in left]) if left else 0
 
