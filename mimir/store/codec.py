@@ -88,6 +88,7 @@ def _of_class(kind: type[object]) -> _Read:
 
 
 def _a(kind: type, value: object) -> object:
+    # Exact types: to Python, True is an int too.
     if type(value) is not kind:
         raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
     return value
@@ -127,6 +128,7 @@ def _one_of(options: tuple[object, ...], written: _Read = lambda option: option)
 
 
 def _first_of(kinds: tuple[object, ...]) -> _Read:
+    # The error text is kept, not the error: its traceback would hold this frame in a cycle.
     readers = [_reader(kind) for kind in kinds if kind is not type(None)]
     may_be_none = type(None) in kinds
 
@@ -137,7 +139,7 @@ def _first_of(kinds: tuple[object, ...]) -> _Read:
         for reader in readers:
             try:
                 return reader(value)
-            except StoreError as error:  # not kept: it would hold this frame, and the frame it
+            except StoreError as error:
                 said = str(error)
         raise StoreError(said)
 

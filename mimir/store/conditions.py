@@ -47,6 +47,7 @@ def matches(value_of: Callable[[str], Value], wanted: Iterable[Condition]) -> bo
 
 def is_ordered(given: Value, sign: str, limit: Value) -> bool:
     """Return whether two numbers, or two texts, are in this order."""
+    # Numbers and texts are never in an order, as in every store.
     if _kind(given) != _kind(limit):
         return False
     here, there = cast("float", given), cast("float", limit)  # or two texts

@@ -30,6 +30,7 @@ class DeferringStore:
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Do the deferred work, then `work`, in one transaction."""
         # If the transaction fails, the deferred work waits for the next one.
+        # One write at a time: two would both carry the same deferred work.
         async with self._turn:
             waiting = tuple(self._waiting)
 

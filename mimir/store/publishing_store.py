@@ -31,6 +31,8 @@ class PublishingStore:
         Raises:
             WorkspaceError: The commits cannot be published; nothing was written.
         """
+        # Another host may read the row at once, so the commits that it names must be reachable
+        # first.
         await self._share()
         return await self._store.write(work, durable=durable)
 

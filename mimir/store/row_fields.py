@@ -74,6 +74,7 @@ def json_field(row: Row, name: str) -> Mapping[str, object]:
 
 
 def _wrong(row: Row, name: str, wanted: str) -> Never:
+    # The value is cut: a damaged one may be large.
     raise StoreError(
         f"Property {name!r} of {row.get('id')!r} is not {wanted}: {str(row.get(name))[:80]!r}."
     )

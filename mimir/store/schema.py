@@ -229,6 +229,7 @@ def node_id(value: object) -> str:
     Raises:
         StoreError: It is empty, too long or not plain text.
     """
+    # Ids are part of file names and of queries for users.
     if not isinstance(value, str) or not 0 < len(value) <= MAX_ID or not is_id(value):
         raise StoreError(f"{str(value)[:80]!r} cannot be the id of a node.")
     return value
@@ -297,6 +298,7 @@ def _texts(given: object) -> list[str] | None:
 
 
 def _number(given: float) -> int | float:
+    # Bool is excluded before; SQLite and Neo4j hold 64 bits.
     if isinstance(given, int):
         given = int(given)
         if not -_LARGEST - 1 <= given <= _LARGEST:
@@ -343,6 +345,7 @@ _PROMOTED_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _member(kinds: Mapping[str, str], name: str, what: str) -> str:
+    # The message cuts the name: it may come from a model.
     found = kinds.get(name)
     if found is None:
         raise StoreError(f"There is no {what} {str(name)[:80]!r}.")

@@ -155,6 +155,7 @@ class ReadUnit(ABC):
 
 def known_ids(ids: Iterable[str]) -> list[str]:
     """Return the ids that a node can have, each once."""
+    # Ids may come from a model; one that no node can have would fail the query.
     return [id for id in dict.fromkeys(ids) if schema.is_id(id)]
 
 

@@ -82,6 +82,7 @@ def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = 
 
 def secrets_of(uri: str) -> tuple[str, ...]:
     """Return the secrets of a URI: its password, as it is and as it is written."""
+    # Both forms: the user may have escaped characters of the password.
     if not is_address(uri):
         return ()
     written = uri.partition("://")[2].partition("/")[0].rpartition("@")[0].partition(":")[2]

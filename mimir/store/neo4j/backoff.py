@@ -34,17 +34,18 @@ class LockBackoff:
 
     def __init__(self) -> None:
         """Begin without experience: other writers are assumed to want the lock."""
+        # Usual length of a turn.
         self._turn = 0.0
-        """Usual length of a turn."""
         self._others = 0
+        # Share of a round to wait.
         self._wanted = 1.0
-        """Share of a round to wait."""
+        # Time of a request while the lock is free: one round trip.
         self._fastest = float("inf")
-        """Time of a request while the lock is free: one round trip."""
         self._had_at = float("-inf")
 
     def seconds(self, now: float) -> float:
         """Return how long to wait from now on."""
+        # Below a few milliseconds, a pause costs more than it gives.
         away = _SHARE * self._wanted * self._others * self._turn
         if away < _NOTICED_SECONDS:
             return 0.0
@@ -52,6 +53,7 @@ class LockBackoff:
 
     def record_turn(self, turn: LockTurn, now: float) -> None:
         """Learn from a turn that ended at `now`."""
+        # Only waits are measured: other processes report nothing about theirs.
         self._fastest = min(self._fastest, turn.asked)
         is_wanted = turn.asked - self._fastest >= _NOTICED_SECONDS
         usual = self._turn or turn.held

@@ -79,8 +79,8 @@ class Neo4jStore:
         self._jobs: set[asyncio.Future[object]] = set()
         self._lost_since: float | None = None
         self._written = 0
+        # Run that the last transaction read; the next one gets its row with the lock.
         self._run = ""
-        """Run that the last transaction read; the next one gets its row with the lock."""
         self._turn = asyncio.Lock()
         self._backoff = LockBackoff()
 
@@ -169,6 +169,7 @@ class Neo4jStore:
             return once.value
 
     async def _once(self, writer: Executor, work: Callable[[WriteOps], T]) -> WriteTransaction[T]:
+        # A commit without an answer is looked up by its token, and repeated only if it is absent.
         while True:
             self._written += 1
             once = WriteTransaction(
@@ -190,6 +191,7 @@ class Neo4jStore:
             return once
 
     async def _read(self, writer: Executor, readers: Executor, work: Callable[[ReadOps], T]) -> T:
+        # After several interrupted views, the lock guarantees an undisturbed one.
         for _ in range(_VIEWS):
             view = ReadTransaction(self._session, work, store=self._address.store, now=self._now)
             if await self._patiently(readers, view.run):
@@ -230,6 +232,7 @@ class Neo4jStore:
         Raises:
             Paused: It has been lost for too long.
         """
+        # A slow transaction is not a lost server, so nothing is reported.
         if slow:
             return
         now = self._clock.monotonic()
@@ -247,6 +250,7 @@ class Neo4jStore:
             ) from error
 
     def _back(self) -> None:
+        # Reported once, however many tasks waited.
         if self._lost_since is not None:
             self._lost_since = None
             self._say(f"The store {self.uri} is back.")

@@ -90,6 +90,7 @@ def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
 
 
 def _name(name: str) -> CypherText:
+    # Names are part of the text, so only names of closed sets are allowed.
     if name not in _NAMES:
         raise StoreError(f"{name[:80]!r} cannot stand in a query.")
     return CypherText(str(name))

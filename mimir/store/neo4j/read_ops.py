@@ -35,8 +35,8 @@ class Neo4jReads(ReadUnit):
         self._transaction = transaction
         self._store = store
         self._now = now
+        # Statements that were sent.
         self.statements = 0
-        """Statements that were sent."""
 
     def now(self) -> str:
         """Return the server's time at the begin of the transaction, or when it got the lock."""

@@ -71,11 +71,13 @@ def is_lost(error: BaseException) -> bool:
 
 def is_too_slow(error: BaseException) -> bool:
     """Return whether the server ended a transaction at its time limit."""
+    # A large transaction of a busy server deserves a second try.
     return isinstance(error, Neo4jError) and str(error.code).startswith(_TIMED_OUT)
 
 
 def problem(error: Exception, shown: str) -> MimirError:
     """Return the error for the user that an error of the driver means."""
+    # The order counts: a read-only server also reports a security code.
     code = str(error.code) if isinstance(error, Neo4jError) else ""
     if isinstance(error, WriteServiceUnavailable) or code in _READ_ONLY:
         return UnavailableError(
@@ -209,11 +211,13 @@ def prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: st
 
 def _in_the_way(error: Neo4jError) -> bool:
     """Return whether another process created the schema at the same time."""
+    # The second process fails, and finds the schema at its next try.
     made = str(error.code).startswith("Neo.ClientError.Schema.") and "AlreadyExists" in str(error.code)  # fmt: skip
     return made or isinstance(error, TransientError)
 
 
 def _prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
+    # The schema is created only by the first process: its statements lock the database.
     with open_session() as session:
         agent, stores = session.execute_read(_look)
     _must_be_new_enough(agent, address)

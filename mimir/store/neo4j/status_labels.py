@@ -22,6 +22,7 @@ def by_status(
     label: str, rows: Sequence[dict[str, Value]]
 ) -> list[tuple[CypherText, list[dict[str, Value]]]]:
     """Group rows by the label that shows their status."""
+    # One statement per status: Cypher cannot set a label from a parameter.
     alike: dict[CypherText, list[dict[str, Value]]] = {}
     for row in rows:
         alike.setdefault(status(label, row), []).append(row)

@@ -76,6 +76,7 @@ class WriteTransaction(Generic[T]):
 
     def run(self) -> None:
         """Do the work and commit it."""
+        # The server ends a transaction of a stopped process, which would block all others.
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
@@ -87,6 +88,7 @@ class WriteTransaction(Generic[T]):
             return session.execute_write(self._look_up)
 
     def _under_lock(self, transaction: ManagedTransaction) -> None:
+        # The row of the last run comes with the lock: nearly every transaction reads it.
         since = self._clock.monotonic()
         bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
         begun = _single(transaction, query("open"), **bound)
@@ -109,6 +111,7 @@ class WriteTransaction(Generic[T]):
             ops.end()
 
     def _look_up(self, transaction: ManagedTransaction) -> bool:
+        # It takes the lock, so it waits until the unanswered transaction has ended.
         text = query("landed")
         found = _single(transaction, text, store=self._store, door=self._door, token=self._token)
         return bool(found["landed"])
@@ -157,6 +160,7 @@ class ReadTransaction(Generic[T]):
         return self._is_one(transaction, before, reads.statements)
 
     def _is_one(self, transaction: ManagedTransaction, before: Record, statements: int) -> bool:
+        # One statement is consistent by itself.
         if statements < 2:
             return True
         after = _single(transaction, query("view"), store=self._store)

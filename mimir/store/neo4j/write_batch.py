@@ -41,6 +41,7 @@ class CypherStatement:
 
     def text(self, *, closing: bool) -> CypherText:
         """Return the whole statement; `closing`: count the transaction too."""
+        # One row is handed from part to part, so that each part runs exactly once.
         close = [query("close")] if closing else []
         end = query("written", carried=self._carried())
         return join_texts([query("by-key"), *self._parts, *close, end], "\n")

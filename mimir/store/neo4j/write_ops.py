@@ -30,14 +30,15 @@ class Neo4jOps(Neo4jReads):
         """Begin; the arguments are those of `Neo4jReads`."""
         super().__init__(transaction, store, now)
         self._waiting = WriteBatch()
+        # Rows as they are in this transaction. None: there is no such node.
         self._known: dict[tuple[str, str], Row | None] = {}
-        """Rows as they are in this transaction. None: there is no such node."""
         self._changed = False
+        # Id of the run that was read last.
         self.run_asked = ""
-        """Id of the run that was read last."""
 
     def know(self, label: str, id: str, found: "Record") -> None:
         """Keep a row that was read together with the lock."""
+        # The id comes from a setting or a plan, so it is checked.
         if schema.is_id(id):
             self._known[label, id] = row_of(found)
 
@@ -81,6 +82,8 @@ class Neo4jOps(Neo4jReads):
 
     def patch(self, label: str, id: str, props: Row, /) -> bool:
         """Set properties of one node; False if there is none."""
+        # A node that was not read is changed by one statement: reading it first would be a round
+        # trip more.
         super()._prepare()
         label, new = schema.label_name(label), schema.accept(props, partly=True)
         if not schema.is_id(id):

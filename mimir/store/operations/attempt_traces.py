@@ -33,6 +33,7 @@ def used_preamble(
 
 def left_files(ops: WriteOps, run: str, attempt: str, paths: Sequence[str]) -> None:
     """Link an accepted attempt to its changed files; tasks that share a file share its node."""
+    # A task may change thousands of files; the graph shows the first ones.
     rows = [_file(run, path) for path in paths[:MOST_FILES]]
     if rows:
         ops.upsert(NodeLabel.ARTIFACT, rows)

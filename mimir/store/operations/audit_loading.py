@@ -76,6 +76,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
         UsageError: There is no such run.
         StoreError: The node of the run cannot be read.
     """
+    # The node of the run itself must be readable: everything else hangs on it.
     row = runs.node(reads, run)
     reader = _AuditReader(reads, run)
     attempts = {one.id: one for one in reader.records(AuditedAttemptRecord)}

@@ -91,6 +91,7 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
     Returns:
         The run's row as it was read, which others then need not read again.
     """
+    # The row is returned because the caller needs it too: one read less in each transaction.
     tokens, used = sum(b.total for _, b, _ in made), sum(u.total for _, _, u in made)
     if not tokens and not used:
         return ops.get(NodeLabel.RUN, run) or {}
@@ -103,6 +104,7 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
 
 def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
     """Charge open calls that are deleted with their reservation."""
+    # The model may have answered, so the reservation counts as spent.
     tokens = sum(row_fields.int_field(call, "reserved") for call in calls)
     if tokens:
         row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
@@ -137,6 +139,7 @@ def _tokens(row: Row, run: str, more: int) -> int:
 
 def _money(row: Row, run: str, more: int) -> int:
     """Return the reserved money with `more`."""
+    # Prices are pinned in the run, so a new price list changes no budget under way.
     used, reserved = (
         row_fields.int_field(row, "costUsed"),
         row_fields.int_field(row, "costReserved") + more,
@@ -155,6 +158,7 @@ def _money(row: Row, run: str, more: int) -> int:
 
 def _enough(most: int, wanted: int) -> int:
     """Return a limit of money to suggest: twice as much, and enough for the refused call."""
+    # Rounded up to a micro-unit, the smallest amount that a user can write.
     micro = money.UNITS // 10**6
     return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
 

@@ -34,6 +34,7 @@ def candidates(
 
 def is_any(reads: ReadOps, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
     """Return whether there is a candidate; the arguments are those of `candidates`."""
+    # A process without work asks often, so the usual case is one cheap query.
     free: Where = {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY}
     first = reads.find(NodeLabel.TASK, free, order=_ORDER, limit=1)
     if _one_suspect(first, is_held=has_suspect):

@@ -104,6 +104,7 @@ def heartbeat(
     ops: WriteOps, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
 ) -> list[str]:
     """Renew leases; return the tasks whose lease is lost."""
+    # The fence and the owner are compared, so a late heartbeat never takes a lease back.
     until = _later(ops.now(), lease_seconds)
     lost: list[str] = []
     for task, fence in tasks:
@@ -115,6 +116,7 @@ def heartbeat(
 
 def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
     """End a lease and keep the status; False if the lease was lost. No death is counted."""
+    # The task stays at its status: another process resumes the attempt there.
     id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
     row = ops.patch_if(NodeLabel.TASK, id, held, {})
     if row is None:
@@ -124,6 +126,7 @@ def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
 
 def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
     """End every lease of a process in a run, also those of a claim that was cancelled."""
+    # A cancelled claim may have been committed after its caller was gone.
     held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
     for row in ops.find(NodeLabel.TASK, held):
         release_claim(
@@ -192,6 +195,7 @@ def complete_reused_task(
         LeaseLost: A process claimed the task.
         StoreError: The other run has no such attempt.
     """
+    # The copy gets evidence of its own: a chain belongs to its attempt by name.
     source, number = change.taken_from, change.accepted_attempt
     theirs = _known(ops, source, task)
     attempt = ops.get(NodeLabel.ATTEMPT, ids.attempt_id(source, task, number))
@@ -289,6 +293,7 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
     Raises:
         IllegalMove: It is not pending.
     """
+    # A blocked task cannot be unblocked, so a second call changes nothing.
     row = _known(ops, run, task)
     at = TaskStatus(row_fields.text_field(row, "status"))
     if at is TaskStatus.BLOCKED:
@@ -354,6 +359,7 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
 
 def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
     """Return the values of phase 2."""
+    # The guard also refuses a claim that the table of moves does not allow.
     guard(at, TaskStatus.WORKER_EXECUTING, TransitionActor.WORKER)
     return {
         "status": TaskStatus.WORKER_EXECUTING.value,
@@ -386,6 +392,7 @@ def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
 
 
 def _lease_after(to: TaskStatus) -> Row:
+    # A task in `preparing_retry` is free: any process may begin its next attempt.
     if to in TERMINAL:
         return {**_NO_LEASE, "claimState": None}
     if to is TaskStatus.PREPARING_RETRY:

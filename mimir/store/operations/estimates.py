@@ -48,6 +48,7 @@ def of_run(reads: ReadOps, run: str) -> Samples:
 
 def save_samples(ops: WriteOps, project: str, run: str, samples: Samples) -> None:
     """Save the samples of a run; a run that is saved twice counts once."""
+    # A resumed run may save its samples twice.
     for role, new in sorted(samples.items()):
         id = _id(project, role)
         before = _read(ops.get(NodeLabel.ARTIFACT, id) or {})

@@ -63,6 +63,7 @@ def append(
         LeaseLost: The fence is old.
         StoreError: A record does not follow the one before, or differs from the existing one.
     """
+    # A resumed attempt seals the same records again; equal ones are skipped.
     owner = _ChainOwner(run, task, attempt)
     row = ops.patch_if(owner.label, owner.id, {}, {})
     if row is None:
@@ -132,6 +133,7 @@ def put_artifact(
     Raises:
         StoreError: A node that produced it does not exist.
     """
+    # The hash covers the text as it is stored, so a replaced half surrogate is no damage.
     kept = cast("str", accept({"id": id, "text": text})["text"])
     sha256 = hashlib.sha256(kept.encode()).hexdigest()
     row: Row = {
@@ -249,6 +251,7 @@ def _members(body: str) -> Mapping[str, object]:
 
 def _shown(value: object) -> Value:
     """Return a member as it is visible; None: only the body holds it."""
+    # Long texts would be written twice with each record.
     match value:
         case bool() | float():
             return value

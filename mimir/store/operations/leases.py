@@ -25,6 +25,7 @@ def acquire_lease(
     ops: WriteOps, run: str, name: str, owner: str, *, seconds: float, dead: Collection[str] = ()
 ) -> bool:
     """Take or renew a run's lease; False if another process holds it."""
+    # Compared with the values read before, so two processes cannot both take a free lease.
     row = ops.get(NodeLabel.RUN, run) or {}
     held = holder(ops, row, name, dead)
     if held and held != owner:

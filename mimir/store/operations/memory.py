@@ -121,6 +121,7 @@ def get_subgraph(
     reads: ReadOps, view: MemoryScope, id: str, depth: int = 1
 ) -> dict[str, list[object]]:
     """Return {"nodes", "edges"} within `depth` (at most 3) edges of a node, nearest first."""
+    # One level at a time, so that the nearest nodes come first.
     start = get_node(reads, view, id)
     nodes: dict[str, Node] = {} if start is None else {id: start}
     frontier = list(nodes)
@@ -161,6 +162,7 @@ def propose(
 
 def rule(ops: WriteOps, project: str, id: str, state: State) -> bool:
     """Accept or reject a note; False if the project has no such note."""
+    # The project is compared, so a user cannot change notes of another project.
     return ops.patch_if(NodeLabel.MEMORY, id, {"projectId": project}, {"state": state}) is not None
 
 
@@ -283,6 +285,7 @@ def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Val
 
 
 def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> bool:
+    # Ids come from a model: each node is checked against the project.
     match label:
         case NodeLabel.PROJECT:
             return row["id"] == view.project

@@ -172,6 +172,7 @@ def find_json(reads: ReadOps, run: str, name: str) -> JsonArtifactRecord | None:
 
 def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: int) -> str:
     """Return the whole answer of a task; its node holds the beginning."""
+    # A text that is shorter than the limit cannot have been cut.
     kept = task.worker_output
     if len(kept) < longest_kept:
         return kept
@@ -315,5 +316,6 @@ def save_change(ops: WriteOps, id: str, *changes: StoredRecord) -> bool:
 
 def save_run_text(ops: WriteOps, run: str, name: str, text: str) -> None:
     """Write a text of a run, to be found by its name; it replaces one that has the name."""
+    # The name is part of the id, so a second text of the name replaces the first.
     row: Row = {"id": f"{run}#{name}", "name": name, "runId": run, "kind": name, "text": text}
     ops.upsert(NodeLabel.ARTIFACT, [row])

@@ -75,6 +75,7 @@ def encode_plan(plan: Plan) -> str:
     Raises:
         StoreError: It could not be read again.
     """
+    # Read again at once: a plan that no later process can read must not be pinned.
     text = pack(codec.encode(plan))
     _read(text)
     return text
@@ -132,6 +133,7 @@ def emit_all(
     ops: WriteOps, run: str, events: Sequence[NewEvent], *, known: Row | None = None
 ) -> int:
     """Write several events; return the last number. `known`: the run's row, if just read."""
+    # A `known` row may be older than the newest event; then the row is read again.
     while True:
         row, known = known or _known(ops, run), None
         last = row_fields.int_field(row, "eventSeq")
@@ -278,6 +280,7 @@ def set_status(
     props: Row | None = None,
 ) -> bool:
     """Change the run's status with its event; False if the status is none of `expect`."""
+    # Read and compared in one transaction, so two processes cannot both end a run.
     before = _known(ops, run)
     at = row_fields.text_field(before, "status")
     if at not in [status.value for status in expect]:
@@ -292,6 +295,7 @@ def set_status(
 
 def advance_head(ops: WriteOps, run: str, expect_head: str, new_head: str, new_tree: str) -> bool:
     """Move the head of the run branch; False if the head is another one now."""
+    # The merge was checked on this head; on another one it must be checked again.
     changed = {"head": new_head, "headTree": new_tree}
     return ops.patch_if(NodeLabel.RUN, run, {"head": expect_head}, changed) is not None
 
@@ -317,6 +321,7 @@ def _known(reads: ReadOps, run: str) -> Row:
 
 
 def _no_such_run(reads: ReadOps, run: str) -> UsageError:
+    # A mistyped id is the usual cause.
     made = [
         cast("str", r["id"]) for r in reads.find(NodeLabel.RUN, {}, order=("-createdAt", "-seq"))
     ]

@@ -75,6 +75,7 @@ def register_process(
     ops: WriteOps, run: str, process: WorkerProcess, tally: PoolCounters, seconds: float
 ) -> None:
     """Register a process, or renew its registration for `seconds`."""
+    # The start time stays: a renewal is not a new process.
     until = stamp(moment(ops.now()) + timedelta(seconds=seconds))
     known = ops.get(NodeLabel.ARTIFACT, _id(run, process.owner)) or {}
     row: Row = {

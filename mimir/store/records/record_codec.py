@@ -158,6 +158,7 @@ def decode(kind: type[R], row: Row) -> R:
     Raises:
         StoreError: Properties are missing or of a wrong type; the message counts and names them.
     """
+    # All errors of a row are named at once, so that a repair needs one look.
     values: dict[str, object] = {}
     errors: list[str] = []
     for entry in _table(kind):
@@ -226,6 +227,7 @@ def _invalid_record(kind: type[StoredRecord], row: Row, errors: list[str]) -> St
 @cache
 def _table(kind: type[StoredRecord]) -> tuple[_Entry, ...]:
     """Return the table of a record class; it is made once."""
+    # Computed once per class: the type hints of a class are slow to resolve.
     if not dataclasses.is_dataclass(kind):
         raise StoreError(f"{kind.__name__} is not a record.")
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -264,6 +266,7 @@ def _camel_case(name: str) -> str:
 
 def _converter(kind: object) -> _Convert:
     """Return the converter of a field's type."""
+    # An optional field has the converter of its type: an absent value never reaches it.
     if kind in _CONVERTERS:
         return _CONVERTERS[kind]
     if get_origin(kind) in (Union, types.UnionType):
@@ -334,6 +337,7 @@ _CONVERTERS: Mapping[object, _Convert] = {
 
 def _plain(value: object) -> Value:
     """Return the value of a field as a property holds it."""
+    # Tuples are stored as lists of texts.
     if json_value.is_array(value):
         return json_value.as_texts(value)
     match value:

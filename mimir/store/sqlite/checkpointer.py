@@ -70,6 +70,7 @@ class Checkpointer:
         bringing.add_done_callback(self._ended)
 
     def _ended(self, bringing: "asyncio.Future[bool]") -> None:
+        # A commit during the checkpoint is not part of it, so another one is due.
         self._is_bringing = False
         if self._is_owed or (not bringing.cancelled() and not bringing.result()):
             self.schedule()

@@ -75,6 +75,7 @@ def prepare(path: Path) -> None:
 
 def identity(path: Path) -> tuple[int, int]:
     """Return the identity of the file at a path; it changes if the file is replaced."""
+    # Device and inode: a path can name another file later.
     found = path.stat()
     return found.st_dev, found.st_ino
 
@@ -156,6 +157,7 @@ def _make(path: Path) -> None:
 
 
 def _sync(directory: Path) -> None:
+    # The rename itself must survive a power cut.
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,6 +14,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def network_drive(path: Path) -> str:
     """Return the kind of network drive that holds a file; empty if none is known."""
+    # Without `/proc`, no drive is reported: a false warning would be worse.
     try:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

@@ -128,6 +128,7 @@ def with_next_version(node: StoredNode) -> StoredNode:
 
 def with_changes(node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
     """Return the node with changed properties; None removes one."""
+    # Columns that did not change are left out, so that their indexes are not written.
     key, label, id, columns, before, texts, lists, unwritten = node
     given, small, long = _parted(new)
     moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}

@@ -18,8 +18,8 @@ class NodeCache:
     """Nodes by id, as the open transaction leaves them."""
 
     def __init__(self) -> None:
+        # Labels of existing nodes, by id; incomplete.
         self.labels: dict[str, str] = {}
-        """Labels of existing nodes, by id; incomplete."""
         self._nodes: dict[str, StoredNode] = {}
         self._unwritten: dict[str, None] = {}
         self._heavy: set[str] = set()
@@ -31,6 +31,7 @@ class NodeCache:
 
     def put(self, node: StoredNode) -> None:
         """Cache a node; it replaces an older one."""
+        # A replaced node goes to the end: the cache removes the node that was changed longest ago.
         id, held = node.id, self._nodes.pop(node.id, None)
         self._nodes[id] = node  # at the end: what was changed longest ago is put down first
         if node.unwritten is None:

@@ -170,6 +170,7 @@ class SqliteStore:
             raise database_file.problem(error, self._path) from error
 
     def _view(self, work: Callable[[ReadOps], T]) -> T:
+        # Connections are reused: opening one takes longer than most reads.
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -198,6 +199,7 @@ class SqliteStore:
         connection.close()
 
     def _next_batch(self) -> tuple[list[WriteJob], bool]:
+        # All waiting jobs share one durable write.
         batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
@@ -251,6 +253,7 @@ class SqliteStore:
         return ended
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
+        # Cached nodes may hold changes that never happened.
         self._kept.clear()
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -185,6 +185,7 @@ class SqliteOps(SqliteReads):
 
     def _index(self, label: str, key: int, new: Mapping[str, Value]) -> None:
         """Keep the full-text index equal to the searched property."""
+        # A NUL would end the text for the index.
         name = schema.SEARCHED.get(label)
         if name is None or name not in new:
             return
@@ -213,5 +214,6 @@ def _update(node: StoredNode) -> tuple[str, Sequence[str]]:
 
 @lru_cache(maxsize=1024)
 def _update_text(columns: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    # Columns that did not change are left out, so their indexes are not touched.
     names = tuple(name for name in schema.PROMOTED if name in columns)
     return sql("update-node", columns="".join(f', "{name}" = ?' for name in names)), names

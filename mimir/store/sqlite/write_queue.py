@@ -32,6 +32,7 @@ def notify_caller(ended: Sequence[Ended]) -> None:
 
 def resolve_job(ended: Sequence[Ended]) -> None:
     """Give the callers of one loop their results."""
+    # A future cannot carry StopIteration.
     for job, value, error in ended:
         if job.done.done():
             continue

@@ -130,6 +130,7 @@ class CompletedCall:
     @property
     def charge(self) -> TokenUsage:
         """Tokens that count: those used, or those reserved if unknown."""
+        # A provider that counts no tokens must not make a call free.
         return self.outcome.usage or self.asked.bound
 
 
@@ -217,6 +218,7 @@ def write_outcomes(ops: WriteOps, place: TranscriptKey, done: Sequence[Completed
     Raises:
         LeaseLost: The fence is old.
     """
+    # A retried transaction may find its outcomes written.
     there = [ops.get(NodeLabel.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
     fresh = [(d, row) for d, row in zip(done, there, strict=True) if not _stands(row, d)]
     if place.fence is not None:
@@ -256,6 +258,7 @@ def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest)
     Raises:
         LeaseLost: The fence is old.
     """
+    # The tokens were spent; only the answers are no longer used.
     if place.fence is not None:
         claims.record_progress(ops, place.run, place.task, place.fence, 0)
     here = ops.get(NodeLabel.CALL, ids.call_id(place.lane, asked.seq))
@@ -284,6 +287,7 @@ def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest)
 
 def delete_open_calls(ops: WriteOps, transcript: str) -> None:
     """Delete the calls of a transcript that have no outcome."""
+    # A replay repeats the interruption of the recorded run.
     rows = ops.find(NodeLabel.CALL, {"lane": transcript, "done": False})
     ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
 

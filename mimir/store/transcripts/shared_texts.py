@@ -34,6 +34,7 @@ class RequestDelta(NamedTuple):
 
 def fold(delta: Json) -> RequestDelta:
     """Separate the shared texts of a delta: system messages and settings of a model call."""
+    # Only texts that repeat: a user's message is stored in place.
     found: dict[str, str] = {}
     folded = dict(delta)
     settings = delta.get("settings")
@@ -56,6 +57,7 @@ def name_of(text: str) -> str | None:
 
 def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
     """Store texts of a run by their SHA-256, unless they exist."""
+    # Several agents of a run write the same text.
     if not texts:
         return
     wanted = {_id(run, sha256): text for sha256, text in texts.items()}

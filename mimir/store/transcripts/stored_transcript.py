@@ -47,8 +47,8 @@ class StoredTranscript:
         self._outcomes: dict[int, StoredCall] = {}
         self._failed: set[int] = set()
         self._live: asyncio.Future[None] | None = None
+        # Workspace tree after the last effect. Empty: none yet.
         self.tree = ""
-        """Workspace tree after the last effect. Empty: none yet."""
         self.replayed = 0
         self.tool_calls = 0
         self.usage = TokenUsage()
@@ -202,12 +202,14 @@ class StoredTranscript:
 
     async def _ended_before(self, seq: int) -> None:
         """Wait for the calls before this one; their failure is its failure."""
+        # Shielded: a cancelled call must not cancel the ones before it.
         flights = [flight for earlier, flight in self._in_flight.items() if earlier < seq]
         for flight in flights:
             await asyncio.shield(flight)
 
     async def _go_live(self, asked: CallRequest) -> None:
         """Delete outdated rows and restore the workspace, once."""
+        # Concurrent calls all wait for the first one, which does the work.
         if self._live is not None:
             await asyncio.shield(self._live)
             return
@@ -241,6 +243,7 @@ class StoredTranscript:
 
     def _committed(self, done: Sequence[CompletedCall]) -> None:
         """Forget committed outcomes; after a failed commit they wait for the next one."""
+        # The numbers decide what waits, so a second commit writes nothing twice.
         for each in done:
             self._outcomes.pop(each.asked.seq, None)
             self._uncommitted = each.asked.seq + 1

@@ -97,6 +97,7 @@ def create_recorded_run(
 ) -> None:
     """Create a run as it was recorded; `pinned` comes from `export_pinned_run`."""
 
+    # A recording names no project, so its id stands for the name too.
     def text(name: str) -> str:
         return str(pinned.get(name) or "")
 

@@ -70,6 +70,7 @@ class StoreSpool:
 
     def fill(self, items: Iterable[Node | Link]) -> None:
         """Write a view from the beginning: a transaction may run again."""
+        # A transaction that runs again must not append to the first view.
         self._file.seek(0)
         self._file.truncate()
         for item in items:
@@ -131,6 +132,7 @@ def _grouped(items: Iterable[tuple[str, T]]) -> Iterator[tuple[str, Iterator[T]]
 
 
 def _size(row: Row) -> int:
+    # Numbers and flags count as eight characters.
     return sum(_chars(value) for value in row.values())
 
 

@@ -83,6 +83,7 @@ def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozense
 
 def _difference(label: str, row: Row, there: Row) -> str:
     """Return the difference in words; empty if they are equal."""
+    # Compared as JSON: to Python, True equals 1.
     ignored = _COUNTERS if label == NodeLabel.PROJECT else ()
     names = sorted((row.keys() | there.keys()) - {*ignored})
     different = [name for name in names if pack(row.get(name)) != pack(there.get(name))]
@@ -107,6 +108,7 @@ def _beside(
 async def _clear(target: GraphStore, run: str) -> None:
     """Remove what an interrupted copy of this run has left."""
 
+    # Without its run node the run does not exist, so nothing refers to these nodes.
     def some(ops: WriteOps, label: str) -> int:
         if ops.get(NodeLabel.RUN, run) is not None:
             raise StoreError(f"Run {run} was put into the target by another process.")
@@ -119,6 +121,7 @@ async def _clear(target: GraphStore, run: str) -> None:
 
 
 async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) -> None:
+    # Edges between two runs need both of them, so they come last.
     wanted = {str(row["id"]) for row in fresh}
     for label, rows in spool.nodes():
         if label == NodeLabel.PROJECT:
