@@ -1,5 +1,5 @@
-"""Where everything is kept: one protocol, verbs above it, adapters below.
+"""Store: nodes and edges that survive a kill at any point, in SQLite or Neo4j.
 
-Promises that what was committed survives a kill at any point, that every change of state stands with its event in one transaction,
-and that a write with an old fence is refused. Entered by the rooms above the boundaries; adapters are named by `app` alone.
+Every package above may use `operations`, `records`, `transcripts` and `transfer`. Rows and stored names stay inside this package;
+`bootstrap` alone names an adapter.
 """

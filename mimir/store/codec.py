@@ -1,7 +1,7 @@
-"""Frozen values of `mimir.domain` as JSON and back, without loss: a pinned plan is read again by the next process.
+"""Codec between frozen values of `mimir.domain` and JSON values, without loss.
 
-Reading is strict: an unknown field, another type, or a missing field is an error; but a field that came into the value later, with a
-default, may be missing. Fractions are text (`"1/3"`), tuples are lists, fields are named as in the value.
+Reading is strict: an unknown field, another type or a missing field is an error. A field with a default may be missing, because an earlier
+version did not write it.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ _Read = Callable[[object], object]
 
 
 def encode(value: object) -> object:
-    """Write a value as JSON values.
+    """Return a value as JSON values: fractions are texts, tuples are lists.
 
     Raises:
-        StoreError: It holds something that is no value of the domain.
+        StoreError: It holds something that is not a value of the domain.
     """
     match value:
         case Enum():
@@ -43,17 +43,18 @@ def encode(value: object) -> object:
 
 
 def decode(kind: type[T], value: object) -> T:
-    """Read what `encode` wrote of a `kind`.
+    """Return the value of this type that `encode` wrote.
 
     Raises:
-        StoreError: It is not of that form; the message names the field.
+        StoreError: It has another form; the message names the field.
     """
     return cast("T", _reader(kind)(value))
 
 
 @cache
 def _reader(kind: object) -> _Read:
-    """Make the reader of a type once; a plan of ten thousand tasks is read by the same few."""
+    """Return the reader of a type."""
+    # Cached: a plan of ten thousand tasks is read by the same few readers.
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and origin is None:
         return _of_class(cast("type[object]", kind))
@@ -87,13 +88,15 @@ def _of_class(kind: type[object]) -> _Read:
 
 
 def _a(kind: type, value: object) -> object:
+    # Exact types: to Python, True is an int too.
     if type(value) is not kind:
         raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
     return value
 
 
 def _shared(text: str) -> str:
-    """Return a text, the same object again for what many tasks of a plan have in common, such as their roles."""
+    """Return a text; equal short texts are one object."""
+    # Many tasks of a plan have texts in common, such as their roles.
     return _known(text) if len(text) < _SHORT else text
 
 
@@ -125,6 +128,7 @@ def _one_of(options: tuple[object, ...], written: _Read = lambda option: option)
 
 
 def _first_of(kinds: tuple[object, ...]) -> _Read:
+    # The error text is kept, not the error: its traceback would hold this frame in a cycle.
     readers = [_reader(kind) for kind in kinds if kind is not type(None)]
     may_be_none = type(None) in kinds
 
@@ -135,7 +139,7 @@ def _first_of(kinds: tuple[object, ...]) -> _Read:
         for reader in readers:
             try:
                 return reader(value)
-            except StoreError as error:  # not kept: it would hold this frame, and the frame it
+            except StoreError as error:
                 said = str(error)
         raise StoreError(said)
 

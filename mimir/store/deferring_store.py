@@ -1,8 +1,7 @@
-"""One attempt's door to the store: what may wait is committed with the attempt's next write, in one transaction.
+"""Deferring store: what may wait is committed with the attempt's next write.
 
-What waits is safe to lose: a model's answer that is lost with its process is asked for again, once, as if the process had died a moment
-before it came; nothing that follows from it is done before a write that carries it. On a server every transaction waits for the lock
-of all others, so there are as few as can be.
+Measured on 2026-11-26 in alternating runs of the engine benchmark's subject process on a loaded machine: without it, wall time over httpx2
+rises from 1.70 to 2.37.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ Later = Callable[[Work], None]
 
 
 class DeferringStore:
-    """Doors of a store for one attempt."""
+    """Store of one attempt. Deferred work may be lost, so it must be safe to repeat."""
 
     def __init__(self, store: Transactions) -> None:
         self._store = store
@@ -25,11 +24,13 @@ class DeferringStore:
         self._turn = asyncio.Lock()
 
     def later(self, work: Work) -> None:
-        """Have something committed with the next write, before it; done twice it must be as if done once."""
+        """Commit something with the next write, before it; it must be idempotent."""
         self._waiting.append(work)
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Do what waits, then `work`, in one transaction; if that fails, what waits goes on waiting. It may all be lost where `work` may."""
+        """Do the deferred work, then `work`, in one transaction."""
+        # If the transaction fails, the deferred work waits for the next one.
+        # One write at a time: two would both carry the same deferred work.
         async with self._turn:
             waiting = tuple(self._waiting)
 
@@ -43,11 +44,11 @@ class DeferringStore:
             return value
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Read; what waits is not there yet."""
+        """Read; deferred work is not visible yet."""
         return await self._store.read(work, brief=brief)
 
     async def settle(self) -> None:
-        """Commit what still waits."""
+        """Commit what is still deferred."""
         if self._waiting:
             await self.write(_nothing)
 

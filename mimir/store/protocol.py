@@ -1,55 +1,34 @@
-"""The door to every store: synchronous verbs inside one transaction, two asynchronous doors around them.
+"""Protocol of every store: operations in one transaction, behind two async methods.
 
-Domain verbs (claim, move, journal, memory …) are written once above these and never know which store they are in.
+The operations of `mimir.store.operations` are written once above it and know no adapter.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
-
-def reachable_ids(
-    id: str, depth: int | None, step: Callable[[Sequence[str]], set[str]]
-) -> list[str]:
-    """Return ids within `depth` edges, without `id` itself, sorted.
-
-    Args:
-        id: Where to begin.
-        depth: Edges at most. None: no bound.
-        step: Returns the ids one edge away from any of these.
-    """
-    seen, frontier, left = {id}, {id}, depth
-    while frontier and (left is None or left > 0):
-        frontier = step(sorted(frontier)) - seen
-        seen |= frontier
-        left = None if left is None else left - 1
-    return sorted(seen - {id})
-
-
 T = TypeVar("T")
 
+# Value of a property; None: absent. Objects are JSON text in a property whose name ends in `Json`. Half surrogates
+# become U+FFFD. `schema.accept` is the whole rule.
 Value = str | int | float | bool | list[str] | None
-"""What a property may hold. None means "not there"; maps are JSON text in a property whose name ends in `Json`.
-
-Text is what UTF-8 can carry, NUL included: a half surrogate becomes U+FFFD on its way in. `schema.accept` is the whole rule.
-"""
+# Properties of a node with `id`; flat, camelCase.
 Row = Mapping[str, Value]
-"""A node's properties, `id` among them; flat, camelCase."""
 Compare = tuple[Literal["in", "!=", "<", "<=", ">", ">="], object]
+# `{"status": "pending"}` equal · `{"status": ("in", [...])}` · `{"seq": (">", 3)}` · None: the property is absent.
+# `("!=", x)` also finds nodes without the property.
 Where = Mapping[str, Value | Compare]
-"""`{"status": "pending"}` equal · `{"status": ("in", [...])}` · `{"seq": (">", 3)}` · None: the property is not there.
-`("!=", x)` also finds nodes without the property."""
 Direction = Literal["out", "in", "both"]
 
 
 class ReadOps(Protocol):
-    """Verbs that change nothing."""
+    """Operations that change nothing."""
 
     def now(self) -> str:
-        """Return the store's time as `clock.stamp` writes it; the same within one transaction. Leases are compared with it only."""
+        """Return the store's time as `clock.stamp` writes it; constant in one transaction."""
         ...
 
     def get(self, label: str, id: str, /) -> Row | None:
-        """Return one node, or None."""
+        """Return one node; None if there is none."""
         ...
 
     def find(
@@ -62,33 +41,31 @@ class ReadOps(Protocol):
         limit: int | None = None,
         only: Sequence[str] = (),
     ) -> list[Row]:
-        """Return nodes that match all of `where`; `order` names properties, a leading `-` for descending. Ties by id.
+        """Return the nodes that match all of `where`, in this order, ties by id.
 
-        Nodes without the property come first, and last when descending. Types are compared strictly: True is not 1, a list is
-        not its JSON text; `<` and its kin hold between numbers or between texts only.
-
-        `only` names the properties that are read, beside `id`; empty: all. Of thousands of nodes a few are read sooner.
+        `order` names properties, with a leading `-` for descending; a node without the property comes first. Types are compared strictly: True is
+        not 1, and `<` holds between numbers or between texts only. `only` names the properties that are read besides `id`; empty: all.
         """
         ...
 
     def first_of(
         self, label: str, any_of: Sequence[Where], /, *, order: Sequence[str], limit: int
     ) -> list[Row]:
-        """Return of each condition the nodes that `find` would return, each once, in no order; one question where the store can."""
+        """Return the nodes that `find` returns for each condition, each once, in no order."""
         ...
 
     def counts(self, label: str, by: str, where: Where, /) -> dict[str, int]:
-        """Count nodes by the value of one property (as text); "" where it is not there."""
+        """Count nodes by the value of one property, as text; an absent one is empty."""
         ...
 
     def neighbours(self, id: str, types: Sequence[str], direction: Direction, /) -> list[str]:
-        """Return ids one edge away, sorted; empty `types`: any."""
+        """Return the ids one edge away, sorted; empty `types`: any."""
         ...
 
     def reach(
         self, id: str, types: Sequence[str], direction: Direction, depth: int | None, /
     ) -> list[str]:
-        """Return ids within `depth` edges (None: no bound), without `id` itself, sorted. Breadth first, each node once."""
+        """Return the ids within `depth` edges (None: no bound), sorted, without `id` itself."""
         ...
 
     def edges_among(self, ids: Sequence[str], /) -> list[tuple[str, str, str]]:
@@ -96,56 +73,53 @@ class ReadOps(Protocol):
         ...
 
     def labels_of(self, ids: Sequence[str], /) -> dict[str, str]:
-        """Return the label of each of these nodes that is there."""
+        """Return the label of each of these nodes that exists."""
         ...
 
     def search(self, label: str, text: str, limit: int, /) -> list[tuple[str, float]]:
-        """Full-text search over a label's `text`; best first. `text` is data, never query syntax."""
+        """Search a label's text, best first. `text` is data, never query syntax."""
         ...
 
     def dump(self) -> Iterator[tuple[str, Row] | tuple[str, str, str]]:
-        """Yield every node as (label, row), then every edge as (source, type, target), in a fixed order.
-
-        To be used up inside the transaction, as every verb: afterwards they refuse.
-        """
+        """Yield every node as (label, row), then every edge, in a fixed order."""
         ...
 
 
 class WriteOps(ReadOps, Protocol):
-    """All verbs, inside one write transaction: everything or nothing.
+    """All operations of one write transaction: all of them take effect, or none.
 
-    Writers go one after another: what a writing transaction has read stays so until it is over.
+    Writers are serial: what a transaction has read stays as it is until the transaction ends.
     """
 
     def upsert(self, label: str, rows: Sequence[Row], /) -> None:
-        """Make nodes, or set properties of existing ones (None removes).
+        """Add nodes, or set properties of existing ones; None removes a property.
 
         Raises:
-            StoreError: A row that `schema.accept` refuses, or an id that a node of another label has.
+            StoreError: `schema.accept` refuses a row, or another label has the id.
         """
         ...
 
     def link(self, type: str, pairs: Sequence[tuple[str, str]], /) -> None:
-        """Make edges source → target; both nodes must be there; one that exists stays.
+        """Add edges from source to target; an existing edge stays.
 
         Raises:
-            StoreError: A node is not there.
+            StoreError: There is no such node.
         """
         ...
 
     def patch(self, label: str, id: str, props: Row, /) -> bool:
-        """Set properties of one node (None removes); False if it is not there."""
+        """Set properties of one node, None removes one; False if there is no such node."""
         ...
 
     def patch_if(self, label: str, id: str, expect: Where, props: Row, /) -> Row | None:
-        """Compare and set under the node's write lock; bumps `version`; the new row, or None if `expect` did not hold.
+        """Compare and set, and increment `version`; return the new row, or None.
 
-        With an empty `expect` and empty `props` it takes the node's lock and reads it: what follows is decided on that row.
+        With empty `expect` and `props` it locks and reads the node.
         """
         ...
 
     def delete(self, label: str, ids: Sequence[str], /) -> int:
-        """Delete nodes with their edges; the number that was there."""
+        """Delete nodes with their edges; return how many existed."""
         ...
 
 
@@ -153,41 +127,37 @@ class Transactions(Protocol):
     """The two ways into a store."""
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Run `work` in one transaction and commit it: no death of a process takes it back.
+        """Run `work` in one transaction and commit it; an exception rolls it back.
 
-        A power cut does not either, unless `durable` is False: then it may, and all that was committed after it, as if the machine had stopped
-        a moment sooner. So nothing outside of the store may be done on the strength of it but what may be done twice.
-
-        `work` may be run more than once (deadlock, lost connection), so it must have no effect but through its argument.
-        An exception of `work` rolls it back and is raised here. A cancelled caller leaves the transaction to finish.
+        No death of a process undoes it. If `durable` is False, a power cut may undo it with everything committed after it, so nothing outside the
+        store may depend on it unless it can be repeated. `work` may run more than once. A cancelled caller leaves the transaction to finish.
         """
         ...
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Run `work` on one consistent view: of each transaction it sees all or nothing.
+        """Run `work` on one consistent view.
 
-        `work` may be run more than once (a writer came between, lost connection), so it must have no effect but through what it
-        returns. With `brief` it reads a few rows: a store of this process may run it at once, and everybody here waits meanwhile.
+        `work` may run more than once. If `brief`, it reads a few rows, and the store may run it at once on the caller's thread.
         """
         ...
 
 
 class GraphStore(Transactions, Protocol):
-    """A store of nodes and edges that survives a kill at any point."""
+    """Store of nodes and edges that survives a kill at any point."""
 
     @property
     def uri(self) -> str:
-        """Where it is, without secrets."""
+        """URI of the store, without secrets."""
         ...
 
     async def init(self) -> None:
-        """Make or check the schema; idempotent.
+        """Create or check the schema; idempotent.
 
         Raises:
-            StoreError: The store is not mimir's, or of a newer schema; it is left untouched.
+            StoreError: The store is foreign or has a newer schema; it is left untouched.
         """
         ...
 
     async def close(self) -> None:
-        """Let go; what was committed stays."""
+        """Close the store; what was committed stays."""
         ...

@@ -1,4 +1,4 @@
-"""A store whose writes wait until what they may name can be had elsewhere: the commits that this process has made for other hosts."""
+"""Publishing store: before each write, it publishes the commits that the write may name."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,33 +9,30 @@ T = TypeVar("T")
 
 
 class PublishingStore:
-    """A `GraphStore` around another one."""
+    """Store around another one."""
 
     def __init__(self, store: GraphStore, share: Callable[[], Awaitable[None]]) -> None:
-        """Wrap a store.
-
-        Args:
-            store: The other one.
-            share: Publishes what was made so far; awaited before each write, and quick if there is nothing.
-        """
+        """Wrap a store; `share` publishes the commits made so far, and is fast if there are none."""
         self._store = store
         self._share = share
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """URI of the store."""
         return self._store.uri
 
     async def init(self) -> None:
-        """Make or check the schema."""
+        """Create or check the schema."""
         await self._store.init()
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Publish, then write.
 
         Raises:
-            WorkspaceError: It cannot be published; nothing was written.
+            WorkspaceError: The commits cannot be published; nothing was written.
         """
+        # Another host may read the row at once, so the commits that it names must be reachable
+        # first.
         await self._share()
         return await self._store.write(work, durable=durable)
 
@@ -44,5 +41,5 @@ class PublishingStore:
         return await self._store.read(work, brief=brief)
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the store."""
         await self._store.close()

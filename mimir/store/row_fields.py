@@ -1,4 +1,4 @@
-"""Small typed readers of a row's properties. What is not there has a default; what is of another type is an error."""
+"""Typed readers of a row: an absent property has a default, a wrong type is an error."""
 
 from collections.abc import Iterable, Mapping
 from typing import Never, cast
@@ -9,12 +9,12 @@ from mimir.store.schema import unpack
 
 
 def object_field(row: Row, names: Iterable[str]) -> Row:
-    """Return a row with these properties of it alone, and its id."""
+    """Return a row with its id and these properties alone."""
     return {name: row[name] for name in ("id", *names) if name in row}
 
 
 def text_field(row: Row, name: str, default: str = "") -> str:
-    """Read a text."""
+    """Return a text."""
     value = row.get(name)
     if value is None:
         return default
@@ -22,7 +22,7 @@ def text_field(row: Row, name: str, default: str = "") -> str:
 
 
 def int_field(row: Row, name: str, default: int = 0) -> int:
-    """Read a whole number."""
+    """Return a whole number."""
     value = row.get(name)
     if value is None:
         return default
@@ -32,12 +32,12 @@ def int_field(row: Row, name: str, default: int = 0) -> int:
 
 
 def maybe_whole(row: Row, name: str) -> int | None:
-    """Read a whole number that may be missing."""
+    """Return a whole number; None if it is absent."""
     return None if row.get(name) is None else int_field(row, name)
 
 
 def float_field(row: Row, name: str, default: float = 0.0) -> float:
-    """Read a number."""
+    """Return a number."""
     value = row.get(name)
     if value is None:
         return default
@@ -47,7 +47,7 @@ def float_field(row: Row, name: str, default: float = 0.0) -> float:
 
 
 def bool_field(row: Row, name: str, *, default: bool = False) -> bool:
-    """Read true or false."""
+    """Return true or false."""
     value = row.get(name)
     if value is None:
         return default
@@ -55,7 +55,7 @@ def bool_field(row: Row, name: str, *, default: bool = False) -> bool:
 
 
 def text_list_field(row: Row, name: str) -> list[str]:
-    """Read a list of texts; empty if it is not there."""
+    """Return a list of texts; empty if it is absent."""
     value = row.get(name)
     if value is None:
         return []
@@ -63,7 +63,7 @@ def text_list_field(row: Row, name: str) -> list[str]:
 
 
 def json_field(row: Row, name: str) -> Mapping[str, object]:
-    """Read a JSON object, from a property whose name ends in `Json`; empty if it is not there."""
+    """Return a JSON object of a property whose name ends in `Json`; empty if it is absent."""
     packed = text_field(row, name)
     if not packed:
         return {}
@@ -74,6 +74,7 @@ def json_field(row: Row, name: str) -> Mapping[str, object]:
 
 
 def _wrong(row: Row, name: str, wanted: str) -> Never:
+    # The value is cut: a damaged one may be large.
     raise StoreError(
         f"Property {name!r} of {row.get('id')!r} is not {wanted}: {str(row.get(name))[:80]!r}."
     )

@@ -1,7 +1,4 @@
-"""What may stand in a store: the closed sets of labels and edges, the form of a property, JSON in its one form.
-
-Every adapter takes rows through `accept`, so that no store takes what another one could not give back.
-"""
+"""Schema of every store: labels, edge types, properties, and the one form of JSON."""
 
 import json
 import re
@@ -15,21 +12,19 @@ import orjson
 from mimir.errors import StoreError
 from mimir.store.protocol import Row, Value
 
+# Grows with every change that an older mimir cannot read; older stores are read as they are. 2: texts that many
+# calls of a run repeat are stored once.
 SCHEMA_VERSION = 2
-"""Grows with every change that an older mimir could not read; a store of an earlier one is read as it is, and marked when it is opened.
 
-2: texts that many calls of a run repeat are kept once, and named (`texts`).
-"""
-
+# Characters from which an adapter may store a text separately, so that a small change does not rewrite it.
 LONG_TEXT = 1000
-"""Characters from which an adapter may keep a text apart, so that a small change does not rewrite it."""
 
+# Characters of an id.
 MAX_ID = 4000
-"""Characters of an id; longer ones are a bug of the caller."""
 
 
 class NodeLabel(StrEnum):
-    """Every kind of node there is."""
+    """Label of a node."""
 
     PROJECT = "Project"
     RUN = "Run"
@@ -45,14 +40,14 @@ class NodeLabel(StrEnum):
 
 
 class EdgeType(StrEnum):
-    """Every kind of edge there is. Calls and events have none: they are reached by property."""
+    """Type of an edge. Calls and events have no edges; they are found by property."""
 
     HAS_RUN = "HAS_RUN"
     """Project → Run."""
     HAS_TASK = "HAS_TASK"
     """Run → Task."""
     DEPENDS_ON = "DEPENDS_ON"
-    """Task → Task that must be completed before."""
+    """Task → task that must be completed before it."""
     HAS_ATTEMPT = "HAS_ATTEMPT"
     """Task → Attempt."""
     HAS_VERDICT = "HAS_VERDICT"
@@ -64,21 +59,24 @@ class EdgeType(StrEnum):
     USED_PREAMBLE = "USED_PREAMBLE"
     """Attempt → Preamble."""
     ABOUT = "ABOUT"
-    """Memory → what it speaks of."""
+    """Memory → what it is about."""
     FOLLOWS = "FOLLOWS"
-    """Run → Run it was made from."""
+    """Run → run that it was made from."""
 
 
+# Label → property that full-text search reads.
 SEARCHED: Mapping[str, str] = {NodeLabel.MEMORY: "text"}
-"""Label → property that full-text search reads."""
 
 PROMOTED_TEXT = (
     "runId", "projectId", "lane", "chain", "status", "claimState", "kind", "createdAt"
 )  # fmt: skip
 PROMOTED_NUMBER = ("seq", "priority")
+# Properties of most queries and orders: each adapter has an index for them, and each holds one type.
 PROMOTED = (*PROMOTED_TEXT, *PROMOTED_NUMBER)
-"""Properties that are looked for or sorted by at every step: each adapter keeps an index for them, and they hold one type each."""
 
+# Properties that each phase writes when the status changes: to the task, with a copy to the attempt. 1 created
+# · 2 worker starts (the claim writes it) · 3 worker answered · 4 checks run · 5 QC starts · 6 verdict · 7 retry
+# prepared · 8 completed · 9 failed · 10 integrated. Objects are JSON text, so their names end in `Json`.
 PHASES: Mapping[int, tuple[str, ...]] = {
     1: ("taskCreatedAt", "workerRole", "qcRole", "verificationCriteria", "maxRetries", "attemptNumber"),
     2: ("attemptNumber", "workerStartTime", "isRetry", "retryReason"),
@@ -103,14 +101,9 @@ PHASES: Mapping[int, tuple[str, ...]] = {
     ),
     10: ("integratedAt", "integratedCommit", "integrationRetries"),
 }  # fmt: skip
-"""What each of the ten phases writes, in the transaction that moves the status: current values on Task, a copy on Attempt.
 
-1 created · 2 worker starts (the claim writes it) · 3 worker answered · 4 checks run · 5 QC starts · 6 verdict · 7 retry prepared ·
-8 completed · 9 failed · 10 integrated. Maps are JSON text, so their names end in `Json`.
-"""
-
+# Properties of a task's lease; the first three are absent without one.
 LOCK = ("lockedBy", "lockedAt", "expiresAt", "fence", "version")
-"""How a task's lease is seen; the first three are gone when nobody holds it."""
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,99}", re.ASCII)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -118,11 +111,12 @@ _LARGEST = 2**63 - 1
 
 
 def pack(value: object) -> str:
-    """Write a JSON value in its one form: sorted keys, no blanks; half surrogates as escapes, so that nothing is lost.
+    """Return a JSON value in its one form: sorted keys, no blanks.
 
     Raises:
-        StoreError: It is no JSON value (NaN and Infinity are none).
+        StoreError: It is not a JSON value; NaN and Infinity are none.
     """
+    # Half surrogates are written as escapes, so that nothing is lost.
     quick = _quickly(value)
     if quick is not None:
         return quick
@@ -133,17 +127,17 @@ def pack(value: object) -> str:
     return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
+# Defines the one form: hashes of stores and recordings cover it.
 _WRITER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
-"""Decides what the one form is: hashes of stores and recordings are made over it."""
 _QUICK = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# Within these limits, and for 0, both writers write a float alike.
 _SMALL, _LARGE = 1e-4, 1e16
-"""From the one to below the other, and for 0, both writers write a float alike."""
 
 
 def _quickly(value: object) -> str | None:
-    """Write a JSON value several times as fast; None: it may hold what this writer writes in another way, or not at all."""
+    """Return a JSON value in its one form by the fast writer; None if the writers may differ."""
     try:
         text = orjson.dumps(value, option=_QUICK).decode()
     except orjson.JSONEncodeError:
@@ -151,12 +145,13 @@ def _quickly(value: object) -> str | None:
     return text if _is_plain(value) else None
 
 
+# Types that both writers write alike.
 _PLAIN_KINDS = frozenset((str, int, bool, type(None)))
-"""What both writers write alike, whatever its value is."""
 
 
 def _is_plain(value: object) -> bool:
-    """Tell whether no float in a value is written with an exponent, or is none: NaN would become null."""
+    """Return whether both writers write a value alike."""
+    # They differ in floats with an exponent; NaN would become null.
     held: list[Any] = [value]
     for each in held:  # it grows by what they hold
         kind: type[object] = type(each)  # pyright: ignore[reportUnknownVariableType]
@@ -173,10 +168,10 @@ def _is_plain(value: object) -> bool:
 
 
 def unpack(text: str) -> object:
-    """Read what `pack` wrote.
+    """Return the value that `pack` wrote.
 
     Raises:
-        StoreError: It is no JSON.
+        StoreError: It is not JSON.
     """
     try:
         written = text.encode()
@@ -190,26 +185,25 @@ def unpack(text: str) -> object:
         raise StoreError(f"Stored JSON cannot be read: {error}") from error
 
 
+# The fast reader reads a whole number of so many digits as a float; every other value is the same.
 _LONG_NUMBER = b"0" * 19
-"""A whole number may be of so many digits that the quick reader takes it for a float; to nothing else it gives another value."""
 _ALL_DIGITS_0 = bytes.maketrans(b"123456789", b"000000000")
 
 
 def well_formed(text: str) -> str:
-    """Return the text as UTF-8 can carry it: half surrogates, which a model may send, become U+FFFD."""
+    """Return a text as UTF-8 can hold it: a half surrogate becomes U+FFFD."""
     return _HALVES.sub("\ufffd", text) if not text.isascii() else text
 
 
 def accept(row: Row, *, partly: bool = False) -> dict[str, Value]:
-    """Check a row and return it as every store keeps it.
+    """Return a row as every store keeps it.
 
     Args:
-        row: `id` and properties; with `partly` the properties alone.
+        row: `id` and properties; if `partly`, properties alone.
         partly: True: it changes a node that has its id already.
 
     Raises:
-        StoreError: A name is not camelCase ASCII, a value is of a type that properties do not have, a promoted property is
-            of another type than its own, or the id is empty, too long, or not plain text.
+        StoreError: A name is not camelCase ASCII, a value has a wrong type, or the id is invalid.
     """
     clean: dict[str, Value] = {}
     for name, given in row.items():
@@ -230,24 +224,25 @@ def accept(row: Row, *, partly: bool = False) -> dict[str, Value]:
 
 
 def node_id(value: object) -> str:
-    """Return an id that may be given to a node.
+    """Return an id that a node may have.
 
     Raises:
-        StoreError: It is empty, longer than `MAX_ID`, no text, or holds NUL or a half surrogate.
+        StoreError: It is empty, too long or not plain text.
     """
+    # Ids are part of file names and of queries for users.
     if not isinstance(value, str) or not 0 < len(value) <= MAX_ID or not is_id(value):
         raise StoreError(f"{str(value)[:80]!r} cannot be the id of a node.")
     return value
 
 
 def is_id(value: str) -> bool:
-    """Tell whether a node could have this id; ids that come from a model are asked first."""
+    """Return whether a node can have this id; a model may have invented it."""
     return "\0" not in value and (value.isascii() or not _HALVES.search(value))
 
 
 @lru_cache(maxsize=1024)
 def property_name(name: str) -> str:
-    """Return the name of a property, checked; names never come from a model unchecked.
+    """Return the name of a property, checked.
 
     Raises:
         StoreError: It is not camelCase ASCII.
@@ -267,19 +262,19 @@ def label_name(label: str) -> str:
 
 
 def edge_name(type: str) -> str:
-    """Return a kind of edge that exists.
+    """Return an edge type that exists.
 
     Raises:
-        StoreError: There is no such edge.
+        StoreError: There is no such type.
     """
     return _member(_EDGES, type, "kind of edge")
 
 
 def value(given: object) -> Value:
-    """Check one value and return it as every store keeps it.
+    """Return a value of a property as every store keeps it.
 
     Raises:
-        StoreError: It is of a type that properties do not have, or a number that 64 bits cannot hold.
+        StoreError: It has a wrong type, or is a number of more than 64 bits.
     """
     if given is None or isinstance(given, bool):
         return given
@@ -294,7 +289,7 @@ def value(given: object) -> Value:
 
 
 def _texts(given: object) -> list[str] | None:
-    """Return a list of texts; None: it is none."""
+    """Return a list of texts; None if it is not one."""
     if not isinstance(given, list | tuple):
         return None
     parts = list(cast("Sequence[object]", given))
@@ -303,6 +298,7 @@ def _texts(given: object) -> list[str] | None:
 
 
 def _number(given: float) -> int | float:
+    # Bool is excluded before; SQLite and Neo4j hold 64 bits.
     if isinstance(given, int):
         given = int(given)
         if not -_LARGEST - 1 <= given <= _LARGEST:
@@ -316,7 +312,7 @@ def _number(given: float) -> int | float:
 
 @lru_cache(maxsize=1024)
 def _plain_kinds(name: str) -> frozenset[type]:
-    """Return the types of which a property may hold any plain value: ASCII text, a number of 64 bits, a flag, nothing.
+    """Return the types of which a property may hold any plain value.
 
     Raises:
         StoreError: The name is not camelCase ASCII.
@@ -349,6 +345,7 @@ _PROMOTED_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _member(kinds: Mapping[str, str], name: str, what: str) -> str:
+    # The message cuts the name: it may come from a model.
     found = kinds.get(name)
     if found is None:
         raise StoreError(f"There is no {what} {str(name)[:80]!r}.")

@@ -21,8 +21,8 @@ from mimir.store.operations import runs
 from mimir.store.protocol import GraphStore, ReadOps
 from mimir.store.schema import NodeLabel, unpack
 from mimir.store.sqlite.sqlite_store import SqliteStore
-from mimir.store.transcripts import shared_texts
 from tests.support.stores import opened
+from tests.support.transcripts import encode_delta
 
 Nodes = dict[str, list[dict[str, object]]]
 """Label → its nodes, in their order; what a call asked is whole."""
@@ -219,9 +219,7 @@ def _read(reads: ReadOps, project: Path, run: str) -> Facts:
         label.value: _plain(reads.find(label, {"runId": run}, order=("seq",)))
         for label in NodeLabel
     }
-    nodes["Call"] = [
-        {**one, "deltaJson": shared_texts.encode_delta(reads, one)} for one in nodes["Call"]
-    ]
+    nodes["Call"] = [{**one, "deltaJson": encode_delta(reads, one)} for one in nodes["Call"]]
     return Facts(
         project=project,
         run=run,

@@ -3,8 +3,11 @@
 import asyncio
 
 from mimir.domain.call_outcome import CallOutcome
+from mimir.errors import StoreError
+from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.transcripts import call_rows
+from mimir.store.schema import pack
+from mimir.store.transcripts import call_rows, shared_texts
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 
 
@@ -91,3 +94,35 @@ async def three(lane, world):
         await edit(lane, world, "e1"),
         await ask(lane, world, "m2"),
     ]
+
+
+def find_broken_link(reads, lane):
+    """Return the ids of calls whose hash is not that of their content and the calls before."""
+    wrong = []
+    before = call_rows.hash_before(lane, {}, 0)
+    for row in call_rows.rows(reads, lane):
+        if not row_fields.bool_field(row, "done"):
+            continue
+        if row_fields.text_field(row, "hash") != _hash_of(reads, row, before):
+            wrong.append(str(row["id"]))
+        before = row_fields.text_field(row, "hash")
+    return wrong
+
+
+def _hash_of(reads, row, before):
+    """Return the right hash of a call; empty if a text that it names is absent or changed."""
+    try:
+        delta = encode_delta(reads, row)
+    except StoreError:
+        return ""
+    kind, asked = row_fields.text_field(row, "kind"), row_fields.text_field(row, "requestHash")
+    value, tree = row_fields.text_field(row, "valueJson"), row_fields.text_field(row, "tree")
+    usage = call_rows._usage_text(call_rows.outcome_of(row).usage)
+    return call_rows._digest((before, kind, asked, delta, value, tree, usage))
+
+
+def encode_delta(reads, call):
+    """Return the whole delta of a call as it is hashed."""
+    whole = shared_texts.delta_of(reads, call)
+    kept = row_fields.json_field(call, "deltaJson")
+    return row_fields.text_field(call, "deltaJson") if whole == kept else pack(whole)

@@ -1,1 +1,1 @@
-"""The parts of the Neo4j store: its queries, its rows, its server and address. Entered by `store/neo4j.py` alone."""
+"""Neo4j store: one server, many machines. `bootstrap` alone imports it."""

@@ -1,4 +1,4 @@
-"""Where a Neo4j store is: a URI as a person writes it, parted into what the driver wants and what must never be shown."""
+"""Address of a Neo4j store: a URI, parted into values for the driver and secrets."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from mimir.errors import ConfigurationError
 
+# `+s`: encrypted; `+ssc`: encrypted with a certificate that no authority signed.
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-"""`+s`: encrypted; `+ssc`: encrypted with a certificate that nobody vouches for."""
 PORT = 7687
 DEFAULT_STORE = "mimir"
 
@@ -16,23 +16,23 @@ _STORE = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neo4jAddress:
-    """A Neo4j store."""
+    """Address of a Neo4j store."""
 
     uri: str
-    """For the driver: scheme, host, port, routing; nothing secret."""
+    """For the driver, without secrets: scheme, host, port, routing."""
     host: str
     port: int
     user: str = ""
     """Empty: no authentication."""
     password: str = field(default="", repr=False)
     database: str = ""
-    """Empty: the user's own."""
+    """Empty: the user's default database."""
     store: str = DEFAULT_STORE
-    """Which of the stores in the database."""
+    """Name of the store in the database."""
 
     @property
     def shown(self) -> str:
-        """The URI without user and password."""
+        """URI without user and password."""
         database = f"/{self.database}" if self.database else ""
         plain, _, routing = self.uri.partition("?")
         own = urlencode({"store": self.store}) if self.store != DEFAULT_STORE else ""
@@ -41,21 +41,17 @@ class Neo4jAddress:
 
 
 def is_address(uri: str) -> bool:
-    """Tell whether a URI is one of a Neo4j server."""
+    """Return whether a URI belongs to a Neo4j server."""
     return uri.partition("://")[0].lower() in SCHEMES and "://" in uri
 
 
 def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Neo4jAddress:
-    """Read a URI such as `neo4j://user:password@host:7687/database?store=name`.
+    """Return the address of `neo4j://user:password@host:7687/database?store=name`.
 
-    Args:
-        uri: As it was written.
-        user: Where the URI names none.
-        password: Where the URI has none; empty in both: no authentication.
-        database: Where the URI names none.
+    The arguments are defaults of what the URI lacks. Without a password there is no authentication.
 
     Raises:
-        ConfigurationError: It is none; the message holds nothing of it that may be secret.
+        ConfigurationError: It is invalid; the message holds no secret.
     """
     try:
         parts = urlsplit(uri)
@@ -85,7 +81,8 @@ def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = 
 
 
 def secrets_of(uri: str) -> tuple[str, ...]:
-    """Return what of a URI must never be shown: its password, as it is and as it is written."""
+    """Return the secrets of a URI: its password, as it is and as it is written."""
+    # Both forms: the user may have escaped characters of the password.
     if not is_address(uri):
         return ()
     written = uri.partition("://")[2].partition("/")[0].rpartition("@")[0].partition(":")[2]

@@ -1,4 +1,4 @@
-"""Links into Neo4j Browser: a page that shows a run, or a task, when its query is run by a click."""
+"""Links into Neo4j Browser that show a run or a task."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -9,19 +9,15 @@ from mimir.store.neo4j.cypher_export import inline_parameters, literal
 from mimir.store.neo4j.query_library import query
 
 Shown = Literal["run", "task"]
+# Returns the link to a node by its kind and id.
 Link = Callable[[Shown, str], str]
-"""Makes the link to a node, by what it is and its id."""
 
 _PLAIN_PORT, _SAFE_PORT = 7474, 7473
 
 
 def links(address: Neo4jAddress, page: str = "") -> Link:
-    """Return what makes the links of a store.
-
-    Args:
-        address: Of the store; its password enters no link.
-        page: Where Neo4j Browser is. Empty: where a server has it that was left as it is.
-    """
+    """Return the function that makes the links of a store; an empty `page` means the default."""
+    # The password is part of no link.
     scheme, _, place = address.uri.partition("?")[0].partition("://")
     safe = scheme.endswith(("+s", "+ssc"))
     host = f"[{address.host}]" if ":" in address.host else address.host

@@ -1,7 +1,7 @@
-r"""Nodes and edges as statements that make them again in any Neo4j 5 database: `mimir export --format cypher`.
+r"""Export of nodes and edges as Cypher statements: `mimir export --format cypher`.
 
-The rule: values are data here too. A statement has no parameters, so each value is written as a literal out of ASCII characters; nothing
-that a value holds can end its literal, whatever the server's way with `\u`.
+Values are literals of ASCII characters, because a statement has no parameters. No value can end its literal, even on a server that reads
+`\u` before anything else.
 """
 
 import re
@@ -16,28 +16,28 @@ from mimir.store.schema import accept, edge_name, label_name, property_name
 
 T = TypeVar("T")
 
+# Nodes or edges in one statement.
 _AT_ONCE = 100
-"""Nodes or edges in one statement."""
+# Parameter of the library's queries for nodes or edges.
 _PLACE = "w0"
-"""Where the library's queries expect nodes or edges."""
 _ESCAPED: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PARAMETER = re.compile(r"\$(\w+)")
+# Everything but printable ASCII characters, and quotes and backslashes.
 _SPECIAL = re.compile(r"[^ -&(-\[\]-~]")
-"""Whatever is no printable ASCII character, quotes and backslashes."""
 
 
 def script_header(store: str) -> Iterator[str]:
-    """Yield what stands before all nodes."""
+    """Yield the lines before all nodes."""
     yield f"// A store of mimir for Neo4j 5, as {store!r}. Load it: cypher-shell --file FILE"
     yield "// Then: mimir status --store neo4j://HOST:7687"
     yield f"{query('any-key')};"
 
 
 def nodes(label: str, rows: Sequence[Row], store: str) -> Iterator[str]:
-    """Yield statements that make nodes of a label, or set their properties.
+    """Yield statements that create nodes of a label.
 
     Raises:
-        StoreError: A row that no store can hold.
+        StoreError: No store can hold a row.
     """
     label = label_name(label)
     accepted = [accept(row) for row in rows]
@@ -49,7 +49,7 @@ def nodes(label: str, rows: Sequence[Row], store: str) -> Iterator[str]:
 
 
 def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[str]:
-    """Yield statements that make edges of a type between nodes that are there."""
+    """Yield statements that create edges of a type between existing nodes."""
     text = query("link", place=_PLACE, type=edge_name(kind))
     for some in _parts(pairs):
         listed = ", ".join(f"[{literal(source)}, {literal(end)}]" for source, end in some)
@@ -57,7 +57,7 @@ def edges(kind: str, pairs: Sequence[tuple[str, str]], store: str) -> Iterator[s
 
 
 def literal(value: Value) -> str:
-    """Return a value as Cypher, out of ASCII characters."""
+    """Return a value as Cypher, in ASCII characters."""
     match value:
         case None:
             return "null"
@@ -74,7 +74,7 @@ def literal(value: Value) -> str:
 def _text(text: str) -> str:
     if "\\u" not in text:
         return f"'{_SPECIAL.sub(_escape, text)}'"
-    # Some servers read `\u` before anything else, even behind a backslash: so no backslash may stand before a u.
+    # Some servers read `\u` before anything else, even after a backslash: so no backslash may precede a u.
     stand_in = next(mark for n in count() if (mark := f"<{n}>") not in text)
     return (
         f"replace('{_SPECIAL.sub(_escape, text.replace(chr(92), stand_in))}', '{stand_in}', '\\\\')"
@@ -95,7 +95,7 @@ def _map(row: Mapping[str, Value]) -> str:
 
 
 def inline_parameters(text: CypherText, **values: str) -> str:
-    """Return a query of the library on one line, each of its parameters written out; what was written is not looked at again."""
+    """Return a query on one line, with its parameters replaced by literals."""
     return _PARAMETER.sub(lambda found: values[found[1]], " ".join(text.split()))
 
 

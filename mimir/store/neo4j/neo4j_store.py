@@ -1,10 +1,7 @@
-"""The store for teams: a Neo4j 5 server, any number of processes on any number of machines.
+"""Neo4j store: a Neo4j 5 server, any number of processes on any number of machines.
 
-A writing transaction first takes the store's lock, so writers go one after another, as in the embedded store: no deadlocks, and what
-is compared stays so until it is changed. A reading one takes no lock. The server shows each statement what was committed when it
-began; so a view of several statements counts the writers before and after, and is taken again if one came between.
-
-A server that is lost in mid-run is waited for. A commit that nobody answered is looked up, never guessed.
+A writing transaction takes the store's lock first, so writers are serial. A reading one takes no lock: it counts the writers before and
+after, and is repeated if one came between. A lost server is waited for; an unanswered commit is looked up.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -29,18 +26,18 @@ from mimir.store.protocol import ReadOps, WriteOps
 T = TypeVar("T")
 
 _READERS = 4
+# Tries of a view without the lock.
 _VIEWS = 3
-"""Times that a view is tried without the lock."""
 _PATIENCE_SECONDS = 300.0
 _RETRY_SECONDS = 2.0
+# After this the server ends a writing transaction: its process may be stopped, and others wait for the lock.
 _LOCK_SECONDS = 30.0
-"""After this the server ends a writing transaction: its process may have been stopped, and others wait for the lock."""
 _TRIES_TOO_SLOW = 3
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 
 
 class Neo4jStore:
-    """A `GraphStore` in a Neo4j database."""
+    """Store in a Neo4j database."""
 
     def __init__(
         self,
@@ -58,15 +55,15 @@ class Neo4jStore:
         """Name the store; `init` opens it.
 
         Args:
-            address: Where it is.
+            address: Its address.
             clock: For durations; leases are compared with the server's time.
-            door: A name that no other process has: what it committed last is kept under it.
-            say: Told once that the server is lost, and once that it is back.
+            door: Unique name of this process; its last commit is recorded under it.
+            say: Called once when the server is lost, and once when it is back.
             sleep: Waits between tries.
             patience_seconds: How long a lost server is waited for before the run pauses.
             lock_seconds: How long one transaction may hold the store's lock.
-            retry_seconds: How long a conflict or a lost connection is tried again before the server counts as lost.
-            now: The store's time; None: the server's, which is what several hosts agree on.
+            retry_seconds: How long a conflict is retried before the server counts as lost.
+            now: Time of the store. None: the server's, on which several hosts agree.
         """
         self._address = address
         self._clock = clock
@@ -82,28 +79,28 @@ class Neo4jStore:
         self._jobs: set[asyncio.Future[object]] = set()
         self._lost_since: float | None = None
         self._written = 0
+        # Run that the last transaction read; the next one gets its row with the lock.
         self._run = ""
-        """Whose row the last transaction asked for; the next one is given it with the lock."""
         self._turn = asyncio.Lock()
         self._backoff = LockBackoff()
 
     @property
     def uri(self) -> str:
-        """Where it is, without user and password."""
+        """URI without user and password."""
         return self._address.shown
 
     async def init(self) -> None:
-        """Reach the server, make or check the schema.
+        """Connect to the server, create or check the schema.
 
         Raises:
-            UnavailableError: The server is not there, too old, or may only be read.
+            UnavailableError: The server is absent, too old or read-only.
             ConfigurationError: It refuses the user, the password or the database.
-            StoreError: The store is of a newer schema.
+            StoreError: The store has a newer schema.
         """
         if self._threads is not None:
             return
         await server.reach(self._address)
-        # Tries nothing twice: what is wrong now must be told at once.
+        # Without retries: a wrong setting must be reported at once.
         self._driver = server.connect(self._address, connections=2, retry_seconds=0)
         try:
             await asyncio.to_thread(self._begin)
@@ -130,7 +127,7 @@ class Neo4jStore:
         return await asyncio.shield(self._job(self._read(writer, readers, work)))
 
     async def close(self) -> None:
-        """Finish what waits to be written, and let go."""
+        """Finish the waiting transactions, and close the connections."""
         threads, driver = self._threads, self._driver
         self._threads = None
         if threads is None or driver is None:
@@ -148,7 +145,7 @@ class Neo4jStore:
         return self._threads
 
     def _job(self, work: "Awaitable[T]") -> "asyncio.Future[T]":
-        """Start something that goes on even if its caller is cancelled."""
+        """Start work that continues if its caller is cancelled."""
         job = asyncio.ensure_future(work)
         kept = cast("asyncio.Future[object]", job)
         self._jobs.add(kept)
@@ -156,7 +153,7 @@ class Neo4jStore:
         return job
 
     def _ended(self, job: "asyncio.Future[object]") -> None:
-        """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
+        """Retrieve the result, so that a cancelled caller leaves no "never retrieved" warning."""
         self._jobs.discard(job)
         if not job.cancelled():
             job.exception()
@@ -172,6 +169,7 @@ class Neo4jStore:
             return once.value
 
     async def _once(self, writer: Executor, work: Callable[[WriteOps], T]) -> WriteTransaction[T]:
+        # A commit without an answer is looked up by its token, and repeated only if it is absent.
         while True:
             self._written += 1
             once = WriteTransaction(
@@ -193,6 +191,7 @@ class Neo4jStore:
             return once
 
     async def _read(self, writer: Executor, readers: Executor, work: Callable[[ReadOps], T]) -> T:
+        # After several interrupted views, the lock guarantees an undisturbed one.
         for _ in range(_VIEWS):
             view = ReadTransaction(self._session, work, store=self._address.store, now=self._now)
             if await self._patiently(readers, view.run):
@@ -203,16 +202,11 @@ class Neo4jStore:
     async def _patiently(
         self, pool: Executor, attempt: Callable[[], T], *, once_only: bool = False
     ) -> T:
-        """Run an attempt until the server answers, as long as patience lasts.
-
-        Args:
-            pool: Where.
-            attempt: What.
-            once_only: True: it may have been done though nobody answered, and is not to be done twice.
+        """Repeat an attempt until the server answers, within the patience.
 
         Raises:
-            Paused: It did not.
-            IncompleteCommit: The server was lost while it committed what is done once only.
+            Paused: The server did not answer in time.
+            IncompleteCommit: The server was lost during the commit of a `once_only` attempt.
         """
         loop = asyncio.get_running_loop()
         delay, slow = _FIRST_DELAY, 0
@@ -233,11 +227,12 @@ class Neo4jStore:
             delay = min(2 * delay, _LONGEST_DELAY)
 
     def _wait_or_pause(self, error: Exception, *, slow: bool) -> None:
-        """Say that the server is lost, once.
+        """Report once that the server is lost.
 
         Raises:
-            Paused: It has been for too long.
+            Paused: It has been lost for too long.
         """
+        # A slow transaction is not a lost server, so nothing is reported.
         if slow:
             return
         now = self._clock.monotonic()
@@ -255,6 +250,7 @@ class Neo4jStore:
             ) from error
 
     def _back(self) -> None:
+        # Reported once, however many tasks waited.
         if self._lost_since is not None:
             self._lost_since = None
             self._say(f"The store {self.uri} is back.")
@@ -267,7 +263,7 @@ class Neo4jStore:
             raise server.problem(error, self.uri) from error
 
     def _leave(self, driver: Driver) -> None:
-        """Take this process's traces away, unless the server is lost."""
+        """Remove this process's node, unless the server is lost."""
         with contextlib.suppress(DriverError, Neo4jError):
             if self._lost_since is None:
                 server.leave(self._session, self._address, self._door)

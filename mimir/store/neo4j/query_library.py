@@ -1,16 +1,14 @@
-"""The queries of `queries.cypher` by name. What stands in their text is out of closed sets; a value is always a parameter."""
+"""Cypher of `queries.cypher` by name: pieces of closed sets, values as parameters."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError
+from mimir.store.query_file import load_queries
 from mimir.store.schema import PROMOTED, SEARCHED, EdgeType, NodeLabel
 
-_BEGINNING = re.compile(r"^// ([a-z-]+): .*$", re.MULTILINE)
-_COMMENT = re.compile(r"^//.*$\n?", re.MULTILINE)
 _HOLE = re.compile(r"<([a-z]+)>")
 _OWN = re.compile(r"\$(is_\w+|others)\b")
 _PLANNED_ONCE = "CYPHER replan=skip "
@@ -18,7 +16,7 @@ _PLACE = re.compile(r"w\d{1,4}")
 
 
 class CypherText(str):
-    """Text that may stand in a query; this module alone makes it."""
+    """Text that may be part of a query; only this module creates it."""
 
     __slots__ = ()
 
@@ -28,11 +26,11 @@ def status_label(status: str) -> str:
     return "".join(part.capitalize() for part in status.split("_"))
 
 
+# Label → status → second label that shows it.
 STATUS_LABELS: Mapping[str, Mapping[str, str]] = {
     NodeLabel.TASK: {status.value: status_label(status.value) for status in TaskStatus},
     NodeLabel.RUN: {status.value: status_label(status.value) for status in RunStatus},
 }
-"""Label → status → the second label that shows it."""
 
 _NAMES = frozenset(
     {
@@ -45,12 +43,8 @@ _NAMES = frozenset(
 def query(name: str, **pieces: str) -> CypherText:
     """Return a query with its holes filled.
 
-    Args:
-        name: Its name in `queries.cypher`.
-        pieces: Hole → a name of a closed set, or text that this module made.
-
     Raises:
-        StoreError: A piece is neither.
+        StoreError: A piece is neither the name of a closed set nor text of this module.
     """
     for piece in pieces.values():
         if (
@@ -63,14 +57,14 @@ def query(name: str, **pieces: str) -> CypherText:
 
 
 def join_texts(pieces: Iterable[CypherText], between: str) -> CypherText:
-    """Join texts with one of the separators of the language."""
+    """Join texts with a separator of the language."""
     if between not in ("", ", ", "|", ":", "\n"):
         raise StoreError(f"{between!r} cannot stand in a query.")
     return CypherText(between.join(pieces))
 
 
 def combine_queries(questions: Sequence[CypherText]) -> CypherText:
-    """Ask several questions in one statement that is never planned again; what the n-th compares with is in parameters `q<n>_…`."""
+    """Return one statement for several queries; the n-th has the parameters `q<n>_…`."""
     asked = (
         _OWN.sub(rf"$q{n}_\1", one.removeprefix(_PLANNED_ONCE)) for n, one in enumerate(questions)
     )
@@ -83,7 +77,7 @@ def names(of: Iterable[str], *, between: str = "|") -> CypherText:
 
 
 def types(of: Iterable[str]) -> CypherText:
-    """Return `:A|B` for types of edges; empty: any."""
+    """Return `:A|B` for edge types; empty: any."""
     wanted = names(of)
     return CypherText(f":{wanted}" if wanted else "")
 
@@ -91,20 +85,12 @@ def types(of: Iterable[str]) -> CypherText:
 @lru_cache(maxsize=4096)
 def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
     given = dict(pieces)
-    return CypherText(_HOLE.sub(lambda hole: given[hole[1]], _queries()[name]))
+    text = load_queries(__package__ or "", "queries.cypher", "//")[name]
+    return CypherText(_HOLE.sub(lambda hole: given[hole[1]], text))
 
 
 def _name(name: str) -> CypherText:
+    # Names are part of the text, so only names of closed sets are allowed.
     if name not in _NAMES:
         raise StoreError(f"{name[:80]!r} cannot stand in a query.")
     return CypherText(str(name))
-
-
-@cache
-def _queries() -> Mapping[str, str]:
-    text = (files(__package__ or "") / "queries.cypher").read_text(encoding="utf-8")
-    parts = _BEGINNING.split(text)[1:]
-    return {
-        name: _COMMENT.sub("", body).strip("\n")
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }

@@ -1,4 +1,4 @@
-"""The server behind a Neo4j store: found and asked at once, its errors as a person can act on them, the schema it needs."""
+"""Server of a Neo4j store: connection, errors for the user, and schema."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -30,22 +30,22 @@ from mimir.store import schema
 from mimir.store.neo4j.address import Neo4jAddress
 from mimir.store.neo4j.query_library import CypherText, join_texts, names, query
 
+# Major version of the oldest supported server.
 OLDEST = 5
-"""Major version of the oldest server that is good enough."""
+# Time limit of the first connection: a wrong address must be reported at once.
 REACH_SECONDS = 0.8
-"""How long the first connection may take: a wrong address must be told at once."""
+# Time limit of a connection to a server that was reached; a busy server needs time.
 CONNECT_SECONDS = 10.0
-"""How long it may take until a server that is reached lets us in: one that has just started, or is busy, takes its time."""
 
+# Tries of the schema: two processes that create it at the same time disturb each other.
 _PREPARING = 10
-"""Times that the schema is tried: two processes that make it at once stand in each other's way."""
+# Label and the properties of one query.
 _INDEXED: tuple[tuple[str, ...], ...] = (
     ("Project", "projectId"), ("Run", "projectId"), ("Run", "status"), ("Task", "runId"), ("Task", "runId", "status"),
     ("Task", "runId", "claimState"), ("Attempt", "runId"), ("Verdict", "runId"), ("Evidence", "runId"),
     ("Evidence", "chain"), ("Artifact", "runId"), ("Memory", "projectId"), ("Call", "runId"), ("Call", "lane"),
     ("Event", "runId", "seq"),
 )  # fmt: skip
-"""Label and the properties that are looked for together."""
 
 _WRONG_PASSWORD = "Neo.ClientError.Security."
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
@@ -63,19 +63,21 @@ _MAJOR = re.compile(r"Neo4j/(\d+)")
 
 
 def is_lost(error: BaseException) -> bool:
-    """Tell whether an error says that the server is not there now, and may come back."""
+    """Return whether the server is absent now and may return."""
     if isinstance(error, ServiceUnavailable | SessionExpired):
         return True
     return isinstance(error, Neo4jError) and error.code in _DOWN
 
 
 def is_too_slow(error: BaseException) -> bool:
-    """Tell whether the server ended a transaction because its time was up."""
+    """Return whether the server ended a transaction at its time limit."""
+    # A large transaction of a busy server deserves a second try.
     return isinstance(error, Neo4jError) and str(error.code).startswith(_TIMED_OUT)
 
 
 def problem(error: Exception, shown: str) -> MimirError:
-    """Say what an error of the driver means to the person."""
+    """Return the error for the user that an error of the driver means."""
+    # The order counts: a read-only server also reports a security code.
     code = str(error.code) if isinstance(error, Neo4jError) else ""
     if isinstance(error, WriteServiceUnavailable) or code in _READ_ONLY:
         return UnavailableError(
@@ -103,7 +105,7 @@ def problem(error: Exception, shown: str) -> MimirError:
 
 
 def unreachable(shown: str, why: str) -> UnavailableError:
-    """Say that the server cannot be reached."""
+    """Return the error for a server that cannot be reached."""
     return UnavailableError(
         f"The store {shown} cannot be reached.\n{why}",
         next_step="Start the server, or name another store with `--store`.",
@@ -111,10 +113,10 @@ def unreachable(shown: str, why: str) -> UnavailableError:
 
 
 async def reach(address: Neo4jAddress) -> None:
-    """Find out at once whether anything listens there.
+    """Check that the server accepts connections.
 
     Raises:
-        UnavailableError: Nothing does.
+        UnavailableError: It does not.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[str] = loop.create_future()
@@ -139,10 +141,10 @@ async def reach(address: Neo4jAddress) -> None:
 
 
 async def try_out(address: Neo4jAddress) -> None:
-    """Log in and look, and change nothing: what is wrong is told before anything heavy is loaded.
+    """Log in and check the version, without a change.
 
     Raises:
-        UnavailableError: The server is not there, or too old.
+        UnavailableError: The server is absent or too old.
         ConfigurationError: It refuses the user, the password or the database.
     """
     await reach(address)
@@ -162,12 +164,7 @@ async def try_out(address: Neo4jAddress) -> None:
 
 
 def connect(address: Neo4jAddress, *, connections: int, retry_seconds: float) -> Driver:
-    """Make the driver; it opens connections when they are needed.
-
-    Args:
-        address: Of the server.
-        connections: At most.
-        retry_seconds: How long it tries again, at conflicts above all.
+    """Create the driver; it opens connections when they are needed.
 
     Raises:
         ConfigurationError: The driver cannot use the address.
@@ -196,12 +193,11 @@ def connect(address: Neo4jAddress, *, connections: int, retry_seconds: float) ->
 
 
 def prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
-    """Log in, make or check the schema, the store's node and a process's door; idempotent, and safe in several processes at once.
+    """Log in, create or check the schema and the nodes of store and process; idempotent.
 
     Raises:
         UnavailableError: The server is too old.
-        StoreError: The store is of a newer schema; it is left untouched.
-        DriverError, Neo4jError: As the driver says.
+        StoreError: The store has a newer schema; it is left untouched.
     """
     for left in reversed(range(_PREPARING)):
         try:
@@ -214,12 +210,14 @@ def prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: st
 
 
 def _in_the_way(error: Neo4jError) -> bool:
-    """Tell whether another process was making the schema at that moment: a deadlock, or it was sooner."""
+    """Return whether another process created the schema at the same time."""
+    # The second process fails, and finds the schema at its next try.
     made = str(error.code).startswith("Neo.ClientError.Schema.") and "AlreadyExists" in str(error.code)  # fmt: skip
     return made or isinstance(error, TransientError)
 
 
 def _prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
+    # The schema is created only by the first process: its statements lock the database.
     with open_session() as session:
         agent, stores = session.execute_read(_look)
     _must_be_new_enough(agent, address)
@@ -239,13 +237,13 @@ def _prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: s
 
 
 def leave(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:
-    """Remove what a process has left of itself."""
+    """Remove the node of a process."""
     with open_session() as session:
         session.execute_write(_run, query("leave"), store=address.store, door=door)
 
 
 def _schema() -> Iterator[CypherText]:
-    """Yield the statements that make the constraints and indexes."""
+    """Yield the statements that create constraints and indexes."""
     yield query("store-key")
     yield query("any-key")
     for label in (*(label.value for label in schema.NodeLabel), "MimirDoor"):

@@ -1,4 +1,4 @@
-"""A status as a second label, `:Task:Completed`: it gives a node its colour, and no query of the engine looks at it."""
+"""Status as a second label, `:Task:Completed`: a colour for users; no query reads it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from mimir.store.protocol import Value
 
 
 def status(label: str, new: Mapping[str, Value]) -> CypherText:
-    """Return what shows the status that is set; nothing where none is set."""
+    """Return Cypher that shows the status of a change; empty without a status."""
     shown = STATUS_LABELS.get(label)
     if shown is None or "status" not in new:
         return CypherText()
@@ -21,7 +21,8 @@ def status(label: str, new: Mapping[str, Value]) -> CypherText:
 def by_status(
     label: str, rows: Sequence[dict[str, Value]]
 ) -> list[tuple[CypherText, list[dict[str, Value]]]]:
-    """Part rows by the label that shows their status, in the order of the labels."""
+    """Group rows by the label that shows their status."""
+    # One statement per status: Cypher cannot set a label from a parameter.
     alike: dict[CypherText, list[dict[str, Value]]] = {}
     for row in rows:
         alike.setdefault(status(label, row), []).append(row)

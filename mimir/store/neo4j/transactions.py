@@ -1,6 +1,6 @@
-"""One transaction of the Neo4j store: how it takes the lock, how it is looked up when nobody answered its commit, how a view is checked.
+"""Transactions of the Neo4j store: taking the lock, looking up a commit, checking a view.
 
-Both run on a thread; the driver may run them again.
+Both kinds run on a thread; the driver may run them again.
 """
 
 from collections.abc import Callable
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
+# A process that has opened the store or written within this time counts as a writer.
 _LATELY_SECONDS = 2
-"""A process that has opened the store or written since then counts as one that writes."""
 OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
 
 class WriteTransaction(Generic[T]):
-    """A transaction that may write."""
+    """Transaction that may write."""
 
     value: T
-    """What the work returned; there once it was run."""
+    """Result of the work, after the run."""
     turn: LockTurn
-    """How it had the lock; there once it was run."""
+    """Its turn with the lock, after the run."""
     run_asked: str
-    """The last run whose row it asked for, `ahead` if it asked for none; there once it was run."""
+    """Run that it read last, otherwise `ahead`; after the run."""
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class WriteTransaction(Generic[T]):
         """Prepare it.
 
         Args:
-            open_session: Makes a session.
-            work: What is done in it.
-            store: Which store of the database.
-            door: This process's name.
-            token: This transaction's name; no other one has it.
-            seconds: After this the server ends it.
+            open_session: Opens a session.
+            work: Work of the transaction.
+            store: Name of the store in the database.
+            door: Name of this process.
+            token: Unique name of this transaction.
+            seconds: Time limit of the server.
             clock: For durations.
-            now: Its time; None: the server's.
-            ahead: Id of the run whose row comes with the lock: nearly every transaction wants it, and it saves a way to the server.
+            now: Its time. None: the server's.
+            ahead: Run whose row comes with the lock, which saves a round trip.
         """
         self._open_session = open_session
         self._work = work
@@ -76,17 +76,19 @@ class WriteTransaction(Generic[T]):
 
     def run(self) -> None:
         """Do the work and commit it."""
+        # The server ends a transaction of a stopped process, which would block all others.
         bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
         with self._open_session() as session:
             session.execute_write(bounded)
         self.turn.held = self._clock.monotonic() - self._locked_at
 
     def is_committed(self) -> bool:
-        """Tell whether it was committed, if nobody answered; waits until the server has made up its mind."""
+        """Return whether it was committed; waits until the server knows."""
         with self._open_session() as session:
             return session.execute_write(self._look_up)
 
     def _under_lock(self, transaction: ManagedTransaction) -> None:
+        # The row of the last run comes with the lock: nearly every transaction reads it.
         since = self._clock.monotonic()
         bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
         begun = _single(transaction, query("open"), **bound)
@@ -94,7 +96,7 @@ class WriteTransaction(Generic[T]):
         self.turn = LockTurn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
-                f"The store was given schema {begun['schema']} by a newer mimir meanwhile.",
+                f"The store was given schema {begun['schema']} by a newer mimir.",
                 next_step="Use that newer mimir.",
             )
         ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
@@ -109,16 +111,17 @@ class WriteTransaction(Generic[T]):
             ops.end()
 
     def _look_up(self, transaction: ManagedTransaction) -> bool:
+        # It takes the lock, so it waits until the unanswered transaction has ended.
         text = query("landed")
         found = _single(transaction, text, store=self._store, door=self._door, token=self._token)
         return bool(found["landed"])
 
 
 class ReadTransaction(Generic[T]):
-    """A transaction that reads."""
+    """Transaction that reads."""
 
     value: T
-    """What the work returned; there once a view was consistent."""
+    """Result of the work, once a view was consistent."""
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class ReadTransaction(Generic[T]):
         self._now = now
 
     def run(self) -> bool:
-        """Do the work; False: somebody wrote meanwhile, what was seen may be half of it."""
+        """Do the work; False if another process wrote during it."""
         with self._open_session() as session:
             return session.execute_read(self._between_counts)
 
@@ -157,6 +160,7 @@ class ReadTransaction(Generic[T]):
         return self._is_one(transaction, before, reads.statements)
 
     def _is_one(self, transaction: ManagedTransaction, before: Record, statements: int) -> bool:
+        # One statement is consistent by itself.
         if statements < 2:
             return True
         after = _single(transaction, query("view"), store=self._store)
@@ -164,7 +168,7 @@ class ReadTransaction(Generic[T]):
 
 
 def _time(begun: Record, now: Now | None) -> str:
-    """Return the transaction's time, fixed from here on."""
+    """Return the time of a transaction."""
     return now() if now else stamp(cast("datetime", begun["now"].to_native()))
 
 

@@ -1,7 +1,6 @@
-"""What a transaction of the Neo4j store has yet to send: nodes and edges, put together into one statement.
+"""Pending changes of a Neo4j transaction, sent together as one statement.
 
-Every statement is a way to the server and back while all other writers wait for the store's lock. So writes are kept until something
-is asked that depends on them, or until the transaction ends.
+Every statement is a round trip during which all other writers wait for the lock.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,45 +11,46 @@ from mimir.store.neo4j.query_library import CypherText, join_texts, query
 from mimir.store.neo4j.status_labels import by_status
 from mimir.store.protocol import Value
 
+# Properties to set, with `id`; None removes one.
 Changes = dict[str, Value]
-"""Properties to set, `id` among them; None removes."""
 
-_ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 500
+# Limits of one statement: the server holds all of its parameters in memory.
 _CHARS_AT_ONCE = 4_000_000
-"""Bounds of one statement: the server holds all of its parameters in memory."""
 
 
 class CypherStatement:
-    """Nodes, then edges, then perhaps the transaction's end, in one text: each part counts what it did and hands one row on."""
+    """Statement of parts: nodes, edges, and the end of the transaction."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Begin empty."""
         self.bound: dict[str, object] = {}
         self._parts: list[CypherText] = []
         self._kinds: dict[str, str] = {}
 
     def upsert(self, label: str, shown: CypherText, rows: Sequence[Changes]) -> None:
-        """Add nodes; `shown`: the label of their status."""
+        """Add nodes; `shown` is the label of their status."""
         place = self._bind(rows)
         self._add("upsert", place, label=label, status=shown)
 
     def link(self, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
-        """Add edges of one kind."""
+        """Add edges of one type."""
         place = self._bind([list(pair) for pair in pairs])
         self._add("link", place, type=kind)
         self._kinds[place] = kind
 
     def text(self, *, closing: bool) -> CypherText:
-        """Return the whole; `closing`: count the transaction, too."""
+        """Return the whole statement; `closing`: count the transaction too."""
+        # One row is handed from part to part, so that each part runs exactly once.
         close = [query("close")] if closing else []
         end = query("written", carried=self._carried())
         return join_texts([query("by-key"), *self._parts, *close, end], "\n")
 
     def check(self, answer: Mapping[str, object]) -> None:
-        """Look at what the server says.
+        """Check the server's answer.
 
         Raises:
-            StoreError: An edge has no end.
+            StoreError: An end of an edge does not exist.
         """
         for place, kind in self._kinds.items():
             if wrong := cast("list[str] | None", answer[place]):
@@ -74,49 +74,50 @@ class CypherStatement:
 
 
 class WriteBatch:
-    """Writes in the order-free form that they have in the end: a node once, an edge once."""
+    """Pending changes: each node once, each edge once."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Begin empty."""
         self._rows: dict[str, dict[str, Changes]] = {}
         self._links: dict[str, dict[tuple[str, str], None]] = {}
         self._open_ends: set[str] = set()
         self._count = self._chars = 0
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything."""
+        """Return whether a change waits."""
         return self._count > 0
 
     @property
     def has_links(self) -> bool:
-        """Tell whether edges wait."""
+        """Whether edges wait."""
         return bool(self._links)
 
     @property
     def has_rows(self) -> bool:
-        """Tell whether nodes wait."""
+        """Whether nodes wait."""
         return bool(self._rows)
 
     def has_label(self, label: str) -> bool:
-        """Tell whether nodes of a label wait."""
+        """Return whether nodes of a label wait."""
         return label in self._rows
 
     def has(self, label: str, id: str) -> bool:
-        """Tell whether a node waits."""
+        """Return whether a node waits."""
         return id in self._rows.get(label, ())
 
     def is_open_end(self, id: str) -> bool:
-        """Tell whether an edge waits whose end must be there already: making this node first would hide that it was not."""
+        """Return whether a waiting edge needs this node to exist already."""
+        # If the node were added first, the missing end would not be noticed.
         return id in self._open_ends
 
     def has_room(self, row: Mapping[str, Value]) -> bool:
-        """Tell whether a statement may carry this row too."""
+        """Return whether the statement can take this row too."""
         return not self or (
-            self._count < _ROWS_AT_ONCE and self._chars + _size(row) <= _CHARS_AT_ONCE
+            self._count < ROWS_AT_ONCE and self._chars + _size(row) <= _CHARS_AT_ONCE
         )
 
     def put(self, label: str, row: Changes) -> None:
-        """Add a node, or more changes of one that waits."""
+        """Add a node, or more changes of a waiting one."""
         waiting = self._rows.setdefault(label, {})
         id = cast("str", row["id"])
         waiting[id] = {**waiting.get(id, {}), **row}
@@ -124,21 +125,22 @@ class WriteBatch:
         self._chars += _size(row)
 
     def link(self, kind: str, pair: tuple[str, str], open_ends: Sequence[str]) -> None:
-        """Add an edge; `open_ends`: those of its ends of which it is not known whether they are there."""
+        """Add an edge; `open_ends` are the ends that may not exist."""
         self._links.setdefault(kind, {})[pair] = None
         self._open_ends.update(open_ends)
         self._count += 1
 
     def ids(self) -> list[str]:
-        """Return the ids of the nodes that wait."""
+        """Return the ids of the waiting nodes."""
         return [id for rows in self._rows.values() for id in rows]
 
     def labels(self) -> list[str]:
-        """Return the labels of the nodes that wait."""
+        """Return the labels of the waiting nodes."""
         return sorted(self._rows)
 
     def statement(self) -> CypherStatement:
-        """Return what sends it all; few texts for all that a transaction may do, for the server plans each once."""
+        """Return the statement that sends all changes."""
+        # The server plans each text once, so the texts are few.
         made = CypherStatement()
         for label, shown, rows in self._alike():
             made.upsert(label, shown, rows)
@@ -147,7 +149,7 @@ class WriteBatch:
         return made
 
     def clear(self) -> None:
-        """Begin anew: all was sent."""
+        """Forget the changes: they were sent."""
         self.__init__()
 
     def _alike(self) -> Iterator[tuple[str, CypherText, list[Changes]]]:

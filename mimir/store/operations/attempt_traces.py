@@ -1,6 +1,6 @@
-"""What an attempt used and left, as nodes of their own: for people who look at the graph. No verb of the engine reads them.
+"""Traces of an attempt as nodes, for users: its preambles and changed files.
 
-They are written in the transaction of what they tell of, so that a picture never shows more, or less, than happened.
+No operation of the engine reads them. They are written in the transaction of the change that they show.
 """
 
 import hashlib
@@ -10,8 +10,8 @@ from typing import Literal
 from mimir.store.protocol import Row, WriteOps
 from mimir.store.schema import EdgeType, NodeLabel
 
+# Paths of one attempt that get a node; `filesChanged` holds all.
 MOST_FILES = 500
-"""Paths of one attempt that have a node; all of them stand in `filesChanged`."""
 _NAME_CHARS = 80
 _ROLE_CHARS = 2000
 
@@ -19,16 +19,7 @@ _ROLE_CHARS = 2000
 def used_preamble(
     ops: WriteOps, attempt: str, project: str, kind: Literal["worker", "qc"], role: str, sha256: str
 ) -> None:
-    """Tell which preamble an agent of an attempt began with; one node for all attempts of the project that share role and text.
-
-    Args:
-        ops: The transaction.
-        attempt: Its node.
-        project: Whose preamble it is.
-        kind: Of agent.
-        role: As the plan describes it.
-        sha256: Of the preamble's text, in hex.
-    """
+    """Link an attempt to the preamble of one of its agents; `sha256` is that of its text."""
     # Two roles may share a text, where the template alone was used: each has its node, so that none changes the other's name.
     id = f"{project}#preamble-{kind}-{_digest(f'{role} {sha256}')}"
     named = " ".join(role.split())
@@ -41,7 +32,8 @@ def used_preamble(
 
 
 def left_files(ops: WriteOps, run: str, attempt: str, paths: Sequence[str]) -> None:
-    """Tell which files an accepted attempt changed; one node a path and run, so that tasks that share a file meet there."""
+    """Link an accepted attempt to its changed files; tasks that share a file share its node."""
+    # A task may change thousands of files; the graph shows the first ones.
     rows = [_file(run, path) for path in paths[:MOST_FILES]]
     if rows:
         ops.upsert(NodeLabel.ARTIFACT, rows)

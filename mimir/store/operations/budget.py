@@ -1,7 +1,7 @@
-"""A run's budget of calls, tokens and money: counters on Run, changed in the transactions that write the calls, so a crash leaks nothing.
+"""Budget of a run: calls, tokens and money, counted with the calls.
 
-What a run has spent is its outcomes and its open intents. A run pins the prices when it begins; what a model without one has
-cost is not known, and which ones were asked is kept.
+A crash loses nothing: what a run has spent is its outcomes and its open intents. A run pins the prices when it begins; models without a
+price are noted.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,6 +13,7 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
 from mimir.store import row_fields
 from mimir.store.protocol import Row, Value, WriteOps
+from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import NodeLabel
 
 _MOST_SUM = 2**62
@@ -25,33 +26,25 @@ def prices_of(run: Row) -> Mapping[str, ModelPrice]:
 
 
 def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
-    """Return what tokens of a model cost in a run, in units; None: it has no price."""
+    """Return the cost of tokens in units of money; None if the model has no price."""
     price = prices_of(run).get(model) if run.get("pricesJson") else None
     return None if price is None else price.of(usage)
 
 
-def must_be_priced(run: Row, models: Collection[str]) -> None:
-    """Refuse to bound the money of a run that is under way where its cost cannot be known.
-
-    Args:
-        run: Its row.
-        models: That it asks from now on.
+def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
+    """Refuse a cost limit for a run whose past cost is unknown.
 
     Raises:
         ConfigurationError: A model had no price when the run began.
     """
-    known = prices_of(run)
-    late = [
-        *row_fields.text_list_field(run, "unpriced"),
-        *(name for name in models if name not in known),
-    ]
+    run = run if isinstance(run, RunRecord) else RunRecord.from_row(run)
+    known = run.prices.mapping()
+    late = [*run.unpriced, *(name for name in models if name not in known)]
     if late:
-        again = (
-            f"mimir execute {row_fields.text_field(run, 'planPath') or 'PLAN'} --from {run['id']}"
-        )
+        again = f"mimir execute {run.plan_path or 'PLAN'} --from {run.id}"
         raise ConfigurationError(
-            f"The money of run {run['id']} cannot be bounded: the model {late[0]!r} had no price when the run began.",
-            next_step=f"Set llm.prices, then begin a run that takes over what is done: {again} --max-cost AMOUNT",
+            f"The money of run {run.id} cannot be bounded: the model {late[0]!r} had no price when the run began.",
+            next_step=f"Set llm.prices, then begin a run that reuses the completed tasks: {again} --max-cost AMOUNT",
         )
 
 
@@ -70,21 +63,7 @@ def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) 
 def reserve(
     ops: WriteOps, run: str, model: str, bound: TokenUsage, before: Row | None
 ) -> int | None:
-    """Reserve one call, its tokens and its money; a call that was open already has its place and adds the difference alone.
-
-    Args:
-        ops: The transaction that writes the intent.
-        run: Id.
-        model: That is asked.
-        bound: Tokens that the call may use at most.
-        before: The call's row, if it was open.
-
-    Returns:
-        What was reserved of money, in units; None: the model has no price.
-
-    Raises:
-        Paused: The budget is used up.
-    """
+    """Reserve a call, its tokens and its money; an open call adds only the difference."""
     row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
@@ -112,6 +91,7 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
     Returns:
         The run's row as it was read, which others then need not read again.
     """
+    # The row is returned because the caller needs it too: one read less in each transaction.
     tokens, used = sum(b.total for _, b, _ in made), sum(u.total for _, _, u in made)
     if not tokens and not used:
         return ops.get(NodeLabel.RUN, run) or {}
@@ -123,7 +103,8 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
 
 
 def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
-    """Charge calls that were open, and are removed, what they had reserved."""
+    """Charge open calls that are deleted with their reservation."""
+    # The model may have answered, so the reservation counts as spent.
     tokens = sum(row_fields.int_field(call, "reserved") for call in calls)
     if tokens:
         row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
@@ -132,7 +113,7 @@ def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
 
 
 def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
-    """Move (tokens, money) from what is reserved to what is used."""
+    """Move (tokens, money) from the reserved to the used amount."""
     changed: dict[str, Value] = {
         "tokensReserved": row_fields.int_field(row, "tokensReserved") - released[0],
         "tokensUsed": row_fields.int_field(row, "tokensUsed") + used[0],
@@ -144,7 +125,7 @@ def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[i
 
 
 def _tokens(row: Row, run: str, more: int) -> int:
-    """Return the tokens that are reserved with `more`."""
+    """Return the reserved tokens with `more`."""
     used, reserved = (
         row_fields.int_field(row, "tokensUsed"),
         row_fields.int_field(row, "tokensReserved") + more,
@@ -157,7 +138,8 @@ def _tokens(row: Row, run: str, more: int) -> int:
 
 
 def _money(row: Row, run: str, more: int) -> int:
-    """Return the money that is reserved with `more`."""
+    """Return the reserved money with `more`."""
+    # Prices are pinned in the run, so a new price list changes no budget under way.
     used, reserved = (
         row_fields.int_field(row, "costUsed"),
         row_fields.int_field(row, "costReserved") + more,
@@ -175,13 +157,14 @@ def _money(row: Row, run: str, more: int) -> int:
 
 
 def _enough(most: int, wanted: int) -> int:
-    """Return a limit of money to go on with: twice as much, and enough for the call that was refused; as may be written."""
+    """Return a limit of money to suggest: twice as much, and enough for the refused call."""
+    # Rounded up to a micro-unit, the smallest amount that a user can write.
     micro = money.UNITS // 10**6
     return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
 
 
 def _unpriced(row: Row, model: str) -> Row:
-    """Note that a model is asked whose cost will not be known; where money is bounded it is not asked."""
+    """Note a model without a price; refuse it under a cost limit."""
     if row.get("maxCost") is not None:
         what, step = _missing(model)
         raise Paused(what, reason="configuration", exit_code=78, next_step=step)
@@ -190,7 +173,7 @@ def _unpriced(row: Row, model: str) -> Row:
 
 
 def _missing(model: str) -> tuple[str, str]:
-    """Say which price is missing, and where it belongs."""
+    """Return the message and the next step for a missing price."""
     return (
         f"Money is bounded (--max-cost, run.max_cost), but the model {model!r} has no price.",
         f'Set it in your own settings file, per million tokens: [llm.prices."{model}"] input = 0.15 output = 0.60',
@@ -201,5 +184,5 @@ def _used_up(run: str, what: str, flag: str) -> Paused:
     return Paused(
         f"The run's budget is used up: {what}.",
         reason="budget",
-        next_step=f"`mimir resume {run} {flag}` goes on.",
+        next_step=f"Raise the limit: `mimir resume {run} {flag}`",
     )

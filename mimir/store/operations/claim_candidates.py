@@ -1,4 +1,4 @@
-"""Which tasks may be claimed now: what nobody holds, and what a dead or late holder left; and what a death counts."""
+"""Candidates of a claim: free tasks, and tasks whose holder is dead or late."""
 
 from collections.abc import Sequence
 
@@ -7,26 +7,21 @@ from mimir.store.protocol import Compare, ReadOps, Row, Where
 from mimir.store.schema import NodeLabel
 
 FREE, HELD = "free", "held"
+# Deaths in a row, without a gained outcome, after which a task fails.
 MOST_DEATHS = 3
-"""Deaths in a row, none with a gained outcome, after which a task is given up."""
+# How many more candidates are read, at least, if some were left out.
 _MORE = 8
-"""How many more are looked at, at least, where some were kept back."""
 _ORDER = ("-priority", "id")
+# Every task has a priority. With this condition the index answers the query, and only claimed tasks are read.
 _ANY_PRIORITY: Compare = (">=", -1e300)
-"""Each task has one; where it is asked for, an index that holds it is enough, and no task is read but those that are taken."""
 
 
 def candidates(
     reads: ReadOps, run: str, limit: int, dead: frozenset[str], *, has_suspect: bool = False
 ) -> list[Row]:
-    """Return what may be claimed, highest priority first, then by id.
+    """Return the tasks that can be claimed, highest priority first, then by id.
 
-    Args:
-        reads: The transaction.
-        run: Whose tasks.
-        limit: How many at most.
-        dead: Owners that are known to be gone; their leases count as ended.
-        has_suspect: True: who asks works on a task that one more death would end.
+    Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task that one more death would end.
     """
     wanted = limit
     while True:
@@ -38,7 +33,8 @@ def candidates(
 
 
 def is_any(reads: ReadOps, run: str, dead: frozenset[str], *, has_suspect: bool = False) -> bool:
-    """Tell whether there would be a candidate; the arguments are those of `candidates`."""
+    """Return whether there is a candidate; the arguments are those of `candidates`."""
+    # A process without work asks often, so the usual case is one cheap query.
     free: Where = {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY}
     first = reads.find(NodeLabel.TASK, free, order=_ORDER, limit=1)
     if _one_suspect(first, is_held=has_suspect):
@@ -47,7 +43,7 @@ def is_any(reads: ReadOps, run: str, dead: frozenset[str], *, has_suspect: bool 
 
 
 def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
-    """Read the first tasks that nobody works on, suspects among them."""
+    """Return the first candidates, suspects among them."""
     held: Where = {"runId": run, "claimState": HELD, "priority": _ANY_PRIORITY}
     kinds: list[Where] = [
         {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY},
@@ -62,7 +58,8 @@ def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str]) -> list[R
 
 
 def death(row: Row) -> Row:
-    """Count a death if a task that is claimed had a holder: it counts against the task only if no outcome was gained since the last one."""
+    """Return the count of deaths if a claimed task had a holder."""
+    # A death counts only if no outcome was gained since the last one.
     if not row_fields.text_field(row, "lockedBy"):
         return {}
     outcomes = row_fields.int_field(row, "outcomes")
@@ -74,12 +71,8 @@ def death(row: Row) -> Row:
 
 
 def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
-    """Leave out all but one of the tasks that one more death would end: an innocent one is not to be given up with the guilty.
-
-    Args:
-        ranked: What may be claimed.
-        is_held: True: the claimer works on one already.
-    """
+    """Return the candidates with at most one suspect; none if one `is_held` already."""
+    # If a process dies with two suspects, an innocent task would fail with the guilty one.
     kept: list[Row] = []
     for row in ranked:
         after = {**row, **death(row)}
@@ -91,6 +84,6 @@ def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
 
 
 def is_suspect(row: Row) -> bool:
-    """Tell whether a task's next death would be its last: nothing was gained since the one before."""
+    """Return whether the next death of a task would end it."""
     gained = row_fields.int_field(row, "outcomes") > row_fields.int_field(row, "outcomesAtDeath")
     return row_fields.int_field(row, "deaths") >= MOST_DEATHS - 1 and not gained

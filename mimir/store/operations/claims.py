@@ -1,8 +1,7 @@
-"""Who may work on what: claims, leases, fences, moves. Written once above the primitives.
+"""Claims of tasks under leases and fences, and the changes of their status.
 
-A task that may be claimed has `claimState` "free"; one under a lease "held"; any other has none: so choosing costs what is
-chosen, not the run. Every grant makes the fence grow, and a write with an old one is refused. Leases are compared with the
-store's time only.
+A claimable task has `claimState` "free", one under a lease "held", any other none; so a claim reads no more tasks than it takes. Every
+lease increases the fence, and a write under an older one is refused. Leases are compared with the store's time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,6 +16,15 @@ from mimir.errors import LeaseLost, StoreError
 from mimir.store import row_fields
 from mimir.store.operations import claim_candidates, runs
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.store.records.record_codec import StoredRecord, encode
+from mimir.store.records.task_changes import (
+    REUSED_OF_ATTEMPT,
+    REUSED_OF_TASK,
+    ReuseChange,
+    copied_to_attempt,
+    select_present,
+)
+from mimir.store.records.task_records import TaskRecord
 from mimir.store.schema import EdgeType, NodeLabel
 
 _FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
@@ -26,20 +34,25 @@ _NEW_ATTEMPT = (TaskStatus.PENDING, TaskStatus.PREPARING_RETRY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A task that this owner may work on until its lease ends."""
+    """Task that a process may work on until its lease ends."""
 
     task: str
     """Id in the plan."""
     row: Row
-    """The task's row after the claim."""
+    """Row of the task after the claim."""
     fence: int
     attempt: int
     fresh: bool
-    """True: a new attempt began. False: one is resumed at the phase in which its holder left it."""
+    """True: a new attempt began. False: the attempt resumes at its last status."""
     suspect: bool = False
-    """True: its next death would be its last."""
+    """True: the next death of its process ends the task."""
     died: bool = False
-    """True: its holders died too often without gaining an outcome; the caller fails it with `worker_died`."""
+    """True: its processes died too often; the caller fails the task with `worker_died`."""
+
+    @property
+    def record(self) -> TaskRecord:
+        """Task after the claim."""
+        return TaskRecord.from_row(self.row)
 
 
 def claim(
@@ -52,22 +65,12 @@ def claim(
     dead: Collection[str] = (),
     has_suspect: bool = False,
 ) -> list[Claim]:
-    """Choose and take tasks in one transaction: highest priority first, then by id.
+    """Choose and claim tasks in one transaction: highest priority first, then by id.
 
-    Of the tasks that one more death would end, an owner has one at a time.
-
-    Nothing is compared and set: who writes has the store's lock, so what is chosen is still free when it is taken. The questions
-    to the store are the same few, however many tasks are taken.
-
-    Args:
-        ops: The transaction.
-        run: Whose tasks; of a run that is not running none is taken.
-        owner: Who takes them.
-        lease_seconds: How long the lease lasts unless it is renewed.
-        limit: How many at most.
-        dead: Owners that are known to be gone; their leases count as ended.
-        has_suspect: True: the owner works on a task that one more death would end; it gets no second one.
+    A run that is not running gives no task. Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task
+    that one more death would end, and gets no second one.
     """
+    # The writer holds the store's lock, so a chosen task is still free when it is claimed.
     known = ops.get(NodeLabel.RUN, run) or {}
     if known.get("status") != RunStatus.RUNNING.value:
         return []
@@ -84,7 +87,8 @@ def claim(
 
 
 def _note_empty(ops: WriteOps, run: str) -> None:
-    """Count a claim that others were faster than; only who saw work to be had claims, so it is rare."""
+    """Count a claim for which other processes were faster."""
+    # Only a process that saw work tries a claim, so this is rare.
     row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
     ops.patch(NodeLabel.RUN, run, {"claimsEmpty": row_fields.int_field(row, "claimsEmpty") + 1})
 
@@ -92,14 +96,15 @@ def _note_empty(ops: WriteOps, run: str) -> None:
 def is_work_there(
     reads: ReadOps, run: str, dead: Collection[str] = (), *, has_suspect: bool = False
 ) -> bool:
-    """Tell whether a claim would find anything: asked without the lock, so that idle processes keep nobody waiting."""
+    """Return whether a claim would find a task, without the store's lock."""
     return claim_candidates.is_any(reads, run, frozenset(dead), has_suspect=has_suspect)
 
 
 def heartbeat(
     ops: WriteOps, run: str, tasks: Sequence[tuple[str, int]], owner: str, lease_seconds: float
 ) -> list[str]:
-    """Renew leases; the tasks (plan ids) whose lease another holder has, or that have ended."""
+    """Renew leases; return the tasks whose lease is lost."""
+    # The fence and the owner are compared, so a late heartbeat never takes a lease back.
     until = _later(ops.now(), lease_seconds)
     lost: list[str] = []
     for task, fence in tasks:
@@ -110,7 +115,8 @@ def heartbeat(
 
 
 def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
-    """End the lease and keep the phase; False if it was lost or had ended. Nobody died: no death is counted."""
+    """End a lease and keep the status; False if the lease was lost. No death is counted."""
+    # The task stays at its status: another process resumes the attempt there.
     id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
     row = ops.patch_if(NodeLabel.TASK, id, held, {})
     if row is None:
@@ -119,7 +125,8 @@ def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
 
 
 def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
-    """End every lease that a process still holds in a run: one of a claim that was cancelled half-way is known to nobody."""
+    """End every lease of a process in a run, also those of a claim that was cancelled."""
+    # A cancelled claim may have been committed after its caller was gone.
     held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
     for row in ops.find(NodeLabel.TASK, held):
         release_claim(
@@ -135,14 +142,17 @@ def move(
     to: TaskStatus,
     mover: TransitionActor,
     *,
-    props: Row,
+    changes: Sequence[StoredRecord] = (),
+    attempt_changes: Sequence[StoredRecord] = (),
+    props: Row | None = None,
     attempt_props: Row | None = None,
     kind: EventKind,
     data: Mapping[str, object] | None = None,
 ) -> Row:
-    """Move a task's status with the values of its phase and its event; the row after.
+    """Change the status of a task with the values of its phase and its event.
 
-    A terminal status and `preparing_retry` end the lease.
+    A terminal status and `preparing_retry` end the lease. The attempt gets a copy of the `changes` that belong to a phase, and its own
+    `attempt_changes`.
 
     Raises:
         LeaseLost: The fence is old.
@@ -152,28 +162,85 @@ def move(
     at = TaskStatus(row_fields.text_field(row, "status"))
     guard(at, to, mover)
     expect = {"fence": fence, "status": at.value}
+    values = encode(*changes)
     changed: Row = {
-        **props,
+        **(props or {}),
+        **values,
         **_lease_after(to),
-        **_time_held_until(ops, row, to),
+        **(_time_held(ops, row) if _lease_after(to) else {}),
         "status": to.value,
     }
     moved = ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed)
     if moved is None:
         raise _lost(task, fence)
     number = row_fields.int_field(moved, "attemptNumber")
-    copy: Row = {**(attempt_props or {}), "status": to.value}
+    copy: Row = {
+        **(attempt_props or {}),
+        **copied_to_attempt(values, to),
+        **encode(*attempt_changes),
+        "status": to.value,
+    }
     ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), copy)
     said = {**(data or {}), "from": at.value, "to": to.value}
     runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
     return moved
 
 
-def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
-    """Return the task's row if the fence is its newest.
+def complete_reused_task(
+    ops: WriteOps, run: str, task: str, change: ReuseChange, *, commit: str
+) -> None:
+    """Complete a task with a copy of the accepted attempt of another run.
 
     Raises:
-        LeaseLost: It is not.
+        LeaseLost: A process claimed the task.
+        StoreError: The other run has no such attempt.
+    """
+    # The copy gets evidence of its own: a chain belongs to its attempt by name.
+    source, number = change.taken_from, change.accepted_attempt
+    theirs = _known(ops, source, task)
+    attempt = ops.get(NodeLabel.ATTEMPT, ids.attempt_id(source, task, number))
+    if attempt is None:
+        raise StoreError(f"Run {source!r} has no attempt {number} of task {task!r}.")
+    id, name = ids.task_id(run, task), ids.attempt_id(run, task, number)
+    copy: dict[str, Value] = {
+        "id": name, "name": f"{task} attempt {number}", "runId": run, "taskId": task, "seq": number,
+        "attemptNumber": number, "status": TaskStatus.COMPLETED.value, "takenFrom": source,
+    }  # fmt: skip
+    ops.upsert(NodeLabel.ATTEMPT, [{**copy, **select_present(attempt, REUSED_OF_ATTEMPT)}])
+    ops.link(EdgeType.HAS_ATTEMPT, [(id, name)])
+    ops.patch(NodeLabel.TASK, id, {"attemptNumber": number})
+    move(
+        ops,
+        run,
+        task,
+        0,
+        TaskStatus.COMPLETED,
+        TransitionActor.SCHEDULING,
+        props={**select_present(theirs, REUSED_OF_TASK), **encode(change)},
+        kind=EventKind.TASK_COMPLETED,
+        data={"takenFrom": source, "commit": commit},
+    )
+
+
+def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRecord:
+    """Load a task under its newest fence.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    return TaskRecord.from_row(check_fence(reads, run, task, fence))
+
+
+def set_priority(ops: WriteOps, run: str, task: str, priority: float) -> None:
+    """Set the priority of a task; a higher one is claimed first."""
+    ops.patch(NodeLabel.TASK, ids.task_id(run, task), {"priority": priority})
+
+
+def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
+    """Return the task's row under its newest fence.
+
+    Raises:
+        LeaseLost: The fence is old.
     """
     row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
     if row is None or row_fields.int_field(row, "fence") != fence:
@@ -191,16 +258,7 @@ def record_progress(
     tokens: int = 0,
     tool_calls: int = 0,
 ) -> None:
-    """Take the task's lock under its fence, and count outcomes that were gained: what tells a death from a loop.
-
-    Args:
-        ops: The transaction.
-        run: Whose.
-        task: Id in the plan.
-        fence: Of its lease.
-        outcomes: How many.
-        tokens: What they cost.
-        tool_calls: How many of them were a worker's calls.
+    """Lock the task under its fence, and count gained outcomes and their cost.
 
     Raises:
         LeaseLost: The fence is old.
@@ -216,7 +274,7 @@ def record_progress(
 
 
 def release_task(ops: WriteOps, run: str, ready: Sequence[tuple[str, float]]) -> int:
-    """Let pending tasks be claimed, with their priorities; how many were not released before."""
+    """Let pending tasks be claimed, with their priorities; return how many are new."""
     events: list[runs.NewEvent] = []
     waiting: Where = {"status": TaskStatus.PENDING.value, "released": ("!=", True)}
     for task, priority in ready:
@@ -235,6 +293,7 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
     Raises:
         IllegalMove: It is not pending.
     """
+    # A blocked task cannot be unblocked, so a second call changes nothing.
     row = _known(ops, run, task)
     at = TaskStatus(row_fields.text_field(row, "status"))
     if at is TaskStatus.BLOCKED:
@@ -247,7 +306,8 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
 
 
 def cancel(ops: WriteOps, run: str) -> list[str]:
-    """Cancel every task that has not ended; their plan ids. Fences grow, so that who still works on one is refused."""
+    """Cancel every task that has not ended; return their plan ids."""
+    # The fences grow, so that processes at work are refused.
     ended = [status.value for status in TERMINAL]
     rows = [r for r in runs.tasks(ops, run) if row_fields.text_field(r, "status") not in ended]
     cause: Row = {"cause": Cause.CANCELLED.value}
@@ -257,7 +317,7 @@ def cancel(ops: WriteOps, run: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LeaseGrant:
-    """What taking a task changes."""
+    """Changes of one claim."""
 
     claim: Claim
     changed: Row
@@ -298,7 +358,8 @@ def _granted(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
 
 
 def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
-    """Phase 2."""
+    """Return the values of phase 2."""
+    # The guard also refuses a claim that the table of moves does not allow.
     guard(at, TaskStatus.WORKER_EXECUTING, TransitionActor.WORKER)
     return {
         "status": TaskStatus.WORKER_EXECUTING.value,
@@ -309,7 +370,7 @@ def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
 
 
 def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
-    """Make the nodes of attempts that begin."""
+    """Create the nodes of new attempts."""
     copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
     rows: list[Row] = [
         {
@@ -331,6 +392,7 @@ def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
 
 
 def _lease_after(to: TaskStatus) -> Row:
+    # A task in `preparing_retry` is free: any process may begin its next attempt.
     if to in TERMINAL:
         return {**_NO_LEASE, "claimState": None}
     if to is TaskStatus.PREPARING_RETRY:
@@ -338,12 +400,9 @@ def _lease_after(to: TaskStatus) -> Row:
     return {}
 
 
-def _time_held_until(reads: ReadOps, row: Row, to: TaskStatus) -> Row:
-    return _time_held(reads, row) if _lease_after(to) else {}
-
-
 def _time_held(reads: ReadOps, row: Row) -> Row:
-    """Add up for how long a task was worked on, at the end of a lease: the part that a dead holder had is not known."""
+    """Return the time under leases, at the end of one."""
+    # The time of a dead process is unknown.
     since = row_fields.text_field(row, "lockedAt")
     if not since:
         return {}
@@ -362,20 +421,16 @@ def _end(
 ) -> None:
     events: list[runs.NewEvent] = []
     for row in rows:
-        task, at = (
-            row_fields.text_field(row, "taskId"),
-            TaskStatus(row_fields.text_field(row, "status")),
-        )
+        task = row_fields.text_field(row, "taskId")
+        at = TaskStatus(row_fields.text_field(row, "status"))
         guard(at, to, TransitionActor.SCHEDULING)
-        number, fence = (
-            row_fields.int_field(row, "attemptNumber"),
-            row_fields.int_field(row, "fence"),
-        )
+        number = row_fields.int_field(row, "attemptNumber")
+        fence = row_fields.int_field(row, "fence")
         changed: dict[str, Value] = {**props, **_lease_after(to), **_time_held(ops, row)}
         changed |= {"status": to.value, "fence": fence + 1}
         expect = {"status": at.value, "fence": fence}
         if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed) is None:
-            raise StoreError(f"Task {task!r} was changed by another process meanwhile.")
+            raise StoreError(f"Task {task!r} was changed by another process.")
         ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
         said = {**data, "from": at.value, "to": to.value}
         events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=said))

@@ -1,6 +1,6 @@
-"""What a project's finished runs teach of durations and calls.
+"""Estimates from finished runs of a project: durations and tool calls per role.
 
-One node a role holds its newest tasks, so that asking costs the same after ten runs and after ten thousand.
+One node per role holds its newest tasks, so a query costs the same after ten runs and after ten thousand.
 """
 
 import hashlib
@@ -14,19 +14,19 @@ from mimir.store.operations import runs
 from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.schema import NodeLabel
 
+# Kind of the artifacts.
 KIND = "estimate"
-"""Of the nodes (`Artifact`)."""
+# Tasks that a role remembers.
 MOST_SAMPLES = 100
-"""Tasks that are remembered of a role; older ones are forgotten."""
+# Tasks of one run that are read, from its end.
 _MOST_TASKS = 1_000
-"""Tasks of one run that are looked at, from its end."""
 
+# Role, as `role_key` writes it → its tasks.
 Samples = Mapping[str, list[TaskSample]]
-"""Role, as `role_key` writes it → its tasks."""
 
 
 def of_run(reads: ReadOps, run: str) -> Samples:
-    """Return what a run's completed tasks took; those that were taken over from another run were not worked on."""
+    """Return the samples of a run's completed tasks, without reused ones."""
     last: deque[tuple[str, TaskSample]] = deque(maxlen=_MOST_TASKS)
     for row in runs.each_task(reads, run):
         if row.get("status") == TaskStatus.COMPLETED.value:
@@ -47,7 +47,8 @@ def of_run(reads: ReadOps, run: str) -> Samples:
 
 
 def save_samples(ops: WriteOps, project: str, run: str, samples: Samples) -> None:
-    """Remember what a run's tasks took; a run that is told of twice counts once."""
+    """Save the samples of a run; a run that is saved twice counts once."""
+    # A resumed run may save its samples twice.
     for role, new in sorted(samples.items()):
         id = _id(project, role)
         before = _read(ops.get(NodeLabel.ARTIFACT, id) or {})
@@ -62,7 +63,7 @@ def save_samples(ops: WriteOps, project: str, run: str, samples: Samples) -> Non
 def load_estimates(
     reads: ReadOps, project: str, roles: Collection[str]
 ) -> Mapping[str, LearnedEstimate]:
-    """Return what tasks of these roles took so far, by the role as it was asked for; one that nothing is known of is left out."""
+    """Return the estimates of these roles; a role without samples is left out."""
     found: dict[str, LearnedEstimate] = {}
     for role in dict.fromkeys(roles):
         row = reads.get(NodeLabel.ARTIFACT, _id(project, role_key(role)))

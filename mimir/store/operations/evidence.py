@@ -1,7 +1,7 @@
-"""What proves a deliverable: sealed records, artifacts, verdicts. Records are only ever added behind the ones that are there.
+"""Evidence of deliverables: sealed records, artifacts, verdicts; append-only.
 
-An Evidence node holds the sealed body and, beside it, what a person wants to see of it. Both are made by `row_of` alone, so whoever
-verifies compares whole rows: an edit of the mirror is found like an edit of the body.
+An evidence node holds the sealed body and, next to it, what a user wants to see of it. `row_of` makes both, so an audit finds a change of
+either.
 """
 
 import hashlib
@@ -11,7 +11,8 @@ from typing import Literal, cast
 from mimir.domain import ids
 from mimir.domain.criteria_counts import NO_CRITERIA, count
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.evidence import CheckRun, EvidenceRecord
+from mimir.domain.plan import Check
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.store import codec, row_fields
@@ -19,27 +20,28 @@ from mimir.store.operations import claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
 from mimir.store.schema import PROMOTED, EdgeType, NodeLabel, accept, pack, unpack
 
+CHECK_RUN_KIND = "check-run"
 _WORDS = tuple(NO_CRITERIA.as_json())
 NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
+# Stored name of the criteria that did not pass; any of them leaves a gap in the run.
 OPEN = "criteriaOpen"
-"""How many did not pass: any makes a run one with gaps."""
 
 
 def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Return the properties of a task whose criteria were judged, each given as (state, basis)."""
+    """Return the properties of a task for judged criteria, each as (state, basis)."""
     found = count(criteria)
     return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
 
 
 def criteria_counts(row: Row) -> dict[str, int]:
-    """Return what a task's row says of its criteria, as `Counts.as_json` gives it; zeros where none was judged yet."""
+    """Return the criteria of a task by state, as `CriteriaCounts.as_json` gives them."""
     if NAMES[0] not in row:
         return NO_CRITERIA.as_json()
     return {word: row_fields.int_field(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}
 
 
+# Longest text of a sealed body that becomes a property.
 _SHOWN = 300
-"""Characters up to which a text of a sealed body is shown beside it."""
 _OWN = frozenset({"id", "name", "body", "previous", "hash", *PROMOTED})
 _LARGEST = 2**63
 
@@ -53,21 +55,15 @@ def append(
     chain: str,
     records: Sequence[EvidenceRecord],
 ) -> int:
-    """Add sealed records behind a chain, with a `CheckRun` event a check; how many were new.
+    """Append sealed records to a chain, with an event per check; return how many are new.
 
-    Args:
-        ops: The transaction.
-        run: Whose.
-        task: Id in the plan; empty: the chain is the run's own (its final gate).
-        attempt: 1-based; 0 for the run's own chain.
-        fence: Of the task's lease. None: no task, nothing to check.
-        chain: Its name.
-        records: In order; those that are there already must be equal.
+    Without `task`, the chain is the run's own (its final gate) and `attempt` is 0. Existing records must be equal.
 
     Raises:
         LeaseLost: The fence is old.
-        StoreError: A record does not follow the one before, or another one has its place.
+        StoreError: A record does not follow the one before, or differs from the existing one.
     """
+    # A resumed attempt seals the same records again; equal ones are skipped.
     owner = _ChainOwner(run, task, attempt)
     row = ops.patch_if(owner.label, owner.id, {}, {})
     if row is None:
@@ -96,20 +92,20 @@ def append(
 
 
 def records(reads: ReadOps, chain: str) -> list[EvidenceRecord]:
-    """Return a chain's records as they stand, in order; what is damaged in them is for the seal to find."""
+    """Return a chain's records as stored, in order; the seal finds damage in them."""
     found = reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
     return [record_of(row) for row in found]
 
 
 def rows(reads: ReadOps, chain: str) -> list[Row]:
-    """Return a chain's nodes as they stand, in order: to be compared with `row_of`."""
+    """Return a chain's nodes as stored, in order."""
     return reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
 
 
 def row_of(record: EvidenceRecord, chain: str, run: str) -> Row:
-    """Return the whole node of a record: what is sealed, and what is shown of it. Pure.
+    """Return the whole node of a record: the sealed values, and the visible ones.
 
-    A member of the body keeps its name; one whose name the node has for itself gets the record's kind before it (`checkKind`).
+    A member of the body keeps its name; if the node has a property of that name, the kind of the record is put before it (`checkKind`).
     """
     row: dict[str, Value] = {
         "id": f"{chain}#{record.seq:05d}",
@@ -132,11 +128,12 @@ def row_of(record: EvidenceRecord, chain: str, run: str) -> Row:
 def put_artifact(
     ops: WriteOps, id: str, run: str, kind: str, text: str, produced_by: str | Sequence[str] = ()
 ) -> str:
-    """Keep a text whole, linked from the nodes that produced it; its SHA-256 (of the text as it is kept).
+    """Store a whole text, linked from the nodes that produced it; return its SHA-256.
 
     Raises:
-        StoreError: A node that produced it is not there.
+        StoreError: A node that produced it does not exist.
     """
+    # The hash covers the text as it is stored, so a replaced half surrogate is no damage.
     kept = cast("str", accept({"id": id, "text": text})["text"])
     sha256 = hashlib.sha256(kept.encode()).hexdigest()
     row: Row = {
@@ -148,8 +145,19 @@ def put_artifact(
     return sha256
 
 
+def save_check_run(
+    ops: WriteOps, id: str, run: str, owner: str, place: str, check: Check, result: CheckRun
+) -> None:
+    """Write a check run; `place` is the task and attempt, or the part of the engine."""
+    row: Row = {
+        "id": id, "name": f"check {check.id}", "runId": run, "kind": CHECK_RUN_KIND, "createdAt": ops.now(), "by": place,
+        "owner": owner, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(result)),
+    }  # fmt: skip
+    ops.upsert(NodeLabel.ARTIFACT, [row])
+
+
 def artifact(reads: ReadOps, id: str) -> str | None:
-    """Return a kept text, or None."""
+    """Return a stored text; None if there is none."""
     row = reads.get(NodeLabel.ARTIFACT, id)
     return None if row is None else row_fields.text_field(row, "text")
 
@@ -164,16 +172,9 @@ def put_verdict(
     *,
     props: Row | None = None,
 ) -> str:
-    """Keep a ruling on an attempt, flat for a person and whole in `judgementJson`; the node's id.
+    """Store a verdict on an attempt, flat for users and whole; return the node's id.
 
-    Args:
-        ops: The transaction.
-        run: Whose.
-        task: Id in the plan.
-        attempt: 1-based.
-        number: Which ruling on it, 1-based: a merged tree is judged again.
-        judgement: The ruling.
-        props: Further properties of the node.
+    A merged tree is judged again, so an attempt may have verdict `number` 2.
     """
     owner = ids.attempt_id(run, task, attempt)
     id = f"{owner}/verdict/{number}"
@@ -192,7 +193,7 @@ def put_verdict(
 
 
 def judgement_of(row: Row) -> Verdict:
-    """Return the ruling that `put_verdict` kept.
+    """Return a stored verdict.
 
     Raises:
         StoreError: It cannot be read.
@@ -201,7 +202,7 @@ def judgement_of(row: Row) -> Verdict:
 
 
 class _ChainOwner:
-    """The node that counts a chain: an attempt, or the run for its gate."""
+    """Node that counts a chain: an attempt, or the run for its final gate."""
 
     def __init__(self, run: str, task: str, attempt: int) -> None:
         self.label = NodeLabel.ATTEMPT if task else NodeLabel.RUN
@@ -240,7 +241,7 @@ def _said(record: EvidenceRecord) -> dict[str, object]:
 
 
 def _members(body: str) -> Mapping[str, object]:
-    """Return the members of a sealed body; none if a damaged one is no JSON object."""
+    """Return the members of a sealed body; none if it is damaged."""
     try:
         value = unpack(body)
     except StoreError:
@@ -249,7 +250,8 @@ def _members(body: str) -> Mapping[str, object]:
 
 
 def _shown(value: object) -> Value:
-    """Return a member as it is shown; None: it stands in the body alone."""
+    """Return a member as it is visible; None: only the body holds it."""
+    # Long texts would be written twice with each record.
     match value:
         case bool() | float():
             return value
@@ -266,7 +268,7 @@ def _shown(value: object) -> Value:
 
 
 def record_of(row: Row) -> EvidenceRecord:
-    """Return the record of an Evidence node without judging it; what is damaged is for the seal to find."""
+    """Return the record of an evidence node as stored; the seal finds damage in it."""
     seq = row.get("seq")
     return EvidenceRecord(
         seq=seq if isinstance(seq, int) else -1,

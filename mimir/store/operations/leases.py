@@ -1,4 +1,4 @@
-"""Leases on a run itself: who coordinates it, who integrates now. A property pair on the Run node: `<name>` and `<name>Until`."""
+"""Leases on a run: pairs of properties `<name>` and `<name>Until`."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -10,12 +10,12 @@ from mimir.store.schema import NodeLabel
 
 
 def holder(reads: ReadOps, row: Row, name: str, dead: Collection[str] = ()) -> str:
-    """Return who holds a run's lease now; empty: nobody, or one whose time is over or who is known to be gone."""
+    """Return the holder of a run's lease; empty if free, over, or of a dead process."""
     return holder_at(row, name, reads.now(), dead)
 
 
 def holder_at(row: Row, name: str, now: str, dead: Collection[str] = ()) -> str:
-    """Return the same for a time that the store has told. Pure."""
+    """Return the holder at a time of the store."""
     owner = row_fields.text_field(row, name)
     live = owner and owner not in dead and row_fields.text_field(row, f"{name}Until") > now
     return owner if live else ""
@@ -24,7 +24,8 @@ def holder_at(row: Row, name: str, now: str, dead: Collection[str] = ()) -> str:
 def acquire_lease(
     ops: WriteOps, run: str, name: str, owner: str, *, seconds: float, dead: Collection[str] = ()
 ) -> bool:
-    """Take or renew a run's lease; False if another holds it."""
+    """Take or renew a run's lease; False if another process holds it."""
+    # Compared with the values read before, so two processes cannot both take a free lease.
     row = ops.get(NodeLabel.RUN, run) or {}
     held = holder(ops, row, name, dead)
     if held and held != owner:
@@ -37,5 +38,5 @@ def acquire_lease(
 
 
 def release_lease(ops: WriteOps, run: str, name: str, owner: str) -> None:
-    """Give a run's lease back; one that another holds stays."""
+    """Release a run's lease, unless another process holds it."""
     ops.patch_if(NodeLabel.RUN, run, {name: owner}, {name: None, f"{name}Until": None})

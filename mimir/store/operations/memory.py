@@ -1,8 +1,4 @@
-"""The memory of a project: notes, lessons of past runs, and the runs themselves, as far as they may be seen.
-
-What is asked comes from models: labels, names and filters are looked up in closed tables, never put into a query. What an engine
-computed and what a person noted is accepted at once; a model's learnings are proposals, and nothing finds a proposal.
-"""
+"""Memory of a project: notes, lessons and past runs, searched within one project."""
 
 import difflib
 import hashlib
@@ -17,10 +13,11 @@ from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, V
 from mimir.store.schema import SEARCHED, EdgeType, NodeLabel, is_id, value
 
 T = TypeVar("T")
+# Visible properties of a node, with `id` and `label`.
 Node = Mapping[str, object]
-"""A node's shown properties, `id` and `label` among them."""
 State = Literal["proposed", "accepted", "rejected"]
 
+# Visible properties by label. A worker may ask here: no prompts, plans, settings, answers or transcripts.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     NodeLabel.PROJECT: ("name",),
     NodeLabel.RUN: ("name", "kind", "status", "title", "goal", "request", "createdAt", "finishedAt", "taskCount"),
@@ -34,24 +31,23 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
     NodeLabel.MEMORY: ("name", "kind", "text", "state", "createdAt", "runId", "sourceAttempt"),
 }  # fmt: skip
-"""What memory shows, by label. No prompts, plans, settings, answers or conversations: a worker may ask here."""
 
 MAX_DEPTH = 3
+# Nodes of one subgraph; a run may have ten thousand tasks around it.
 MAX_NODES = 200
-"""Nodes of one subgraph; a run may have ten thousand tasks around it."""
+# Runs that one query reads, newest first.
 _MOST_RUNS = 200
-"""Runs that one question looks through, newest first."""
+# Characters of a note.
 MAX_TEXT = 20_000
-"""Characters of a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryScope:
-    """Whose memory is seen, and what of it is not."""
+    """Visible part of the memory."""
 
     project: str
     hidden_run: str = ""
-    """A run whose tasks must not be seen: the asker's own, so that a worker sees no task but its own. Empty: none."""
+    """Run whose tasks are hidden: a worker sees no task of its own run. Empty: none."""
 
 
 def search_nodes(
@@ -77,7 +73,7 @@ def query_nodes(
     """Return nodes of a label whose properties equal all of `filters`, newest runs first.
 
     Raises:
-        ToolError: There is no such label or property, or a filter compares with something that no property holds.
+        ToolError: There is no such label or property, or a filter has an impossible value.
     """
     name = _label(label)
     where: dict[str, Value | Compare] = {}
@@ -99,7 +95,7 @@ def query_nodes(
 
 
 def get_node(reads: ReadOps, view: MemoryScope, id: str) -> Node | None:
-    """Return one node, or None if it is not there or may not be seen."""
+    """Return one node; None if it is absent or hidden."""
     return next(iter(_shown_nodes(reads, view, [id])), None)
 
 
@@ -113,7 +109,7 @@ def get_neighbors(
     """Return nodes one edge away; empty `types`: any.
 
     Raises:
-        ToolError: There is no such edge.
+        ToolError: There is no such edge type.
     """
     if get_node(reads, view, id) is None:
         return []
@@ -124,7 +120,8 @@ def get_neighbors(
 def get_subgraph(
     reads: ReadOps, view: MemoryScope, id: str, depth: int = 1
 ) -> dict[str, list[object]]:
-    """Return {"nodes", "edges"} within `depth` (at most 3) edges of a node, nearest first, at most `MAX_NODES` of them."""
+    """Return {"nodes", "edges"} within `depth` (at most 3) edges of a node, nearest first."""
+    # One level at a time, so that the nearest nodes come first.
     start = get_node(reads, view, id)
     nodes: dict[str, Node] = {} if start is None else {id: start}
     frontier = list(nodes)
@@ -147,14 +144,15 @@ def add(
     kind: str = "note",
     about: Sequence[str] = (),
 ) -> str:
-    """Keep a person's note, accepted; its id. The same text again is the same note."""
+    """Store a user's note as accepted; return its id. The same text is the same note."""
     return _put(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
 
 
 def propose(
     ops: WriteOps, project: str, name: str, text: str, *, proposed_by: str, source_attempt: str = ""
 ) -> str:
-    """Keep what a model has learned, for a person to accept; its id. What was ruled on before stays ruled on."""
+    """Store a model's learning for the user to accept; return its id."""
+    # A note that the user has accepted or rejected stays as it is.
     id = _memory_id(project, text)
     if ops.get(NodeLabel.MEMORY, id) is None:
         props = {"proposedBy": proposed_by, "sourceAttempt": source_attempt}
@@ -163,15 +161,16 @@ def propose(
 
 
 def rule(ops: WriteOps, project: str, id: str, state: State) -> bool:
-    """Accept or reject a note; False if the project has none of this id."""
+    """Accept or reject a note; False if the project has no such note."""
+    # The project is compared, so a user cannot change notes of another project.
     return ops.patch_if(NodeLabel.MEMORY, id, {"projectId": project}, {"state": state}) is not None
 
 
 def link(ops: WriteOps, project: str, note: str, about: str) -> None:
-    """Say what a note speaks of.
+    """Link a note to its subject.
 
     Raises:
-        ToolError: The project has no such note, or there is no such node.
+        ToolError: There is no such note or node.
     """
     row = ops.get(NodeLabel.MEMORY, note) if is_id(note) else None
     if row is None or row.get("projectId") != project or about not in ops.labels_of([about]):
@@ -182,10 +181,8 @@ def link(ops: WriteOps, project: str, note: str, about: str) -> None:
 
 
 def learn_from_run(ops: WriteOps, run: str) -> list[str]:
-    """Keep what a run teaches the next planner: one note of the run, one for each failed task; their ids.
-
-    Computed by the engine alone, so accepted; the same run again changes nothing.
-    """
+    """Store lessons of a run: one note per run and per failed task; return their ids."""
+    # The engine computes them, so they are accepted. A second call changes nothing.
     row = ops.get(NodeLabel.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
@@ -213,7 +210,7 @@ def learn_from_run(ops: WriteOps, run: str) -> list[str]:
 
 
 class ProjectMemory:
-    """The five searches over a store, as an agent's tools want them."""
+    """The five memory searches over a store, for the tools of agents."""
 
     def __init__(self, store: GraphStore, view: MemoryScope) -> None:
         self._store = store
@@ -273,7 +270,7 @@ def _unknown(what: str, given: str, known: Iterable[str]) -> ToolError:
 
 
 def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Value]]:
-    """Return the conditions under which a label's nodes may be seen; each is one search."""
+    """Return the conditions of visible nodes of a label; each is one query."""
     mine: dict[str, Value] = {"projectId": view.project}
     match label:
         case NodeLabel.PROJECT:
@@ -288,6 +285,7 @@ def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Val
 
 
 def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> bool:
+    # Ids come from a model: each node is checked against the project.
     match label:
         case NodeLabel.PROJECT:
             return row["id"] == view.project
@@ -301,7 +299,7 @@ def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> boo
 
 
 def _shown_nodes(reads: ReadOps, view: MemoryScope, ids: Sequence[str]) -> list[Node]:
-    """Return those of these nodes that may be seen, in this order."""
+    """Return the visible ones of these nodes, in this order."""
     labels = reads.labels_of(ids)
     nodes: list[Node] = []
     for id in ids:
@@ -325,7 +323,7 @@ def _memory_id(project: str, text: str) -> str:
 def _memory(
     reads: ReadOps, id: str, project: str, name: str, text: str, kind: str, state: State
 ) -> dict[str, Value]:
-    """Return a note's row; one that is there keeps the time of its making."""
+    """Return the row of a note; an existing one keeps its creation time."""
     before = reads.get(NodeLabel.MEMORY, id) or {}
     made = row_fields.text_field(before, "createdAt") or reads.now()
     return {
@@ -335,7 +333,9 @@ def _memory(
 
 
 def _hits(reads: ReadOps, view: MemoryScope, label: str, text: str, limit: int) -> list[Node]:
-    """Look deeper until enough may be seen: other projects and proposals stand in the same index."""
+    """Return the visible hits of a search."""
+    # Other projects and proposals share the index, so the search goes deeper until it has enough
+    # hits.
     size = limit + 50
     while True:
         hits = [id for id, _ in reads.search(label, text, size)]

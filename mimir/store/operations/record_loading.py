@@ -1,7 +1,7 @@
-"""Loading and changing of typed records: the reads and changes that callers above the store need.
+"""Loading and changing of typed records for the packages above the store.
 
-A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a
-stored record is invalid.
+A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a stored
+record is invalid.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,7 +32,6 @@ from mimir.store.schema import EdgeType, NodeLabel
 
 R = TypeVar("R", bound=StoredRecord)
 
-CHECK_RUN_KIND = "check-run"
 _NEWEST_FIRST = ("-createdAt", "-seq")
 
 
@@ -90,7 +89,7 @@ def find_runs(
 def find_latest_run(
     reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
 ) -> RunRecord | None:
-    """Load the project's newest run of these kinds (and of one plan file); None if there is none."""
+    """Load the project's newest run of these kinds, of one plan file if given, or None."""
     row = runs.latest(reads, project_id=project_id, kinds=kinds, plan_path=plan_path)
     return None if row is None else decode(RunRecord, row)
 
@@ -130,7 +129,7 @@ def find_attempt(reads: ReadOps, run: str, task: str, number: int) -> AttemptRec
 def iterate_attempts(
     reads: ReadOps, run: str, made: Iterable[tuple[str, int]], kind: type[R]
 ) -> Iterator[R]:
-    """Yield attempts by task and number, one batch in memory at a time; `made`: (task, attempts so far)."""
+    """Yield attempts in batches by task and number; `made`: (task, attempts so far)."""
     for row in runs.attempts_of(reads, run, made, only=selection(kind)):
         yield decode(kind, row)
 
@@ -142,7 +141,7 @@ def load_run_attempts(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
 
 def load_task_attempts(reads: ReadOps, run: str, task: str) -> list[AttemptRecord]:
     """Load all attempts of a task by number."""
-    # Along the edges: a search by task would look at every attempt of the run.
+    # Along the edges: a search by task would read every attempt of the run.
     names = reads.neighbours(ids.task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
     found = [one for name in names if (one := load_record(reads, AttemptRecord, name))]
     return sorted(found, key=lambda attempt: attempt.number)
@@ -172,7 +171,8 @@ def find_json(reads: ReadOps, run: str, name: str) -> JsonArtifactRecord | None:
 
 
 def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: int) -> str:
-    """Return the whole answer of a task; its node holds the beginning, of at most `longest_kept` characters."""
+    """Return the whole answer of a task; its node holds the beginning."""
+    # A text that is shorter than the limit cannot have been cut.
     kept = task.worker_output
     if len(kept) < longest_kept:
         return kept
@@ -187,7 +187,7 @@ def load_processes(reads: ReadOps, run: str) -> list[ProcessRecord]:
 
 def load_check_runs(reads: ReadOps, run: str, *, since: str = "") -> list[CheckRunRecord]:
     """Load a run's check runs in the order in which they ended, from a time on."""
-    where: Where = {"runId": run, "kind": CHECK_RUN_KIND, "createdAt": (">=", since)}
+    where: Where = {"runId": run, "kind": evidence.CHECK_RUN_KIND, "createdAt": (">=", since)}
     return find_records(reads, CheckRunRecord, where, order=("createdAt", "id"))
 
 
@@ -197,7 +197,7 @@ def lease_holder(
     now: str,
     dead: Collection[str] = (),
 ) -> str:
-    """Return the holder of a run's lease; empty if it is free, over, or held by a lost process. Pure."""
+    """Return the holder of a run's lease; empty if free, over, or of a lost process."""
     owner, until = {
         "coordinator": (run.coordinator, run.coordinator_until),
         "integrator": (run.integrator, run.integrator_until),
@@ -316,5 +316,6 @@ def save_change(ops: WriteOps, id: str, *changes: StoredRecord) -> bool:
 
 def save_run_text(ops: WriteOps, run: str, name: str, text: str) -> None:
     """Write a text of a run, to be found by its name; it replaces one that has the name."""
+    # The name is part of the id, so a second text of the name replaces the first.
     row: Row = {"id": f"{run}#{name}", "name": name, "runId": run, "kind": name, "text": text}
     ops.upsert(NodeLabel.ARTIFACT, [row])

@@ -1,4 +1,4 @@
-"""Runs, their tasks and their events: made in one transaction, changed together with the event that says so."""
+"""Runs with tasks and events: each change and its event are one transaction."""
 
 import difflib
 import hashlib
@@ -15,20 +15,21 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.store import codec, row_fields
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.store.records.record_codec import StoredRecord, encode
 from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
 
 T = TypeVar("T")
 RunKind = Literal["plan", "execute", "agent"]
 
+# Rows of a run that one batch reads: an attempt takes some 30 kB as objects.
 AT_ONCE = 25
-"""Rows of a run that are read in one batch: an attempt with all that it holds takes some 30 kB as objects."""
+# Events of one batch; they are small.
 _EVENTS_AT_ONCE = 100
-"""The same of events, which are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """All that is pinned when a run is made; edits of plan, templates or settings count from the next run."""
+    """Everything that is pinned when a run is created."""
 
     id: str
     kind: RunKind
@@ -37,7 +38,7 @@ class NewRun:
     name: str
     request: str
     plan: Plan | None
-    """None: a planning run, whose plan is what it makes."""
+    """None: a planning run, which makes a plan."""
     plan_path: str
     settings: Mapping[str, object]
     """JSON values, without secrets."""
@@ -45,7 +46,7 @@ class NewRun:
     base_commit: str
     base_tree: str
     max_calls: int | None = None
-    """Model calls; None: no limit."""
+    """Model calls. None: no limit."""
     max_tokens: int | None = None
     time_limit_seconds: float | None = None
     max_cost: int | None = None
@@ -55,12 +56,12 @@ class NewRun:
     parent_run: str = ""
     session_id: str = ""
     only: tuple[str, ...] = ()
-    """Tasks that were asked for by name; the plan holds them with their dependencies already. Empty: all."""
+    """Tasks that the user named; the plan holds them with their dependencies. Empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """An event before it has its place in the run."""
+    """Event without its number."""
 
     kind: EventKind
     task: str = ""
@@ -69,23 +70,21 @@ class NewEvent:
 
 
 def encode_plan(plan: Plan) -> str:
-    """Return a plan as the text that is kept of it; of a large one that takes a while, and needs no transaction.
+    """Return a plan as stored; a large one takes time, and needs no transaction.
 
     Raises:
         StoreError: It could not be read again.
     """
+    # Read again at once: a plan that no later process can read must not be pinned.
     text = pack(codec.encode(plan))
     _read(text)
     return text
 
 
 def create(ops: WriteOps, new: NewRun, plan: str = "") -> None:
-    """Make a run with its project, tasks and edges: pending, nothing released.
+    """Create a run with its project, tasks and edges: no task is released.
 
-    Args:
-        ops: The transaction.
-        new: The run.
-        plan: Its plan, if it was `encode_plan` before. Empty: it is now.
+    A `plan` from `encode_plan` saves time in the transaction.
 
     Raises:
         StoreError: A run of this id exists.
@@ -122,7 +121,7 @@ def append_event(
     attempt: int = 0,
     data: Mapping[str, object] | None = None,
 ) -> int:
-    """Write the run's next event; its number.
+    """Write the run's next event; return its number.
 
     Raises:
         StoreError: There is no such run.
@@ -133,7 +132,8 @@ def append_event(
 def emit_all(
     ops: WriteOps, run: str, events: Sequence[NewEvent], *, known: Row | None = None
 ) -> int:
-    """Write several events one after another; the number of the last. `known`: the run's row, if it was just read."""
+    """Write several events; return the last number. `known`: the run's row, if just read."""
+    # A `known` row may be older than the newest event; then the row is read again.
     while True:
         row, known = known or _known(ops, run), None
         last = row_fields.int_field(row, "eventSeq")
@@ -153,14 +153,14 @@ def events(
     limit: int | None = None,
     kinds: Collection[EventKind] = (),
 ) -> list[Event]:
-    """Return a run's events after a number, in order; of these kinds alone, if any are named."""
+    """Return a run's events after a number, in order; of these kinds if any are named."""
     only: Where = {"kind": ("in", [kind.value for kind in kinds])} if kinds else {}
     where: Where = {"runId": run, "seq": (">", after), **only}
     return [_event(row) for row in reads.find(NodeLabel.EVENT, where, order=("seq",), limit=limit)]
 
 
 def each_event(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
-    """Yield a run's events of these kinds in order, a batch of them in memory at a time."""
+    """Yield a run's events of these kinds in order, one batch in memory at a time."""
     after = 0
     while found := events(reads, run, after=after, kinds=kinds, limit=_EVENTS_AT_ONCE):
         yield from found
@@ -176,7 +176,7 @@ def node(reads: ReadOps, run: str) -> Row:
     """Return the run's row without its plan.
 
     Raises:
-        UsageError: There is no such run; the nearest ids are named.
+        UsageError: There is no such run; the message names the nearest ids.
     """
     row = reads.get(NodeLabel.RUN, run)
     if row is None:
@@ -185,12 +185,10 @@ def node(reads: ReadOps, run: str) -> Row:
 
 
 def get(reads: ReadOps, run: str) -> Row:
-    """Return the run's row, with its pinned plan in `planJson` (absent: it has none).
-
-    Who needs no plan asks for the `node`: a plan may be megabytes.
+    """Return the run's row with its plan in `planJson`, which may be megabytes.
 
     Raises:
-        UsageError: There is no such run; the nearest ids are named.
+        UsageError: There is no such run; the message names the nearest ids.
     """
     row = node(reads, run)
     plan = reads.get(NodeLabel.ARTIFACT, _plan_id(run))
@@ -198,7 +196,7 @@ def get(reads: ReadOps, run: str) -> Row:
 
 
 def plan_of(row: Row) -> Plan:
-    """Return the plan that was pinned when the run was made; `row` as `get` gives it.
+    """Return the plan of a row from `get`.
 
     Raises:
         StoreError: The run has no plan, or it cannot be read.
@@ -210,7 +208,8 @@ def plan_of(row: Row) -> Plan:
 
 
 def _read(text: str) -> Plan:
-    """Read a plan. It never changes, and who writes a run's reads it several times: the last one is kept, by its hash."""
+    """Return a plan; the last one is cached by its hash."""
+    # A pinned plan never changes, and one process reads it several times.
     name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     plan = _LAST.get(name)
     if plan is None:
@@ -224,18 +223,12 @@ _LAST: dict[bytes, Plan] = {}
 
 
 def tasks(reads: ReadOps, run: str, only: Sequence[str] = ()) -> list[Row]:
-    """Return the run's tasks in the plan's order, one whose place was damaged among them; `only`: of each these properties."""
+    """Return the run's tasks in the plan's order; of each these properties if given."""
     return reads.find(NodeLabel.TASK, {"runId": run}, order=("seq",), only=only)
 
 
 def each_task(reads: ReadOps, run: str, *, only: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield the run's tasks in the plan's order, a batch of them in memory at a time.
-
-    Args:
-        reads: One view of the store.
-        run: Id.
-        only: What is wanted of them; empty: all.
-    """
+    """Yield the run's tasks in the plan's order, one batch in memory at a time."""
     chosen, after = (*only, "seq") if only else (), -1
     while True:
         where: Where = {"runId": run, "seq": (">", after)}
@@ -249,17 +242,8 @@ def each_task(reads: ReadOps, run: str, *, only: Sequence[str] = ()) -> Iterator
 def attempts_of(
     reads: ReadOps, run: str, tried: Iterable[tuple[str, int]], *, only: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yield attempts, a batch of them in memory at a time: what they hold is by far the largest part of a run.
-
-    Args:
-        reads: One view of the store.
-        run: Id.
-        tried: (task, attempts made so far).
-        only: What is wanted of them; empty: all.
-
-    Yields:
-        By task as they are given, each by its number.
-    """
+    """Yield attempts in batches by task and number; `tried`: (task, attempts so far)."""
+    # Attempts are by far the largest part of a run.
     wanted = (ids.attempt_id(run, task, n) for task, made in tried for n in range(1, made + 1))
     for batch in in_batches(wanted):
         found = reads.find(NodeLabel.ATTEMPT, {"id": ("in", batch)}, only=only)
@@ -268,7 +252,7 @@ def attempts_of(
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Part items into as many as are read or written at once."""
+    """Part items into batches of `AT_ONCE`."""
     left = iter(items)
     while batch := list(islice(left, AT_ONCE)):
         yield batch
@@ -277,7 +261,7 @@ def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 def latest(
     reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
 ) -> Row | None:
-    """Return the project's newest run of these kinds (of this plan file, if one is named), or None."""
+    """Return the project's newest run of these kinds, of one plan file if given, or None."""
     path: Where = {} if plan_path is None else {"planPath": plan_path}
     where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
     found = reads.find(NodeLabel.RUN, where, order=("-createdAt", "-seq"), limit=1)
@@ -292,15 +276,17 @@ def set_status(
     data: Mapping[str, object] | None = None,
     *,
     expect: Sequence[RunStatus],
+    changes: Sequence[StoredRecord] = (),
     props: Row | None = None,
 ) -> bool:
-    """Move the run's status with its event; False if it stands at none of `expect`, and nothing was changed."""
+    """Change the run's status with its event; False if the status is none of `expect`."""
+    # Read and compared in one transaction, so two processes cannot both end a run.
     before = _known(ops, run)
     at = row_fields.text_field(before, "status")
     if at not in [status.value for status in expect]:
         return False
     ended: Row = {"finishedAt": ops.now()} if to in RUN_ENDED else {}
-    changed: Row = {**ended, **(props or {}), "status": to.value}
+    changed: Row = {**ended, **(props or {}), **encode(*changes), "status": to.value}
     if ops.patch_if(NodeLabel.RUN, run, {"status": at}, changed) is None:
         return False
     append_event(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})
@@ -308,13 +294,14 @@ def set_status(
 
 
 def advance_head(ops: WriteOps, run: str, expect_head: str, new_head: str, new_tree: str) -> bool:
-    """Move the run's line; False if its head is another one by now."""
+    """Move the head of the run branch; False if the head is another one now."""
+    # The merge was checked on this head; on another one it must be checked again.
     changed = {"head": new_head, "headTree": new_tree}
     return ops.patch_if(NodeLabel.RUN, run, {"head": expect_head}, changed) is not None
 
 
 def fold(events: Iterable[Event]) -> dict[str, TaskStatus]:
-    """Return where each task stands, from the events alone; equals the rows at every commit. Pure."""
+    """Return the status of each task from the events alone; it equals the rows."""
     standing: dict[str, TaskStatus] = {}
     for event in events:
         if event.kind is EventKind.RUN_CREATED:
@@ -334,6 +321,7 @@ def _known(reads: ReadOps, run: str) -> Row:
 
 
 def _no_such_run(reads: ReadOps, run: str) -> UsageError:
+    # A mistyped id is the usual cause.
     made = [
         cast("str", r["id"]) for r in reads.find(NodeLabel.RUN, {}, order=("-createdAt", "-seq"))
     ]
@@ -400,7 +388,7 @@ def _plan_id(run: str) -> str:
 
 
 def _pin_plan(ops: WriteOps, run: str, text: str) -> None:
-    """Keep the plan apart from the run's row, which changes with every event."""
+    """Store the plan separately: the run's row changes with every event."""
     row: dict[str, Value] = {
         "id": _plan_id(run),
         "name": "plan",

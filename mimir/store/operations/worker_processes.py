@@ -1,20 +1,20 @@
-"""Which processes serve a run: each registers itself and says again and again that it is there; and what they hold of it.
+"""Processes that serve a run: each registers itself and renews its registration.
 
-A registration decides nothing: who may work is said by leases alone. It is for people, and it says where the lock file of a process is,
-so that others of its host see at once that it died.
+A registration decides nothing; leases do. It names the lock file of a process, so that processes of the same host see its death at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
 from mimir.store import row_fields
 from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.records.artifact_records import ProcessRecord
 from mimir.store.schema import NodeLabel
 
+# Kind of the artifacts that are registrations.
 KIND = "worker"
-"""Of the nodes (`Artifact`) that hold registrations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,34 +25,34 @@ class WorkerProcess:
     """Its name in leases."""
     host: str
     number: int
-    """The operating system's, on its host."""
+    """Process id on its host."""
     lock_file: str
-    """Absolute path on its host; the process holds an `flock` of it while it lives."""
+    """Absolute path on its host, locked (`flock`) while the process lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolCounters:
-    """What a process has done so far for a run."""
+    """Work of a process for a run."""
 
     agents: int = 0
     """Tasks that it works on at once, at most."""
     tries: int = 0
-    """Claims that were tried because something was to be had."""
+    """Claims that it tried."""
     empty: int = 0
-    """Those of them that got nothing: others were faster."""
+    """Claims that found no free task."""
     claimed: int = 0
-    """Tasks that were taken."""
+    """Tasks that it claimed."""
     lost: int = 0
-    """Leases that others took over."""
+    """Leases that other processes took over."""
     busy_seconds: float = 0.0
     """Summed over its agents."""
     served_seconds: float = 0.0
-    """Summed over its agents: since each came."""
+    """Summed over its agents, since each started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLock:
-    """A task under a lease, as the world sees it."""
+    """Task under a lease, for the Todo interface."""
 
     task_id: str
     agent_id: str
@@ -61,7 +61,7 @@ class TaskLock:
     expires_at: str
 
     def as_json(self) -> dict[str, object]:
-        """Return it with the names of the interface."""
+        """Return it under the names of the interface."""
         return {
             "taskId": self.task_id,
             "agentId": self.agent_id,
@@ -74,7 +74,8 @@ class TaskLock:
 def register_process(
     ops: WriteOps, run: str, process: WorkerProcess, tally: PoolCounters, seconds: float
 ) -> None:
-    """Say that a process serves a run, and will be heard of again within `seconds`."""
+    """Register a process, or renew its registration for `seconds`."""
+    # The start time stays: a renewal is not a new process.
     until = stamp(moment(ops.now()) + timedelta(seconds=seconds))
     known = ops.get(NodeLabel.ARTIFACT, _id(run, process.owner)) or {}
     row: Row = {
@@ -96,23 +97,23 @@ def register_process(
 
 
 def count(ops: WriteOps, run: str, owner: str, tally: PoolCounters) -> None:
-    """Write down what a process has done, whether it has left or not."""
+    """Save the counters of a process, also after it has left."""
     ops.patch(NodeLabel.ARTIFACT, _id(run, owner), _counted(tally))
 
 
 def unregister_process(ops: WriteOps, run: str, owner: str) -> None:
-    """Say that a process serves a run no more."""
+    """Record that a process serves a run no longer."""
     ops.patch(NodeLabel.ARTIFACT, _id(run, owner), {"leftAt": ops.now()})
 
 
 def present(reads: ReadOps, run: str) -> list[Row]:
-    """Return the registrations of a run, the one that came first first; those who left too."""
+    """Return the registrations of a run, oldest first, also of processes that left."""
     found = reads.find(NodeLabel.ARTIFACT, {"runId": run, "kind": KIND})
     return sorted(found, key=lambda row: (row_fields.text_field(row, "since"), str(row["id"])))
 
 
 def locks(reads: ReadOps, run: str) -> list[TaskLock]:
-    """Return the tasks of a run that somebody holds, whether the lease has ended or not; by task."""
+    """Return the tasks of a run under a lease, also an ended one; by task."""
     held = reads.find(NodeLabel.TASK, {"runId": run, "claimState": "held"}, order=("seq",))
     return [
         TaskLock(
@@ -127,12 +128,17 @@ def locks(reads: ReadOps, run: str) -> list[TaskLock]:
 
 
 def by_host(rows: Sequence[Row], host: str) -> Mapping[str, str]:
-    """Return owner → lock file of the processes of one host that have not left. Pure."""
+    """Return owner → lock file of the processes of one host that have not left."""
     return {
         row_fields.text_field(row, "owner"): row_fields.text_field(row, "lockFile")
         for row in rows
         if row_fields.text_field(row, "host") == host and not row.get("leftAt")
     }
+
+
+def lock_files(processes: Iterable[ProcessRecord], host: str) -> Mapping[str, str]:
+    """Return owner → lock file of the processes of one host that have not left."""
+    return {one.owner: one.lock_file for one in processes if one.host == host and not one.left_at}
 
 
 def _id(run: str, owner: str) -> str:

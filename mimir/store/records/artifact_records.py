@@ -1,7 +1,7 @@
 """Records of artifacts: texts of a run, registrations of processes, and check runs."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.domain.evidence import CheckRun
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
@@ -9,10 +9,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactRecord(StoredRecord):
+class ArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored text: an answer, the narrative of a report, the plan as it was written."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
 
     id: str
     kind: str = ""
@@ -25,10 +23,8 @@ class ArtifactRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonArtifactRecord(StoredRecord):
+class JsonArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored JSON of a run: its preambles, the PM's brief, the PM's context receipt."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
 
     id: str
     kind: str = ""
@@ -37,10 +33,8 @@ class JsonArtifactRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRecord(StoredRecord):
+class ProcessRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Registration of a process that serves a run. It decides nothing; leases do."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
 
     id: str
     owner: str
@@ -76,10 +70,8 @@ class ProcessRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRunRecord(StoredRecord):
+class CheckRunRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored check run, written before any conclusion is drawn from it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
 
     id: str
     run_id: str = ""

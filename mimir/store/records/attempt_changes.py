@@ -1,17 +1,15 @@
-"""Changes of an attempt: the properties that one phase writes together. None removes a property."""
+"""Changes of an attempt: properties that one phase writes. None removes one."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.store.records.record_codec import PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStartChange(StoredRecord):
+class AttemptStartChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Start of an attempt; its context figures are written beside it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     start: PackedJson
     """Base, workspace tree and brief."""
@@ -24,10 +22,8 @@ class AttemptStartChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerContextChange(StoredRecord):
+class WorkerContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Context of the worker in numbers, for queries that cannot look into JSON."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     context_tokens: int
     context_tokens_available: int
@@ -40,10 +36,8 @@ class WorkerContextChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QCContextChange(StoredRecord):
+class QCContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Context of QC in numbers, for queries that cannot look into JSON."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     qc_context_tokens: int
     qc_context_tokens_available: int
@@ -56,28 +50,22 @@ class QCContextChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptDeliverableChange(StoredRecord):
+class AttemptDeliverableChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Deliverable of an attempt (phase 3)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     deliverable: Annotated[PackedJson, Property(name="workJson")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptChecksChange(StoredRecord):
+class AttemptChecksChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Check outcomes of an attempt (phase 4)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     check_outcomes: Annotated[PackedJson, Property(name="checksJson")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptVerdictChange(StoredRecord):
+class AttemptVerdictChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Verdict on an attempt (phase 6), with QC's context receipt."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     verdict: Annotated[PackedJson, Property(name="judgementJson")]
     qc_receipt: PackedJson
@@ -86,10 +74,8 @@ class AttemptVerdictChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptMergeChange(StoredRecord):
+class AttemptMergeChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Final verdict and merge of an accepted attempt (phase 10)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     verdict: Annotated[PackedJson, Property(name="judgementJson")]
     integrated_commit: str | None
@@ -97,19 +83,15 @@ class AttemptMergeChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptTripChange(StoredRecord):
+class AttemptTripChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Reason why the circuit breaker tripped."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     trip: PackedJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedAttemptChange(StoredRecord):
+class RejectedAttemptChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """End of an attempt that was not accepted."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     end_cause: str
     answer_text: str

@@ -1,7 +1,7 @@
 """Records of attempts."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.domain.task_states import TaskStatus
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
@@ -9,10 +9,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord(StoredRecord):
+class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     """Stored state of one attempt."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     id: str
     task_id: str
@@ -100,11 +98,8 @@ class AttemptRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptSealRecord(StoredRecord):
+class AttemptSealRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
     """Projection of an attempt for the seal of its run."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str
@@ -114,11 +109,8 @@ class AttemptSealRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptMetricsRecord(StoredRecord):
+class AttemptMetricsRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
     """Projection of an attempt for the metrics of a process pool."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str

@@ -1,10 +1,10 @@
-"""Records for the audit: values that were changed after they were sealed must be found, not refused.
+"""Records for the audit: values changed after sealing are found, not refused.
 
 A text of a wrong type counts as empty. A value that the audit compares with a seal is kept exactly as it is stored.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.store.records.record_codec import (
     ABSENT,
@@ -20,10 +20,8 @@ _TolerantNumber = Annotated[int, Property(name="seq", is_tolerant=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedRunRecord(StoredRecord):
+class AuditedRunRecord(StoredRecord, label=NodeLabel.RUN):
     """Properties of a run that the audit compares with seals and events."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     id: str
     kind: TolerantText = ""
@@ -41,10 +39,8 @@ class AuditedRunRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedTaskRecord(StoredRecord):
+class AuditedTaskRecord(StoredRecord, label=NodeLabel.TASK):
     """Properties of a task that the audit compares with seals and events."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     id: str
     task_id: TolerantText = ""
@@ -76,10 +72,8 @@ class AuditedTaskRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedAttemptRecord(StoredRecord):
+class AuditedAttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     """Properties of an attempt that the audit compares with seals."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
 
     id: str
     task_id: TolerantText = ""
@@ -109,10 +103,8 @@ class AuditedAttemptRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedArtifactRecord(StoredRecord):
+class AuditedArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Answer of an attempt under audit."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.ARTIFACT
 
     id: str
     kind: TolerantText = ""
@@ -124,10 +116,8 @@ class AuditedArtifactRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedVerdictRecord(StoredRecord):
+class AuditedVerdictRecord(StoredRecord, label=NodeLabel.VERDICT):
     """Verdict node under audit."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.VERDICT
 
     id: str
     task_id: TolerantText = ""
@@ -139,24 +129,3 @@ class AuditedVerdictRecord(StoredRecord):
     score: object = None
     """As stored."""
     verdict: Annotated[PackedJson, Property(name="judgementJson")] = ABSENT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceNodeRecord(StoredRecord):
-    """Evidence record as its node holds it; the seal decides whether it is damaged."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.EVIDENCE
-
-    id: str
-    run_id: TolerantText = ""
-    evidence_chain: Annotated[str, Property(name="chain", is_tolerant=True)] = ""
-    """Name of the evidence chain."""
-    number: _TolerantNumber = -1
-    """0-based within the chain. -1: damaged."""
-    kind: TolerantText = ""
-    """`check`, `deliverable`, `verdict` or `gate`."""
-    body: TolerantText = ""
-    """Canonical JSON that is sealed."""
-    previous: TolerantText = ""
-    """Hash of the record before."""
-    hash: TolerantText = ""

@@ -1,7 +1,7 @@
 """Records of calls in a transcript."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.usage import TokenUsage
@@ -10,10 +10,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord(StoredRecord):
+class CallRecord(StoredRecord, label=NodeLabel.CALL):
     """Stored model or tool call: its intent, and its outcome once it is known."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.CALL
 
     id: str
     kind: Literal["model", "tool"]

@@ -26,7 +26,7 @@ _Convert = Callable[[object], object]
 
 
 class StoredRecord:
-    """Base of every record: a frozen, slotted, keyword-only dataclass of properties of one node."""
+    """Base of every record: a frozen, slotted dataclass of properties of one node."""
 
     __slots__ = ()
     label: ClassVar[NodeLabel]
@@ -35,6 +35,18 @@ class StoredRecord:
     """True: a projection; a query reads these properties alone."""
     skips_none: ClassVar[bool] = False
     """True: a field that is None is not written. False: it removes the property."""
+
+    def __init_subclass__(
+        cls,
+        label: NodeLabel | None = None,
+        is_partial: bool | None = None,
+        skips_none: bool | None = None,
+    ) -> None:
+        given = {"label": label, "is_partial": is_partial, "skips_none": skips_none}
+        # A class with slots is created twice; the second time its arguments are gone, and its attributes stay.
+        for name, value in given.items():
+            if value is not None:
+                setattr(cls, name, value)
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
@@ -56,13 +68,13 @@ class Property:
     """True: a value of a wrong type counts as absent. The audit compares such values itself."""
 
 
+# Text of a record under audit: empty if the stored value is not a text.
 TolerantText = Annotated[str, Property(is_tolerant=True)]
-"""Text of a record under audit: empty if the stored value is not a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedJson:
-    """JSON text of one property, decoded on demand: plans, briefs and answers are large and seldom needed."""
+    """JSON text of one property, decoded on demand, because it may be large."""
 
     text: str = ""
     """JSON. Empty: the property is absent."""
@@ -118,8 +130,8 @@ class PackedJson:
         )
 
 
+# JSON property that is absent.
 ABSENT = PackedJson()
-"""JSON property that is absent."""
 _DEFAULT, _REQUIRED = object(), object()
 
 
@@ -146,6 +158,7 @@ def decode(kind: type[R], row: Row) -> R:
     Raises:
         StoreError: Properties are missing or of a wrong type; the message counts and names them.
     """
+    # All errors of a row are named at once, so that a repair needs one look.
     values: dict[str, object] = {}
     errors: list[str] = []
     for entry in _table(kind):
@@ -182,7 +195,7 @@ def decode_all(kind: type[R], rows: typing.Iterable[Row]) -> list[R]:
 
 
 def encode(*records: StoredRecord) -> dict[str, Value]:
-    """Write records as properties of one node; None removes a property unless the record skips it."""
+    """Write records as properties of one node; None removes one, unless skipped."""
     properties: dict[str, Value] = {}
     for record in records:
         for entry in _table(type(record)):
@@ -198,7 +211,7 @@ def stored_names(kind: type[StoredRecord]) -> tuple[str, ...]:
 
 
 def selection(kind: type[StoredRecord]) -> tuple[str, ...]:
-    """Return what a query selects for a record: the properties of a projection; empty: all of the node."""
+    """Return the properties that a query selects for a record; empty: all."""
     return stored_names(kind) if kind.is_partial else ()
 
 
@@ -214,6 +227,7 @@ def _invalid_record(kind: type[StoredRecord], row: Row, errors: list[str]) -> St
 @cache
 def _table(kind: type[StoredRecord]) -> tuple[_Entry, ...]:
     """Return the table of a record class; it is made once."""
+    # Computed once per class: the type hints of a class are slow to resolve.
     if not dataclasses.is_dataclass(kind):
         raise StoreError(f"{kind.__name__} is not a record.")
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -252,6 +266,7 @@ def _camel_case(name: str) -> str:
 
 def _converter(kind: object) -> _Convert:
     """Return the converter of a field's type."""
+    # An optional field has the converter of its type: an absent value never reaches it.
     if kind in _CONVERTERS:
         return _CONVERTERS[kind]
     if get_origin(kind) in (Union, types.UnionType):
@@ -322,6 +337,7 @@ _CONVERTERS: Mapping[object, _Convert] = {
 
 def _plain(value: object) -> Value:
     """Return the value of a field as a property holds it."""
+    # Tuples are stored as lists of texts.
     if json_value.is_array(value):
         return json_value.as_texts(value)
     match value:

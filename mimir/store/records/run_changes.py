@@ -1,17 +1,15 @@
-"""Changes of a run: the properties that one write sets together. None removes a property unless the class skips it."""
+"""Changes of a run: properties of one write. None removes one, unless skipped."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.store.records.record_codec import PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnvironmentChange(StoredRecord):
+class RunEnvironmentChange(StoredRecord, label=NodeLabel.RUN):
     """Environment that is pinned when a run is created."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     user_head: str | None
     """None: the user's branch has no commit."""
@@ -24,11 +22,8 @@ class RunEnvironmentChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimitsChange(StoredRecord):
+class RunLimitsChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """New totals of a run; None keeps a limit."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
-    skips_none: ClassVar[bool] = True
 
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -38,20 +33,16 @@ class RunLimitsChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPauseChange(StoredRecord):
+class RunPauseChange(StoredRecord, label=NodeLabel.RUN):
     """Reason of a pause; None for both when the run resumes."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     pause_reason: str | None = None
     pause_message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSealChange(StoredRecord):
+class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """Result of the final gate."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     outcome: str
     seal: str
@@ -62,20 +53,16 @@ class RunSealChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunApplicationChange(StoredRecord):
+class RunApplicationChange(StoredRecord, label=NodeLabel.RUN):
     """Journal of an application: the steps before the first file changes."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     steps: Annotated[PackedJson, Property(name="applyJson")]
     """Absent: the application was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAppliedChange(StoredRecord):
+class RunAppliedChange(StoredRecord, label=NodeLabel.RUN):
     """End of an application."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     applied_at: str
     """ISO-8601."""
@@ -84,38 +71,30 @@ class RunAppliedChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEstimatesChange(StoredRecord):
+class RunEstimatesChange(StoredRecord, label=NodeLabel.RUN):
     """Expected durations that are pinned when a run is created."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     learned: PackedJson
     """Role → expected minutes, a JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlanSourceChange(StoredRecord):
+class RunPlanSourceChange(StoredRecord, label=NodeLabel.RUN):
     """Planning run that made the plan of a run."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     plan_run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunModelsChange(StoredRecord):
+class RunModelsChange(StoredRecord, label=NodeLabel.RUN):
     """Models that replace the pinned ones when a run resumes."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     models: PackedJson
     """Role → model, a JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTimeChange(StoredRecord):
+class RunTimeChange(StoredRecord, label=NodeLabel.RUN):
     """Time that a run has used when it pauses."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     seconds_used: float

@@ -1,7 +1,7 @@
 """Records of runs and of the project that they belong to."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from mimir.domain.task_states import RunStatus
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
@@ -9,10 +9,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord(StoredRecord):
+class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """Stored state of one run."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.RUN
 
     id: str
     status: RunStatus
@@ -136,10 +134,8 @@ class RunRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRecord(StoredRecord):
+class ProjectRecord(StoredRecord, label=NodeLabel.PROJECT):
     """Stored state of one project."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.PROJECT
 
     id: str
     name: str = ""

@@ -1,18 +1,19 @@
-"""Changes of a task: the properties that one phase writes together. None removes a property unless the class skips it."""
+"""Changes of a task: properties of one phase. None removes one, unless skipped."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
+from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.store.protocol import Row
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
-from mimir.store.schema import NodeLabel
+from mimir.store.schema import PHASES, NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStartChange(StoredRecord):
+class TaskStartChange(StoredRecord, label=NodeLabel.TASK):
     """Start of a task's worker (phase 2)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     first_base_tree: str
     """Tree that the first attempt started from."""
@@ -22,10 +23,8 @@ class TaskStartChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkAnsweredChange(StoredRecord):
+class WorkAnsweredChange(StoredRecord, label=NodeLabel.TASK):
     """Answer of the worker (phase 3)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     worker_output: str
     """Beginning of the answer."""
@@ -39,10 +38,8 @@ class WorkAnsweredChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksCompletedChange(StoredRecord):
+class ChecksCompletedChange(StoredRecord, label=NodeLabel.TASK):
     """End of the checks and start of QC (phases 4 and 5)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     checks_completed_at: str
     """ISO-8601 UTC."""
@@ -52,10 +49,8 @@ class ChecksCompletedChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryChange(StoredRecord):
+class RetryChange(StoredRecord, label=NodeLabel.TASK):
     """Preparation of a retry (phase 7)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     next_attempt_number: int
     retry_reason: str
@@ -70,10 +65,8 @@ class RetryChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionChange(StoredRecord):
-    """Completion and integration of a task (phases 8 and 10); the counts of its criteria are written beside it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
+class CompletionChange(StoredRecord, label=NodeLabel.TASK):
+    """Completion and merge of a task (phases 8 and 10), with `CriteriaCountsChange`."""
 
     qc_score: float
     """0 to 100."""
@@ -96,10 +89,8 @@ class CompletionChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureChange(StoredRecord):
+class FailureChange(StoredRecord, label=NodeLabel.TASK):
     """Failure of a task with its report (phase 9)."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     cause: str
     qc_passed: bool = False
@@ -115,10 +106,8 @@ class FailureChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictChange(StoredRecord):
-    """Verdict on an attempt (phase 6); the counts of its criteria are written beside it."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
+class VerdictChange(StoredRecord, label=NodeLabel.TASK):
+    """Verdict on an attempt (phase 6), with `CriteriaCountsChange`."""
 
     qc_score: float
     """0 to 100."""
@@ -132,10 +121,8 @@ class VerdictChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriteriaCountsChange(StoredRecord):
+class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
     """Criteria of a verdict in numbers; written beside `VerdictChange` and `CompletionChange`."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
 
     criteria_executed: int
     criteria_judged: int
@@ -157,14 +144,53 @@ class CriteriaCountsChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictHistoryChange(StoredRecord):
+class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
     """Verdicts of a task so far; what is absent stays as it is."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    skips_none: ClassVar[bool] = True
 
     qc_verification_history: PackedJson = ABSENT
     """A JSON array."""
     qc_attempt_metrics: PackedJson = ABSENT
     """Scores of a completed task, a JSON object."""
     qc_failures_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseChange(StoredRecord, label=NodeLabel.TASK):
+    """Completion of a task with the accepted attempt of another run."""
+
+    qc_passed: bool = True
+    verified_at: str
+    """ISO-8601 UTC."""
+    integrated_at: str
+    """ISO-8601 UTC."""
+    integrated_commit: str | None
+    """None: nothing was merged."""
+    integrated_tree: str | None
+    """None: nothing was merged."""
+    accepted_attempt: int
+    total_attempts: int
+    taken_from: str
+    """The other run."""
+
+
+# Stored names that a reused attempt and its task copy from another run.
+REUSED_OF_ATTEMPT = (
+    "checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash",
+)  # fmt: skip
+REUSED_OF_TASK = (
+    "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
+    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", "criteriaExecuted",
+    "criteriaJudged", "criteriaUnverified", "criteriaFailed", "criteriaOpen",
+)  # fmt: skip
+_OF_PHASES = frozenset(name for names in PHASES.values() for name in names)
+
+
+def copied_to_attempt(values: Row, to: TaskStatus) -> Row:
+    """Return what an attempt keeps of a phase: on the task, the next attempt replaces it."""
+    # A verdict stays on the attempt as it was sealed, however the task ends.
+    return select_present(values, _OF_PHASES.difference(PHASES[6] if to in TERMINAL else ()))
+
+
+def select_present(row: Row, names: Collection[str]) -> Row:
+    """Return these properties of a row, if present."""
+    return {name: value for name, value in row.items() if name in names}

@@ -1,7 +1,7 @@
 """Records of tasks: the whole node, and projections for queries over thousands of tasks."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.domain.task_states import TaskStatus
@@ -10,11 +10,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStatusRecord(StoredRecord):
+class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for `status`: no prompt, answer or JSON."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str
@@ -62,10 +59,8 @@ class TaskStatusRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord(TaskStatusRecord):
+class TaskRecord(TaskStatusRecord, is_partial=False):
     """Stored state of one task."""
-
-    is_partial: ClassVar[bool] = False
 
     run_id: str = ""
     place: Annotated[int, Property(name="seq")] = -1
@@ -132,11 +127,8 @@ class TaskRecord(TaskStatusRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedTaskRecord(StoredRecord):
+class EndedTaskRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for the end of a run."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str
@@ -163,11 +155,8 @@ class AcceptedTaskRecord(EndedTaskRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAnswerRecord(StoredRecord):
+class TaskAnswerRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for its answer."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str
@@ -179,11 +168,8 @@ class TaskAnswerRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskProgressRecord(StoredRecord):
+class TaskProgressRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for the coordinator's snapshot."""
-
-    label: ClassVar[NodeLabel] = NodeLabel.TASK
-    is_partial: ClassVar[bool] = True
 
     id: str
     task_id: str

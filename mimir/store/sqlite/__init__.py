@@ -1,1 +1,1 @@
-"""The parts of the embedded store: its file, its queries, its rows. Entered by `store/sqlite.py` alone."""
+"""SQLite store: one file, several processes of one machine. `bootstrap` alone imports it."""

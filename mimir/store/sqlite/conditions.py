@@ -1,71 +1,46 @@
-"""Conditions and orders of the store's protocol as SQL. Values are always bound; names are checked before they stand in the text.
+"""Conditions and orders of a query as SQL.
 
-A property stands in a column (promoted), in the JSON of the small ones, or, when it is a long text, in a table of its own. Comparing
-is strict about types: true is not 1, a list is not its JSON text, and a text is never greater than a number.
+A promoted property has a column of its own. A small property is a member of the JSON object in `props`. A long text is a row of `texts`.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from mimir.errors import StoreError
-from mimir.store.protocol import Value, Where
-from mimir.store.schema import LONG_TEXT, PROMOTED, pack, property_name, value
+from mimir.store.conditions import Condition
+from mimir.store.protocol import Value
+from mimir.store.schema import LONG_TEXT, PROMOTED, pack, property_name
 
 
 class SqlText(NamedTuple):
-    """A piece of SQL with what is bound in it."""
+    """SQL with the values that are bound in it."""
 
     text: str
     bound: tuple[object, ...] = ()
 
 
-class SqlProperties(Protocol):
-    """What of a node is compared with conditions."""
-
-    @property
-    def columns(self) -> Mapping[str, Value]:
-        """Promoted properties that are there."""
-        ...
-
-    @property
-    def small(self) -> Mapping[str, Value]:
-        """Small ones."""
-        ...
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """Long texts, kept apart."""
-        ...
-
-
 _NEVER = SqlText("0")
-_ORDERED = ("<", "<=", ">", ">=")
+_LISTED = "IN (SELECT value FROM json_each(?))"
 
 
 def is_long(text: str) -> bool:
-    """Tell whether a text is kept apart: it is long, or holds a NUL, at which SQLite's JSON functions would cut it."""
+    """Return whether a text is stored in `texts`."""
+    # At a NUL, the JSON functions of SQLite would cut the text.
     return len(text) >= LONG_TEXT or "\0" in text
 
 
 def in_column(name: str) -> bool:
-    """Tell whether a property has a column of its own."""
+    """Return whether a property has a column of its own."""
     return name == "id" or name in PROMOTED
 
 
-def conditions(where: Where) -> SqlText:
-    """Return the condition that all of `where` holds, ready to follow `AND`; empty for an empty `where`."""
-    parts = [_condition(name, wanted) for name, wanted in where.items()]
+def conditions(wanted: Iterable[Condition]) -> SqlText:
+    """Return SQL for all conditions, to be put after another one; empty if there are none."""
+    parts = [_condition(each) for each in wanted]
     return SqlText(
         "".join(f" AND {part.text}" for part in parts),
-        tuple(b for part in parts for b in part.bound),
+        tuple(value for part in parts for value in part.bound),
     )
-
-
-def held_by(node: SqlProperties, where: Where) -> bool | None:
-    """Tell whether a node meets all of `where`, as SQL would; None: SQL must be asked."""
-    answers = [_held(node, name, wanted) for name, wanted in where.items()]
-    return None if None in answers else all(answers)
 
 
 def order_by(order: Sequence[str]) -> str:
@@ -77,64 +52,27 @@ def order_by(order: Sequence[str]) -> str:
 
 
 def group_expressions(name: str) -> str:
-    """Return the two expressions to count by: the value, and its JSON type (NULL for a column)."""
+    """Return the expressions to count by: the value and its JSON type (NULL: a column)."""
     return f"{_expression(name)}, {_type(name)}"
 
 
-def _condition(name: str, wanted: object) -> SqlText:
-    if not isinstance(wanted, tuple):
-        return _equal(name, value(wanted))
-    match cast("tuple[object, ...]", wanted):
-        case ("in", options) if isinstance(options, list | tuple | set | frozenset):
-            return _among(name, [value(o) for o in cast("Iterable[object]", options)])
-        case ("!=", other):
-            same = _equal(name, value(other))
+def _condition(wanted: Condition) -> SqlText:
+    name, sign, value, options = wanted
+    match sign:
+        case "=":
+            return _equal(name, value)
+        case "!=":
+            same = _equal(name, value)
             return SqlText(f"({same.text}) IS NOT TRUE", same.bound)
-        case (str() as sign, limit) if sign in _ORDERED:
-            return _compared(name, sign, value(limit))
-        case condition:
-            raise StoreError(f"{str(condition)[:80]!r} is no condition for {name!r}.")
-
-
-def _held(node: SqlProperties, name: str, wanted: object) -> bool | None:
-    if not isinstance(wanted, tuple):
-        return _is(node, name, value(wanted))
-    match cast("tuple[object, ...]", wanted):
-        case ("in", options) if isinstance(options, list | tuple | set | frozenset):
-            answers = [_is(node, name, value(o)) for o in cast("Iterable[object]", options)]
-            return None if None in answers else any(answers)
-        case ("!=", other):
-            same = _is(node, name, value(other))
-            return None if same is None else not same
+        case "in":
+            return _among(name, options)
         case _:
-            return None
-
-
-def _is(node: SqlProperties, name: str, wanted: Value) -> bool | None:
-    """Compare as `_equal` does. Ids, lists and fractions are left to SQL, which has ways of its own to read them."""
-    if name == "id" or isinstance(wanted, list | float):
-        return None
-    if in_column(name):
-        held = node.columns.get(name)
-        return held is None if wanted is None else held == wanted and not isinstance(wanted, bool)
-    held = node.small.get(property_name(name))
-    match wanted:
-        case None:
-            return held is None and name not in node.texts
-        case str() if is_long(wanted):
-            return node.texts.get(name) == wanted
-        case bool() | str():
-            return type(held) is type(wanted) and held == wanted
-        case int():
-            return None if isinstance(held, float) else type(held) is int and held == wanted
+            return _compared(name, sign, value)
 
 
 def _expression(name: str) -> str:
-    """Return the SQL of a property's value; NULL where it is not there."""
-    if in_column(name):
-        return f'n."{name}"'
-    property_name(name)
-    return f"coalesce({_small(name)}, {_long(name)})"
+    """Return the SQL of a property's value; NULL if it is absent."""
+    return f'n."{name}"' if in_column(name) else f"coalesce({_small(name)}, {_long(name)})"
 
 
 def _type(name: str) -> str:
@@ -155,8 +93,8 @@ def _equal(name: str, wanted: Value) -> SqlText:
     if wanted is None:
         return SqlText(f"{_expression(name)} IS NULL")
     if in_column(name):
-        bindable = isinstance(wanted, str | int | float) and not isinstance(wanted, bool)
-        return SqlText(f'n."{name}" = ?', (wanted,)) if bindable else _NEVER
+        can_be_equal = isinstance(wanted, str | int | float) and not isinstance(wanted, bool)
+        return SqlText(f'n."{name}" = ?', (wanted,)) if can_be_equal else _NEVER
     kind = _type(name)
     match wanted:
         case bool():
@@ -172,33 +110,25 @@ def _equal(name: str, wanted: Value) -> SqlText:
 
 
 def _among(name: str, options: Sequence[Value]) -> SqlText:
-    """Short texts go in as one bound list, so that a thousand of them cost one place and the index is used."""
-    short = [o for o in options if isinstance(o, str) and not is_long(o)]
-    parts = [_equal(name, o) for o in options if not (isinstance(o, str) and not is_long(o))]
+    # Short texts are bound as one list: a thousand of them take one place, and the index is used.
+    short = [option for option in options if isinstance(option, str) and not is_long(option)]
+    parts = [_equal(name, o) for o in options if not isinstance(o, str) or is_long(o)]
     if short:
-        listed = "IN (SELECT value FROM json_each(?))"
-        text = f'n."{name}" {listed}' if in_column(name) else (
-            f"({_small(name)} {listed} AND {_type(name)} = 'text')"
-        )  # fmt: skip
+        text = f"({_small(name)} {_LISTED} AND {_type(name)} = 'text')"
+        text = f'n."{name}" {_LISTED}' if in_column(name) else text
         parts.append(SqlText(text, (json.dumps(short),)))
-    if not parts:
-        return _NEVER
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) < 2:
+        return parts[0] if parts else _NEVER
     joined = " OR ".join(part.text for part in parts)
-    return SqlText(f"({joined})", tuple(b for part in parts for b in part.bound))
+    return SqlText(f"({joined})", tuple(value for part in parts for value in part.bound))
 
 
 def _compared(name: str, sign: str, limit: Value) -> SqlText:
     expression = _expression(name)
-    match limit:
-        case bool() | list() | None:
-            raise StoreError(f"{name!r} cannot be compared with {limit!r} by {sign!r}.")
-        case str():
-            is_array = "" if in_column(name) else f" AND {_type(name)} IS NOT 'array'"
-            return SqlText(
-                f"({expression} {sign} ? AND typeof({expression}) = 'text'{is_array})", (limit,)
-            )
-        case _:
-            kinds = f"typeof({expression})" if in_column(name) else _type(name)
-            return SqlText(f"({expression} {sign} ? AND {kinds} IN ('integer', 'real'))", (limit,))
+    if isinstance(limit, str):
+        is_text = "" if in_column(name) else f" AND {_type(name)} IS NOT 'array'"
+        kinds = f"typeof({expression}) = 'text'{is_text}"
+    else:
+        kind = f"typeof({expression})" if in_column(name) else _type(name)
+        kinds = f"{kind} IN ('integer', 'real')"
+    return SqlText(f"({expression} {sign} ? AND {kinds})", (limit,))

@@ -1,7 +1,6 @@
-"""The file of the embedded store: made whole or not at all, checked before anything could change it.
+"""File of the SQLite store: created as a whole or not at all, checked before any change.
 
-A new store is built under another name and renamed, so that a file of the final name is always complete, with its schema in the
-file itself and not in the log beside it. A file that is not ours is only ever read.
+A new store is built under another name and renamed, so a file of the final name is always complete. A foreign file is only read.
 """
 
 import contextlib
@@ -13,44 +12,21 @@ from collections.abc import Generator
 from pathlib import Path
 
 from mimir.errors import MimirError, Paused, StoreError
-from mimir.store.schema import PROMOTED, SCHEMA_VERSION, NodeLabel
+from mimir.store.schema import PROMOTED, SCHEMA_VERSION
+from mimir.store.sqlite.query_library import sql
 
+# `mimr`, in the header of every store.
 APPLICATION_ID = 0x6D696D72
-"""`mimr`, in the header of every store."""
 
+# How long SQLite itself waits for another process; the store tries again after it.
 PATIENCE_SECONDS = 5.0
-"""How long SQLite itself waits for another process; the store asks again after it."""
 
 _TABLES = ("edges", "found", "nodes", "texts")
 
-_SCHEMA = f"""
-CREATE TABLE nodes (
-  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
-  {", ".join(f'"{name}"' for name in PROMOTED)},
-  texts INTEGER NOT NULL, props TEXT NOT NULL);
-CREATE INDEX nodes_by_status ON nodes (label, "runId", status, seq) WHERE label = '{NodeLabel.TASK}';
-CREATE INDEX nodes_by_seq ON nodes (label, "runId", seq);
-CREATE INDEX nodes_by_lane ON nodes (label, lane, seq) WHERE lane IS NOT NULL;
-CREATE INDEX nodes_by_chain ON nodes (label, chain, seq) WHERE chain IS NOT NULL;
-CREATE INDEX nodes_by_claim ON nodes (label, "runId", "claimState", priority DESC, id)
-  WHERE "claimState" IS NOT NULL;
-CREATE INDEX nodes_by_project ON nodes (label, "projectId", kind, "createdAt") WHERE "projectId" IS NOT NULL;
-CREATE TABLE texts (node INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
-CREATE UNIQUE INDEX texts_by_node ON texts (node, name);
-CREATE TABLE edges (source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
-  PRIMARY KEY (source, type, target)) WITHOUT ROWID;
-CREATE INDEX edges_by_target ON edges (target, type, source);
-CREATE VIRTUAL TABLE found USING fts5 (text, tokenize = 'porter unicode61');
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
-# Most nodes are events and calls. Each index that holds them is a page more in the log with every commit, so the one of states
-# holds tasks alone. A store that was made with other indexes is read and written as well, only slower.
-
 _MAGIC = b"SQLite format 3\0"
 
+# Cache of each connection; the system caches the file once for all of them.
 _PAGES_KB = 512
-"""Of the file, that each connection keeps for itself."""
 
 
 def connect(
@@ -60,14 +36,7 @@ def connect(
     wait_seconds: float = PATIENCE_SECONDS,
     durable: bool = True,
 ) -> sqlite3.Connection:
-    """Open an existing store; transactions are begun by hand.
-
-    Args:
-        path: Its file.
-        mode: As in SQLite's URIs: `rw`, `ro`, `ro&immutable=1`.
-        wait_seconds: How long a statement waits for other processes.
-        durable: False: the disk is not waited for.
-    """
+    """Open an existing store, without automatic transactions; `mode` as in SQLite's URIs."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -87,10 +56,10 @@ def connect(
 
 
 def prepare(path: Path) -> None:
-    """Make the store's file, or check the one that is there; idempotent, and safe in several processes at once.
+    """Create the store's file, or check an existing one; safe in several processes.
 
     Raises:
-        StoreError: The file is not mimir's, of a newer schema, damaged, or cannot be opened; it is left untouched.
+        StoreError: The file is foreign, damaged, of a newer schema, or cannot be opened; it is left untouched.
         Paused: No space left.
     """
     try:
@@ -105,13 +74,14 @@ def prepare(path: Path) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Tell which file stands at the path; another one after a removal."""
+    """Return the identity of the file at a path; it changes if the file is replaced."""
+    # Device and inode: a path can name another file later.
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
 def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
-    """Say what an error of SQLite or of the file system means to the person."""
+    """Return the error for the user that an error of SQLite or of the file system means."""
     if isinstance(error, OSError):
         code = {28: sqlite3.SQLITE_FULL, 122: sqlite3.SQLITE_FULL}.get(
             error.errno or 0, sqlite3.SQLITE_CANTOPEN
@@ -152,7 +122,7 @@ def problem(error: sqlite3.Error | OSError, path: Path) -> MimirError:
 
 @contextlib.contextmanager
 def _only_one(directory: Path) -> Generator[None]:
-    """Let one process at a time make or check a store in this directory."""
+    """Let one process at a time create or check a store in this directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -167,7 +137,13 @@ def _make(path: Path) -> None:
     made = Path(name)
     try:
         with contextlib.closing(connect(made)) as connection:
-            connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
+            schema = sql(
+                "schema",
+                columns=", ".join(f'"{name}"' for name in PROMOTED),
+                application=str(APPLICATION_ID),
+                version=str(SCHEMA_VERSION),
+            )
+            connection.executescript(f"BEGIN;{schema}COMMIT;")
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise StoreError(
@@ -181,6 +157,7 @@ def _make(path: Path) -> None:
 
 
 def _sync(directory: Path) -> None:
+    # The rename itself must survive a power cut.
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -189,13 +166,14 @@ def _sync(directory: Path) -> None:
 
 
 def _mark(path: Path) -> None:
-    """Note that rows of this schema may follow: an older mimir must refuse the file from now on."""
+    """Write the schema version: an older mimir must refuse the file from now on."""
     with contextlib.closing(connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _check(path: Path) -> int:
-    """Return the schema's version. The header's bytes first: SQLite itself may write beside a file that it opens."""
+    """Return the schema version."""
+    # The header's bytes come first: SQLite itself may write next to a file that it opens.
     if not path.is_file():
         raise _foreign(path)
     with path.open("rb") as file:
@@ -208,7 +186,8 @@ def _check(path: Path) -> int:
 
 
 def _check_tables(path: Path) -> int:
-    """Read the schema without writing: as an immutable file, unless a log stands beside it that belongs to it."""
+    """Check the tables without writing; return the schema version."""
+    # A log beside the file belongs to it; without one, the file can be read as immutable.
     log = path.with_name(path.name + "-wal")
     live = log.exists() and log.stat().st_size > 0
     try:
@@ -216,7 +195,7 @@ def _check_tables(path: Path) -> int:
     except sqlite3.DatabaseError:
         if live or not log.exists():
             raise
-        version, tables = _contents(path, "ro")  # another process began to write meanwhile
+        version, tables = _contents(path, "ro")  # another process began to write
     _check_version(path, version)
     if missing := sorted(set(_TABLES) - tables):
         raise StoreError(f"The store {path} is damaged: table {missing[0]!r} is not there.")
@@ -227,7 +206,7 @@ def _contents(path: Path, mode: str) -> tuple[int, set[str]]:
     with contextlib.closing(connect(path, mode=mode)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.text_factory = bytes
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = connection.execute(sql("table-names")).fetchall()
     return version, {name.decode("utf-8", "replace") for (name,) in names}
 
 

@@ -1,19 +1,20 @@
-"""Whether a file lies on a network drive: there the locks do not hold that several processes of SQLite's write-ahead log need."""
+"""Detection of network drives, on which the locks of SQLite's log do not hold."""
 
 import os
 import re
 from pathlib import Path
 
+# File systems whose files another machine may have open.
 _NETWORK = re.compile(
     r"nfs\d*|cifs|smb\w*|ncpfs|afs|9p|ceph|glusterfs|lustre|gpfs|beegfs|orangefs|ocfs2|gfs2|davfs|fuse\.(sshfs|\w*s3\w*|rclone|"
     r"gcsfuse|davfs2?|glusterfs|ceph\w*|curlftpfs|juicefs)"
 )
-"""Kinds of file systems whose files another machine may have open."""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def network_drive(path: Path) -> str:
-    """Return the kind of network drive on which a file lies, or would; empty: on none, or nobody can tell."""
+    """Return the kind of network drive that holds a file; empty if none is known."""
+    # Without `/proc`, no drive is reported: a false warning would be worse.
     try:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -23,12 +24,8 @@ def network_drive(path: Path) -> str:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """Return the kind of the file system that holds a path; empty: none does. Pure.
-
-    Args:
-        path: Absolute, without links.
-        mounts: As Linux tells them in `/proc/self/mountinfo`; of two at one place the later one counts.
-    """
+    """Return the kind of the file system of an absolute path; empty if none is known."""
+    # Of two mounts at one place, the later one counts.
     kind, longest = "", -1
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""One node of the embedded store as its tables hold it: columns, one JSON object of small properties, long texts apart. Pure."""
+"""Stored form of a node: columns, one JSON object of small properties, and long texts."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -9,72 +9,73 @@ import orjson
 from mimir.errors import DamagedNode
 from mimir.store.protocol import Row, Value
 from mimir.store.schema import LONG_TEXT, PROMOTED, property_name
+from mimir.store.sqlite.query_library import COLUMNS, sql
+from mimir.store.unit_of_work import next_version
 
+# One line of `SELECT`.
 Found = tuple[object, ...]
-"""One line of `SELECT`."""
 
-COLUMNS = frozenset(PROMOTED)
-_COLUMNS_TEXT = ", ".join(f'n."{name}"' for name in PROMOTED)
-SELECT = f"SELECT n.key, n.label, n.id, n.texts, n.props, {_COLUMNS_TEXT} FROM nodes n WHERE "
+SELECT = sql("select-nodes", columns=COLUMNS) + " "
+_COLUMNS = frozenset(PROMOTED)
 _FIRST_COLUMN = 5
-NOTHING: frozenset[str] = frozenset()
+_NOTHING: frozenset[str] = frozenset()
 
 
 class PropertySelection(NamedTuple):
-    """Some properties of nodes, and how they are read."""
+    """Query for some properties of nodes."""
 
     select: str
-    """Gives lines of `Found` whose small properties are a JSON list, in order; what is not there is null."""
+    """Gives lines of `Found` whose small properties are a JSON list in the order of `names`."""
     names: tuple[str, ...]
-    """Of the columns, then of the small properties."""
+    """Names of the columns, then of the small properties."""
 
 
-def choice(names: Collection[str]) -> PropertySelection:
-    """Return how these properties are read and no others.
+def select_properties(names: Collection[str]) -> PropertySelection:
+    """Return the query for these properties alone.
 
     Raises:
-        StoreError: One of them cannot be the name of a property.
+        StoreError: One of them is not the name of a property.
     """
     columns = tuple(name for name in PROMOTED if name in names)
-    small = tuple(sorted({property_name(n) for n in names if n != "id" and n not in COLUMNS}))
-    # One more than is asked for: of one path SQLite gives the value, of several a list.
+    small = tuple(sorted({property_name(n) for n in names if n != "id" and n not in _COLUMNS}))
+    # Two more than asked for: of one path, SQLite gives the value itself, of several a list.
     paths = ", ".join(f"'$.{name}'" for name in (*small, "id", "id"))
-    # What is no object has no properties; it must not pass for an empty one.
-    listed = f"CASE WHEN n.props GLOB '{{*' THEN json_extract(n.props, {paths}) END"
     others = "".join(f', n."{name}"' for name in columns)
-    select = f"SELECT n.key, n.label, n.id, n.texts, {listed}{others} FROM nodes n WHERE "
+    select = sql("select-properties", paths=paths, columns=others) + " "
     return PropertySelection(select, (*columns, *small))
 
 
 class StoredNode(NamedTuple):
-    """A node that was read; never changed, only replaced."""
+    """Node that was read. It is never changed, only replaced."""
 
     key: int
     label: str
     id: str
     columns: Mapping[str, Value]
-    """Promoted properties that are there."""
+    """Promoted properties that are present."""
     small: Mapping[str, Value]
     texts: Mapping[str, str]
-    """Those kept apart."""
+    """Long texts."""
     lists: frozenset[str]
     """Small properties that may be lists."""
     unwritten: frozenset[str] | None = None
-    """Columns that differ from what its line in the table holds, small properties beside; None: nothing differs."""
+    """Columns that the table holds otherwise; small ones may differ too. None: nothing does."""
+
+    def get(self, name: str) -> Value:
+        """Return a property; None if it is absent."""
+        if name == "id":
+            return self.id
+        return self.columns.get(name, self.small.get(name, self.texts.get(name)))
 
     def row(self) -> Row:
-        """Return it as the protocol gives it; its lists are the caller's own."""
+        """Return the node as the protocol gives it."""
         made: dict[str, Value] = {"id": self.id, **self.columns, **self.small, **self.texts}
+        # The caller may change lists; they must be copies.
         for name in self.lists:
             held = made.get(name)
             if type(held) is list:
                 made[name] = held[:]
         return made
-
-    def next_version(self) -> int:
-        """Return the number that its next compare-and-set gives it."""
-        version = self.small.get("version")
-        return (version if isinstance(version, int) else 0) + 1
 
 
 def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:
@@ -89,7 +90,7 @@ def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:
 
 
 def row_of(found: Found) -> dict[str, Value]:
-    """Return the row of a line without the texts kept apart, as `StoredNode.row` would give it.
+    """Return the row of a line without its long texts.
 
     Raises:
         DamagedNode: Its small properties cannot be read.
@@ -98,88 +99,87 @@ def row_of(found: Found) -> dict[str, Value]:
 
 
 def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
-    """Return what was chosen of a line, without the texts kept apart.
+    """Return the selected properties of a line, without its long texts.
 
     Raises:
         DamagedNode: Its small properties cannot be read.
     """
-    listed = cast("list[Value]", _read(found, list))  # longer than the names, see `choice`
+    listed = cast("list[Value]", _read(found, list))
     values = (*cast("Sequence[Value]", found[_FIRST_COLUMN:]), *listed)
+    # The list is longer than the names, see `select_properties`.
     named = zip(chosen.names, values, strict=False)
     row: dict[str, Value] = {name: value for name, value in named if value is not None}
     row["id"] = cast("str", found[2])
     return row
 
 
-def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
-    """Part properties into columns, small ones and long texts; None ("not there") stays with the first two."""
-    columns: dict[str, Value] = {}
-    small: dict[str, Value] = {}
-    apart: dict[str, str] = {}
-    for name, value in new.items():
-        if name in COLUMNS:
-            columns[name] = value
-        elif type(value) is str and (len(value) >= LONG_TEXT or "\0" in value):  # `is_long`
-            apart[name] = value
-        else:
-            small[name] = value
-    return columns, small, apart
-
-
 def new_node(label: str, id: str, new: Mapping[str, Value]) -> StoredNode:
-    """Return a node of these properties that has no line yet, so no key."""
-    columns, small, apart = _parted(new)
-    return StoredNode(0, label, id, drop_none(columns), drop_none(small), apart, _lists(small))
+    """Return a node that is not in the table yet."""
+    columns, small, texts = _parted(new)
+    return StoredNode(0, label, id, drop_none(columns), drop_none(small), texts, _lists(small))
 
 
 def with_next_version(node: StoredNode) -> StoredNode:
-    """Return the node with its next version, which is no text apart, and nothing else changed."""
+    """Return the node with its next version and no other change."""
     key, label, id, columns, small, texts, lists, unwritten = node
-    small = {**small, "version": node.next_version()}
-    return StoredNode(key, label, id, columns, small, texts, lists, unwritten or NOTHING)
+    small = {**small, "version": next_version(small.get("version"))}
+    return StoredNode(key, label, id, columns, small, texts, lists, unwritten or _NOTHING)
 
 
 def with_changes(node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
-    """Return the node with properties set; None removes."""
+    """Return the node with changed properties; None removes one."""
+    # Columns that did not change are left out, so that their indexes are not written.
     key, label, id, columns, before, texts, lists, unwritten = node
-    given, small, apart = _parted(new)
+    given, small, long = _parted(new)
     moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}
     if moved:
         columns = drop_none({**columns, **moved})
-        unwritten = (unwritten or NOTHING).union(moved)
+        unwritten = (unwritten or _NOTHING).union(moved)
     mixed = {**before, **small}
-    if apart or not texts.keys().isdisjoint(small):
-        for name in apart:
+    if long or not texts.keys().isdisjoint(small):
+        # A property may have been short before, or long.
+        for name in long:
             mixed.pop(name, None)
-        texts = {name: text for name, text in texts.items() if name not in small} | apart
+        texts = {name: text for name, text in texts.items() if name not in small} | long
     if None in small.values():
         mixed = drop_none(mixed)
-    return StoredNode(
-        key, label, id, columns, mixed, texts, lists | _lists(small), unwritten or NOTHING
-    )
+    lists = lists | _lists(small)
+    return StoredNode(key, label, id, columns, mixed, texts, lists, unwritten or _NOTHING)
 
 
 def already_has(node: StoredNode, new: Mapping[str, Value]) -> bool:
-    """Tell whether a node has all of these properties already; None: it has no such."""
-    columns, small, texts = node.columns, node.small, node.texts
-    return all(
-        _is_same(columns.get(name, small.get(name, texts.get(name))), value)
-        for name, value in new.items()
-    )
-
-
-def _is_same(one: Value, other: Value) -> bool:
-    return type(one) is type(other) and one == other  # 1, 1.0 and true are three values
+    """Return whether a node has all of these properties; None stands for an absent one."""
+    return all(_is_same(node.get(name), value) for name, value in new.items())
 
 
 def drop_none(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Leave out what is not there."""
+    """Return the values without absent ones."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def pack_properties(small: Mapping[str, Value]) -> str:
-    """Write small properties as they are kept."""
+    """Return small properties as they are stored."""
     return orjson.dumps(small).decode()
+
+
+def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
+    """Part properties into columns, small ones and long texts; None is with the first two."""
+    columns: dict[str, Value] = {}
+    small: dict[str, Value] = {}
+    long: dict[str, str] = {}
+    for name, value in new.items():
+        if name in _COLUMNS:
+            columns[name] = value
+        # `conditions.is_long`, inlined: each write passes dozens of values.
+        elif type(value) is str and (len(value) >= LONG_TEXT or "\0" in value):
+            long[name] = value
+        else:
+            small[name] = value
+    return columns, small, long
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and one == other  # 1, 1.0 and True are three values
 
 
 def _columns(found: Sequence[object]) -> dict[str, Value]:
@@ -196,7 +196,7 @@ def _small(found: Found) -> dict[str, Value]:
 
 
 def _read(found: Found, wanted: type) -> object:
-    """Return what the JSON of a line holds."""
+    """Return the JSON of a line."""
     try:
         value = _unpacked(cast("str", found[4]))
     except (ValueError, TypeError):
@@ -209,8 +209,8 @@ def _read(found: Found, wanted: type) -> object:
 
 
 def _unpacked(text: str) -> object:
-    """Read JSON: the short way as it is written here, the long way as somebody else may have."""
     try:
         return orjson.loads(text)
     except ValueError:
+        # Another program may have written forms that the fast reader refuses.
         return json.loads(text)

@@ -1,11 +1,7 @@
-"""The embedded store: one SQLite file, several processes, one writer thread a process.
+"""SQLite store: one file, several processes, one writer thread per process.
 
-Whatever waits to be written is committed together (group commit): one durable write of the disk serves all callers of that moment. A
-job that fails takes nobody with it: the transaction is rolled back, and the others are run again, each in its own. What the writer has
-read or changed stays in its hand while nobody else writes. Reads have connections of their own.
-
-What may be lost with the machine's power is not waited for on the disk, and written by the caller itself where the writer is idle; it is
-brought there soon after, behind everybody's back.
+Waiting jobs are committed together: one durable write serves all of them. If a job fails, the transaction is rolled back and each job gets
+its own. Reads have their own connections.
 Source: docs/decisions/0014-thinking-does-not-wait-for-the-disk.md
 """
 
@@ -28,7 +24,7 @@ from mimir.store.sqlite import database_file, malloc_tuning
 from mimir.store.sqlite.checkpointer import LOG_PAGES, Checkpointer
 from mimir.store.sqlite.node_cache import NodeCache
 from mimir.store.sqlite.read_ops import SqliteReads
-from mimir.store.sqlite.write_ops import SqliteOps, write_out
+from mimir.store.sqlite.write_ops import SqliteOps, write_changes
 from mimir.store.sqlite.write_queue import (
     Ended,
     WriteJob,
@@ -42,29 +38,29 @@ T = TypeVar("T")
 _READERS = 4
 _LARGEST_BATCH = 64
 _PATIENCE_SECONDS = 120.0
+# (waited less than, seconds between two tries for the write lock). A waiting process tries more often than a new one,
+# so that none starves; and seldom if another process keeps the lock.
 _PAUSES = ((0.02, 0.002), (0.1, 0.001), (math.inf, 0.008))
-"""(until this long was waited, seconds between two tries for the write lock): who waits asks more often than who has just come, so that nobody is
-passed over for long; and seldom where somebody keeps the lock."""
 
+# Errors that belong to no single job: each job of the batch would meet them again.
 _ENDS_ALL = frozenset(
     {
         sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY,
     }
 )  # fmt: skip
-"""Errors that are nobody's own: jobs that were to be committed together would each meet them again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WriterThread:
-    """Who writes what is durable, and what is written with, by whoever has the pen."""
+    """Thread that makes durable writes, and the connection of all writes."""
 
     thread: threading.Thread
     connection: sqlite3.Connection
 
 
 class SqliteStore:
-    """A `GraphStore` in one file."""
+    """Store in one file."""
 
     def __init__(
         self,
@@ -77,12 +73,7 @@ class SqliteStore:
     ) -> None:
         """Name the store; `init` opens it.
 
-        Args:
-            path: Its file; directories above it are made.
-            clock: The store's time.
-            faults: Called on the writer's thread at `before-commit` and `after-commit`; for tests that crash there.
-            patience_seconds: How long another process may hold the write lock before the run pauses.
-            durable: False: a power cut may lose what was written; for a store that is thrown away.
+        Tests use `faults`: it is called at `before-commit` and `after-commit`. If not `durable`, a power cut may lose every write.
         """
         self._path = path
         self._clock = clock
@@ -102,11 +93,11 @@ class SqliteStore:
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """URI of the store."""
         return f"sqlite:{self._path}"
 
     async def init(self) -> None:
-        """Make or check the file, and open it."""
+        """Create or check the file, and open it."""
         if self._writer is not None:
             return
         malloc_tuning.use_single_arena()
@@ -125,7 +116,7 @@ class SqliteStore:
         thread.start()
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Run `work` in one transaction and commit it; the disk is waited for if anything that is committed with it is to be durable."""
+        """Run `work` in one transaction; wait for the disk if a job of the transaction is durable."""
         writer = self._writer
         if writer is None:
             raise StoreError(f"The store {self._path} is not open.")
@@ -142,7 +133,8 @@ class SqliteStore:
         return cast("T", value)
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Run `work` on one consistent view; a brief one here: to have a thread do it takes longer than to do it."""
+        """Run `work` on one consistent view; a brief one on the caller's thread."""
+        # For a few rows, a change of threads takes longer than the query.
         if self._readers is None:
             raise StoreError(f"The store {self._path} is not open.")
         if brief:
@@ -151,7 +143,7 @@ class SqliteStore:
         return await loop.run_in_executor(self._readers, self._view, work)
 
     async def close(self) -> None:
-        """Finish what waits to be written, and let go."""
+        """Finish the waiting jobs, and close the file."""
         writer, readers = self._writer, self._readers
         self._writer = self._readers = None
         if writer is None or readers is None:
@@ -178,6 +170,7 @@ class SqliteStore:
             raise database_file.problem(error, self._path) from error
 
     def _view(self, work: Callable[[ReadOps], T]) -> T:
+        # Connections are reused: opening one takes longer than most reads.
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -195,7 +188,7 @@ class SqliteStore:
             self._idle.put(connection)
 
     def _serve(self, connection: sqlite3.Connection) -> None:
-        """Write batch after batch until the store is closed."""
+        """Write one batch after another until the store is closed."""
         going = True
         while going:
             batch, going = self._next_batch()
@@ -206,6 +199,7 @@ class SqliteStore:
         connection.close()
 
     def _next_batch(self) -> tuple[list[WriteJob], bool]:
+        # All waiting jobs share one durable write.
         batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
@@ -219,10 +213,8 @@ class SqliteStore:
         return batch, False
 
     def _write_here(self, connection: sqlite3.Connection, job: WriteJob) -> bool:
-        """Write on the caller's own thread what need not wait for the disk; False: somebody else writes at the moment.
-
-        To have another thread do it takes longer than to do it: both fall asleep and are woken.
-        """
+        """Write on the caller's thread, without the disk; False if another write is under way."""
+        # A change of threads takes longer than the write: both threads sleep and are woken.
         if not self._jobs.empty() or not self._pen.acquire(blocking=False):
             return False
         try:
@@ -238,13 +230,13 @@ class SqliteStore:
     def _transaction(
         self, connection: sqlite3.Connection, batch: list[WriteJob], *, begun: bool = False
     ) -> list[Ended]:
-        """Commit jobs together. If one of them fails nothing is kept, and each has a transaction to itself."""
+        """Commit jobs together; if one fails, each gets a transaction of its own."""
         try:
             if not begun:
                 self._begin(connection, any(job.durable for job in batch))
             self._forget_what_others_wrote(connection)
             ended: list[Ended] = [(job, self._run(connection, job), None) for job in batch]
-            write_out(connection, self._kept)
+            write_changes(connection, self._kept)
         except BaseException as error:  # noqa: BLE001  the rim: every caller of the batch must hear of it
             self._roll_back(connection)
             if len(batch) == 1 or _ends_all(error):
@@ -261,6 +253,7 @@ class SqliteStore:
         return ended
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
+        # Cached nodes may hold changes that never happened.
         self._kept.clear()
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -272,14 +265,14 @@ class SqliteStore:
         return [(job, None, told) for job in batch]
 
     def _forget_what_others_wrote(self, connection: sqlite3.Connection) -> None:
-        """Keep in hand what was read before only if no other connection has committed since."""
+        """Clear the cache if another connection has committed since."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self._kept.clear()
             self._version = version
 
     def _begin(self, connection: sqlite3.Connection, durable: bool) -> None:
-        """Take the write lock, waiting for other processes."""
+        """Take the write lock; wait for other processes."""
         waited = 0.0
         while not self._is_locked(connection, durable, last=waited >= self._patience):
             pause = next(pause for most, pause in _PAUSES if waited < most)
@@ -289,7 +282,7 @@ class SqliteStore:
     def _is_locked(
         self, connection: sqlite3.Connection, durable: bool, *, last: bool = False
     ) -> bool:
-        """Try to take the write lock; False: another process has it, which is an error on the last try."""
+        """Try to take the write lock; False if another process has it, an error on the last try."""
         self._still_there()
         if self._durable and durable != self._waits:
             # What does not wait for the disk leaves it to others to bring the log into the file, too.
@@ -305,7 +298,7 @@ class SqliteStore:
         return True
 
     def _still_there(self) -> None:
-        """Refuse to write into a file that was removed: it would be gone with this process."""
+        """Refuse to write into a removed file: the data would be lost with this process."""
         try:
             there = database_file.identity(self._path)
         except OSError:

@@ -1,4 +1,4 @@
-"""Calls of `write` that wait, and how their callers hear what came of them: each on its own loop."""
+"""Queue of write jobs: each caller gets its result on its own event loop."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from mimir.store.protocol import WriteOps
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """One call of `write`, waiting."""
+    """One call of `write` that waits."""
 
     work: Callable[[WriteOps], object]
     done: "asyncio.Future[object]"
@@ -18,19 +18,21 @@ class WriteJob:
     durable: bool
 
 
+# A job with its result or its error.
 Ended = tuple[WriteJob, object, BaseException | None]
-"""A job with what it returned, or why it failed."""
 
 
 def notify_caller(ended: Sequence[Ended]) -> None:
-    """Tell all callers, each on its loop; one whose loop is gone does not mind."""
+    """Give all callers their results, each on its loop."""
+    # The loop of a caller may be closed.
     for loop in {job.loop for job, _, _ in ended}:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(resolve_job, [each for each in ended if each[0].loop is loop])
 
 
 def resolve_job(ended: Sequence[Ended]) -> None:
-    """Tell the callers of one loop."""
+    """Give the callers of one loop their results."""
+    # A future cannot carry StopIteration.
     for job, value, error in ended:
         if job.done.done():
             continue
@@ -42,6 +44,6 @@ def resolve_job(ended: Sequence[Ended]) -> None:
 
 
 def mark_retrieved(done: "asyncio.Future[object]") -> None:
-    """Look at the outcome, so that a caller who was cancelled leaves no "never retrieved" behind."""
+    """Retrieve the result, so that a cancelled caller leaves no "never retrieved" warning."""
     if not done.cancelled():
         done.exception()

@@ -1,6 +1,6 @@
-"""The rows of a lane: how a call is kept, what a write of the journal does in its transaction.
+"""Rows of a transcript's calls: their form, hashes and writes.
 
-Budgets have no other book than these rows: what a run has spent is its outcomes and its open intents (`budget`).
+A run's budget is computed from these rows: what it has spent is its outcomes and its open intents.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.usage import TokenUsage
-from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
@@ -24,37 +23,37 @@ CallKind = Literal["model", "tool"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptKey:
-    """Whose lane, under which fence."""
+    """Owner and fence of a transcript."""
 
     run: str
     task: str
     attempt: int
     role: str
     fence: int | None
-    """None: no task, nothing to check."""
+    """None: no task, so no check."""
     lane: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
-    """One call as it was asked."""
+    """One call as the agent requested it."""
 
     seq: int
     kind: CallKind
     hash: str
     """Of the whole request."""
     delta: str
-    """JSON, whole."""
+    """Whole delta, JSON."""
     kept: str
-    """JSON, as it is kept; `texts.delta_of` makes the whole of it."""
+    """Stored delta, JSON; `shared_texts.delta_of` returns the whole one."""
     tool: str
     """Name of the tool; empty for a model."""
     title: str
-    """For people; of a model call the model's name, by which its price is known."""
+    """For users; of a model call, the name of the model, which decides its price."""
     bound: TokenUsage
-    """Tokens that a model call may use at most."""
+    """Most tokens that a model call may use."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Texts that the delta names, by SHA-256."""
+    """Shared texts of the delta, by SHA-256."""
 
     @classmethod
     def from_arguments(
@@ -68,7 +67,7 @@ class CallRequest:
         of_answer: int,
         title: str,
     ) -> "CallRequest":
-        """Make one from what the caller hands in."""
+        """Return the request of a call."""
         tokens = max(0, reserve) if kind == "model" else 0
         answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
@@ -86,22 +85,22 @@ class CallRequest:
         )
 
     def is_recorded_in(self, row: Row) -> bool:
-        """Tell whether the row is of this very call."""
+        """Return whether the row holds this call."""
         return row.get("kind") == self.kind and row.get("requestHash") == self.hash
 
 
 class StoredCall(NamedTuple):
-    """One call, and what came of it."""
+    """One call with its outcome, as a replay returns it."""
 
     asked: CallRequest
     outcome: CallOutcome
-    """As a replay will serve it, so that live and replayed calls cannot differ."""
+    """Decoded from JSON, so that live and replayed calls are equal."""
     value: str
-    """Of the outcome, as JSON."""
+    """Value of the outcome as JSON."""
 
     @classmethod
     def of(cls, asked: CallRequest, outcome: CallOutcome) -> "StoredCall":
-        """Make one of an outcome as it came."""
+        """Return the stored form of an outcome."""
         text = pack(outcome.value)
         value = cast("Mapping[str, object]", unpack(text))
         return cls(asked, CallOutcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
@@ -109,20 +108,20 @@ class StoredCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedCall:
-    """One call with its outcome."""
+    """One call with its outcome and hash."""
 
     asked: CallRequest
     outcome: CallOutcome
     value: str
-    """Of the outcome, as JSON."""
+    """Value of the outcome as JSON."""
     hash: str
-    """The lane's hash with this call at its end. No time and no commit id is in it."""
+    """Hash of the transcript up to this call; it covers no time and no commit id."""
     number: int
-    """Tool calls of the lane up to this call."""
+    """Tool calls of the transcript up to this call."""
 
     @classmethod
     def after(cls, before: str, had: StoredCall, number: int) -> "CompletedCall":
-        """Make one; `before`: the lane's hash without this call."""
+        """Return the call with its hash; `before` is the hash of the transcript without it."""
         asked, outcome, value = had
         usage = _usage_text(outcome.usage)
         hash = _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
@@ -130,22 +129,23 @@ class CompletedCall:
 
     @property
     def charge(self) -> TokenUsage:
-        """Tokens that it costs: what was used, or what was reserved where nobody says."""
+        """Tokens that count: those used, or those reserved if unknown."""
+        # A provider that counts no tokens must not make a call free.
         return self.outcome.usage or self.asked.bound
 
 
 def rows(reads: ReadOps, lane: str) -> list[Row]:
-    """Return a lane's calls in order."""
+    """Return the calls of a transcript in order."""
     return reads.find(NodeLabel.CALL, {"lane": lane}, order=("seq",))
 
 
 def seq_of(row: Row) -> int:
-    """Return a call's number in its lane."""
+    """Return the number of a call in its transcript."""
     return row_fields.int_field(row, "seq")
 
 
 def first_open(recorded: Mapping[int, Row]) -> int:
-    """Return the number of the first call that has no recorded outcome."""
+    """Return the number of the first call without an outcome."""
     seq = 0
     while seq in recorded and row_fields.bool_field(recorded[seq], "done"):
         seq += 1
@@ -153,19 +153,19 @@ def first_open(recorded: Mapping[int, Row]) -> int:
 
 
 def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
-    """Return the hash of the lane before this call: its name's, at the beginning."""
+    """Return the hash of the transcript before a call; at the beginning, of its name."""
     if seq == 0:
         return _digest(("mimir.lane", lane))
     return row_fields.text_field(recorded[seq - 1], "hash")
 
 
 def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
-    """Count the tool calls before this call."""
+    """Return the number of tool calls before a call."""
     return sum(1 for earlier in range(seq) if recorded[earlier].get("kind") == "tool")
 
 
 def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
-    """Return the last tree recorded before this call; empty: none."""
+    """Return the last recorded tree before a call; empty if there is none."""
     for earlier in range(seq - 1, -1, -1):
         if tree := row_fields.text_field(recorded[earlier], "tree"):
             return tree
@@ -184,30 +184,6 @@ def outcome_of(row: Row) -> CallOutcome:
     return CallOutcome(value=value, tree=row_fields.text_field(row, "tree"), usage=usage)
 
 
-def find_broken_link(reads: ReadOps, lane: str) -> list[str]:
-    """Return the calls of a lane whose hash is not that of their content and of the calls before; empty: none."""
-    wrong: list[str] = []
-    before = hash_before(lane, {}, 0)
-    for row in rows(reads, lane):
-        if not row_fields.bool_field(row, "done"):
-            continue
-        if row_fields.text_field(row, "hash") != _hash_of(reads, row, before):
-            wrong.append(str(row["id"]))
-        before = row_fields.text_field(row, "hash")
-    return wrong
-
-
-def _hash_of(reads: ReadOps, row: Row, before: str) -> str:
-    """Return the hash that a call must have; empty: a text that it names is not there, or was changed."""
-    try:
-        delta = shared_texts.encode_delta(reads, row)
-    except StoreError:
-        return ""
-    kind, asked = row_fields.text_field(row, "kind"), row_fields.text_field(row, "requestHash")
-    value, tree = row_fields.text_field(row, "valueJson"), row_fields.text_field(row, "tree")
-    return _digest((before, kind, asked, delta, value, tree, _usage_text(outcome_of(row).usage)))
-
-
 def write_intent(
     ops: WriteOps,
     place: TranscriptKey,
@@ -216,18 +192,13 @@ def write_intent(
     *,
     may_stand: bool = True,
 ) -> None:
-    """Commit what waited, then the intent; a model call reserves its budget or is refused.
+    """Write the waiting outcomes, then the intent; a model call reserves its budget.
 
-    Args:
-        ops: The transaction.
-        place: Of the call.
-        asked: The call.
-        done: What waited.
-        may_stand: False: its intent was never written, and is not looked for.
+    Without `may_stand`, the intent was never written, so it is not looked for.
 
     Raises:
         LeaseLost: The fence is old.
-        Paused: The budget is used up; what waited is not committed either.
+        Paused: The budget is exhausted; the waiting outcomes are not written either.
     """
     write_outcomes(ops, place, done)
     shared_texts.save_text(ops, place.run, asked.named)
@@ -242,11 +213,12 @@ def write_intent(
 
 
 def write_outcomes(ops: WriteOps, place: TranscriptKey, done: Sequence[CompletedCall]) -> None:
-    """Commit outcomes with their events; those that stand there already are left alone.
+    """Write outcomes with their events; existing ones stay.
 
     Raises:
         LeaseLost: The fence is old.
     """
+    # A retried transaction may find its outcomes written.
     there = [ops.get(NodeLabel.CALL, ids.call_id(place.lane, d.asked.seq)) for d in done]
     fresh = [(d, row) for d, row in zip(done, there, strict=True) if not _stands(row, d)]
     if place.fence is not None:
@@ -274,18 +246,19 @@ def _gain(ops: WriteOps, place: TranscriptKey, fence: int, fresh: Sequence[Compl
 
 
 def is_cut(recorded: Mapping[int, Row], asked: CallRequest) -> bool:
-    """Tell whether going live at this call leaves recorded rows behind that no longer hold."""
+    """Return whether rows from this call on no longer hold."""
     here = recorded.get(asked.seq)
     other = here is not None and not asked.is_recorded_in(here)
     return other or any(seq > asked.seq for seq in recorded)
 
 
 def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest) -> None:
-    """Remove the calls from here on; what they cost stays spent, an open one at its reservation.
+    """Delete the calls from here on; what they cost stays spent.
 
     Raises:
         LeaseLost: The fence is old.
     """
+    # The tokens were spent; only the answers are no longer used.
     if place.fence is not None:
         claims.record_progress(ops, place.run, place.task, place.fence, 0)
     here = ops.get(NodeLabel.CALL, ids.call_id(place.lane, asked.seq))
@@ -312,6 +285,13 @@ def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest)
     )
 
 
+def delete_open_calls(ops: WriteOps, transcript: str) -> None:
+    """Delete the calls of a transcript that have no outcome."""
+    # A replay repeats the interruption of the recorded run.
+    rows = ops.find(NodeLabel.CALL, {"lane": transcript, "done": False})
+    ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
+
+
 def _stands(row: Row | None, done: CompletedCall) -> bool:
     return row is not None and row.get("hash") == done.hash and row_fields.bool_field(row, "done")
 
@@ -319,7 +299,7 @@ def _stands(row: Row | None, done: CompletedCall) -> bool:
 def _write(
     ops: WriteOps, place: TranscriptKey, fresh: Sequence[tuple[CompletedCall, Row | None]], run: Row
 ) -> None:
-    """Write outcomes: to their intents, which say what was asked, or with that, where there were none."""
+    """Write outcomes to their intents, or as whole rows if there is no intent."""
     whole: list[Row] = []
     for done, intent in fresh:
         outcome = _outcome_row(ops, done, run)
@@ -351,7 +331,7 @@ def _outcome_row(ops: WriteOps, done: CompletedCall, run: Row) -> Row:
 
 
 def _cost(done: CompletedCall, run: Row) -> int | None:
-    """Return what a call cost, in units of money; None: it is no model's, or the model has no price."""
+    """Return the cost of a call in units of money; None without a price."""
     asked = done.asked
     return budget.cost_of(run, asked.title, done.charge) if asked.kind == "model" else None
 
@@ -379,7 +359,7 @@ def _event(place: TranscriptKey, done: CompletedCall, run: Row) -> runs.NewEvent
 
 
 def _task(place: TranscriptKey) -> str:
-    """Name the task of an event; a run's own agents work on none."""
+    """Return the task of an event; empty for a run's own agents."""
     return "" if place.fence is None else place.task
 
 
@@ -394,7 +374,7 @@ def _usage_text(usage: TokenUsage | None) -> str:
 
 
 def _digest(parts: Sequence[str]) -> str:
-    """Hash texts with their lengths, so that a character moved from one to the next changes the hash."""
+    """Return the hash of texts and their lengths, so that no character can move unnoticed."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")

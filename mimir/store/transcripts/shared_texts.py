@@ -1,7 +1,6 @@
-"""Texts that many calls of a run repeat, kept once a run: what agents are told at the beginning, and their tools and settings.
+"""Shared texts: texts that many calls of a run repeat, stored once per run.
 
-Where such a text would stand, `{"sha256": …}` names it; the text is an Artifact of the run, written in the transaction that names it.
-A lane is hashed over the whole texts: how they are kept changes no hash.
+A delta names such a text by `{"sha256": …}`; the text is an artifact of the run. The hash of a transcript covers the whole texts.
 """
 
 import hashlib
@@ -10,13 +9,13 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from mimir.errors import StoreError
-from mimir.store import row_fields
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack, unpack, well_formed
 
+# Characters from which a text is stored separately.
 LEAST = 500
-"""Characters from which a text is kept apart."""
 KIND = "text"
 
 Json = Mapping[str, object]
@@ -26,19 +25,16 @@ class RequestDelta(NamedTuple):
     """What a request adds to the one before, as JSON."""
 
     whole: str
-    """What is hashed."""
+    """Whole JSON; the hash covers it."""
     kept: str
-    """Without the texts that others repeat."""
+    """Stored JSON, without shared texts."""
     named: Mapping[str, str]
-    """Those texts, by SHA-256."""
+    """Shared texts by SHA-256."""
 
 
 def fold(delta: Json) -> RequestDelta:
-    """Take the texts that others repeat out of what a request adds to the one before.
-
-    Args:
-        delta: Of a call; of a model's, `messages` of the role `system` and `settings` are looked at.
-    """
+    """Separate the shared texts of a delta: system messages and settings of a model call."""
+    # Only texts that repeat: a user's message is stored in place.
     found: dict[str, str] = {}
     folded = dict(delta)
     settings = delta.get("settings")
@@ -53,14 +49,15 @@ def fold(delta: Json) -> RequestDelta:
 
 @lru_cache(maxsize=16)
 def name_of(text: str) -> str | None:
-    """Return the SHA-256 that stands for a text; None: it is kept where it stands."""
+    """Return the SHA-256 of a shared text; None if the text is stored in place."""
     if len(text) < LEAST or well_formed(text) != text:
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
-    """Keep texts of a run that are not kept yet, by their SHA-256."""
+    """Store texts of a run by their SHA-256, unless they exist."""
+    # Several agents of a run write the same text.
     if not texts:
         return
     wanted = {_id(run, sha256): text for sha256, text in texts.items()}
@@ -71,7 +68,7 @@ def save_text(ops: WriteOps, run: str, texts: Mapping[str, str]) -> None:
 
 
 def carry(ops: WriteOps, source: str, run: str, names: Iterable[str]) -> None:
-    """Keep texts of an earlier run for another one that names them too."""
+    """Copy texts of another run that a run names too."""
     save_text(ops, run, {sha256: get(ops, source, sha256) for sha256 in names})
 
 
@@ -79,7 +76,7 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     """Return a text of a run.
 
     Raises:
-        StoreError: It is not there, or not the one that the name was made of.
+        StoreError: It is absent or was changed.
     """
     text = evidence.artifact(reads, _id(run, sha256))
     if text is None:
@@ -89,13 +86,15 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     return text
 
 
-def delta_of(reads: ReadOps, call: Row) -> Json:
-    """Return what a call added to the one before, whole.
+def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
+    """Return what the request of a call adds to the calls before, with its shared texts.
 
     Raises:
-        StoreError: A text that it names is not there, or was changed.
+        StoreError: A text that it names is absent or was changed.
     """
-    run, folded = row_fields.text_field(call, "runId"), row_fields.json_field(call, "deltaJson")
+    if not isinstance(call, CallRecord):
+        call = CallRecord.from_row(call)
+    run, folded = call.run_id, call.delta.mapping()
     delta = dict(folded)
     if sha256 := _name(folded.get("settings")):
         delta["settings"] = unpack(get(reads, run, sha256))
@@ -104,17 +103,6 @@ def delta_of(reads: ReadOps, call: Row) -> Json:
         rows = cast("list[Json]", messages)
         delta["messages"] = [_whole(reads, run, message) for message in rows]
     return delta
-
-
-def encode_delta(reads: ReadOps, call: Row) -> str:
-    """Return what a call added to the one before as it is hashed.
-
-    Raises:
-        StoreError: A text that it names is not there, or was changed.
-    """
-    whole = delta_of(reads, call)
-    kept = row_fields.json_field(call, "deltaJson")
-    return row_fields.text_field(call, "deltaJson") if whole == kept else pack(whole)
 
 
 def _folded(message: Json, found: dict[str, str]) -> Json:
@@ -139,7 +127,7 @@ def _whole(reads: ReadOps, run: str, message: Json) -> Json:
 
 
 def _name(value: object) -> str:
-    """Return the SHA-256 that stands here for a text; empty: none does."""
+    """Return the SHA-256 that names a text here; empty if none does."""
     if not isinstance(value, Mapping):
         return ""
     named = cast("Json", value)

@@ -1,11 +1,8 @@
-"""The lane: what an agent asked and got, call by call. On resume the recorded outcomes are served; nothing is done twice.
+"""Stored transcript of an agent: on resume, no recorded call is repeated.
 
-A model call, and a tool call with an effect, has its intent committed before it is made and its outcome after. Outcomes of reading
-calls wait and are committed with the lane's next row. Outcomes are committed in the order of their numbers, each hashed over the
-one before, so what is recorded is always a whole beginning of the lane, at most with one call in flight behind it. From the first
-call that is not recorded on, the lane is live: no later outcome is served, whatever stands there is cut away.
-
-One writer a lane, by its fence: every write checks it.
+A model call, and a tool call with an effect, has its intent committed before the call and its outcome after. Outcomes of reading calls wait
+for the next row. Outcomes are committed in order, each hashed over the one before. From the first unrecorded call on, the transcript is
+live: later rows are deleted. One writer per transcript, by its fence.
 """
 
 import asyncio
@@ -25,10 +22,10 @@ Work = Callable[[], Awaitable[CallOutcome]]
 
 
 class StoredTranscript:
-    """Calls of one agent in one attempt, in order. Made by `open`; used by one event loop."""
+    """Calls of one agent in one attempt, in order; created by `open`."""
 
     on_live: Callable[[str], Awaitable[None]] | None = None
-    """Awaited once before the first call that is made, not served, with the last recorded tree ("": none)."""
+    """Awaited once before the first live call, with the last recorded tree (empty: none)."""
 
     def __init__(
         self,
@@ -50,8 +47,8 @@ class StoredTranscript:
         self._outcomes: dict[int, StoredCall] = {}
         self._failed: set[int] = set()
         self._live: asyncio.Future[None] | None = None
+        # Workspace tree after the last effect. Empty: none yet.
         self.tree = ""
-        """Workspace tree after the last effect that was passed; empty: none yet."""
         self.replayed = 0
         self.tool_calls = 0
         self.usage = TokenUsage()
@@ -70,18 +67,10 @@ class StoredTranscript:
         is_new: bool = False,
         later: Later | None = None,
     ) -> "StoredTranscript":
-        """Open a lane with what is recorded of it.
+        """Open a transcript with its recorded calls.
 
-        Args:
-            store: Where it is kept.
-            run: Whose.
-            task: Id in the plan; `ids.PLAN_TASK` for a run's own agents.
-            attempt: 1-based.
-            role: Who speaks in it.
-            fence: Of the task's lease. None: no task, nothing to check.
-            lane: Its name where it is not the role's first one.
-            is_new: True: nothing can be recorded of it, and nothing is looked for.
-            later: Takes what may wait for the next write to `store`. None: nothing waits.
+        Without `fence`, no lease is checked. `lane` is the id if it is not the role's first transcript. If `is_new`, nothing is read. `later` takes
+        writes that may wait for the next write to `store`.
         """
         name = lane or ids.lane_id(run, task, attempt, role)
         place = TranscriptKey(
@@ -92,7 +81,7 @@ class StoredTranscript:
 
     @property
     def name(self) -> str:
-        """The lane's id."""
+        """Id of the transcript."""
         return self._place.lane
 
     async def call(
@@ -107,21 +96,21 @@ class StoredTranscript:
         of_answer: int = 0,
         title: str = "",
     ) -> CallOutcome:
-        """Answer from the record, or do `work` and record it. The call's number is taken before the first await.
+        """Return the recorded outcome, or do `work` and record it.
 
         Args:
-            kind: What is called.
-            request: All that decides the outcome; a recorded one that differs cuts the lane here.
-            delta: What is kept of the request: what it adds to the calls before.
-            work: Does it.
-            effectful: True: it may change something; False: it only reads.
-            reserve: Tokens that a model call may use at most, and costs if the provider does not say.
-            of_answer: How many of `reserve` are the answer's: they have a price of their own.
-            title: What a person is shown; of a model call the model's name.
+            kind: Kind of the call.
+            request: Everything that decides the outcome; the transcript is cut where it differs.
+            delta: What the request adds to the calls before; it is stored.
+            work: Makes the call.
+            effectful: True: it may change something. False: it only reads.
+            reserve: Most tokens of a model call; they count if the provider reports none.
+            of_answer: Tokens of `reserve` for the answer, which has its own price.
+            title: For users; of a model call, the name of the model.
 
         Raises:
-            LeaseLost: Another holder has the task.
-            Paused: The run's budget of calls, tokens or money is used up; nothing was made.
+            LeaseLost: Another process has the task.
+            Paused: The run's budget is exhausted; no call was made.
             Exception: What `work` raised; the call stays open and is made again on resume.
         """
         seq, self._next = self._next, self._next + 1
@@ -136,15 +125,15 @@ class StoredTranscript:
         return await self._make(asked, work, ordered=effectful or kind == "model")
 
     async def flush(self) -> None:
-        """Commit the outcomes that wait, or have them committed with the next write; called when the agent is done.
+        """Commit the waiting outcomes when the agent is done.
 
         Raises:
-            LeaseLost: Another holder has the task.
+            LeaseLost: Another process has the task.
         """
         await self._keep(self._later)
 
     async def _keep(self, later: Later | None, *, durable: bool = True) -> None:
-        """Commit the outcomes that wait; by `later`, if there is one, with the next write."""
+        """Commit the waiting outcomes, or hand them to `later`."""
         done = self._done()
         if not done:
             return
@@ -161,7 +150,7 @@ class StoredTranscript:
         return outcome
 
     def _pass(self, asked: CallRequest, outcome: CallOutcome) -> None:
-        """Count a call that has its outcome."""
+        """Count a call with its outcome."""
         self.tree = outcome.tree or self.tree
         if asked.kind == "tool":
             self.tool_calls += 1
@@ -169,13 +158,13 @@ class StoredTranscript:
             self.usage += outcome.usage
 
     def _diverge(self, seq: int) -> None:
-        """Go on live from here: what was asked is not what is recorded."""
+        """Continue live: the request is not the recorded one."""
         self._live_from = self._uncommitted = seq
         self._hash = call_rows.hash_before(self.name, self._rows, seq)
         self._tools_recorded = call_rows.tools_before(self._rows, seq)
 
     async def _make(self, asked: CallRequest, work: Work, *, ordered: bool) -> CallOutcome:
-        """Make a call. An ordered one waits for those before it, and is committed before and after; an answer may wait for what follows it."""
+        """Make a call; an ordered one waits for those before it and is committed at once."""
         flight = asyncio.get_running_loop().create_future()
         flight.add_done_callback(_seen)
         self._in_flight[asked.seq] = flight
@@ -200,9 +189,10 @@ class StoredTranscript:
         return had.outcome
 
     async def _begin(self, asked: CallRequest) -> None:
-        """Commit the intent, and with it what waited. What was only thought may be thought again: it does not wait for the disk."""
+        """Commit the waiting outcomes and the intent."""
+        # Thinking may be repeated, so the intent of a model call does not wait for the disk.
         done = self._done()
-        # Each is written once by who holds the lane; nobody else writes here, unless no fence keeps them out.
+        # The holder of the fence is the only writer, so a new call cannot have an intent. Without a fence it can.
         may_stand = asked.seq in self._rows or self._place.fence is None
         intent = partial(
             call_rows.write_intent, place=self._place, asked=asked, done=done, may_stand=may_stand
@@ -211,13 +201,15 @@ class StoredTranscript:
         self._committed(done)
 
     async def _ended_before(self, seq: int) -> None:
-        """Wait for the calls before this one; the failure of one of them is the failure of this one."""
+        """Wait for the calls before this one; their failure is its failure."""
+        # Shielded: a cancelled call must not cancel the ones before it.
         flights = [flight for earlier, flight in self._in_flight.items() if earlier < seq]
         for flight in flights:
             await asyncio.shield(flight)
 
     async def _go_live(self, asked: CallRequest) -> None:
-        """Cut what no longer holds and put the workspace where the record ends; once, whoever comes first."""
+        """Delete outdated rows and restore the workspace, once."""
+        # Concurrent calls all wait for the first one, which does the work.
         if self._live is not None:
             await asyncio.shield(self._live)
             return
@@ -236,7 +228,8 @@ class StoredTranscript:
         self._live.set_result(None)
 
     def _done(self) -> list[CompletedCall]:
-        """Return what may be committed: outcomes in order without a gap, each with its hash. A failed call is no gap."""
+        """Return the outcomes in order without a gap, each with its hash."""
+        # A failed call is no gap: it has no outcome.
         done: list[CompletedCall] = []
         hash, number, seq = self._hash, self._tools_recorded, self._uncommitted
         while seq in self._outcomes or seq in self._failed:
@@ -249,7 +242,8 @@ class StoredTranscript:
         return done
 
     def _committed(self, done: Sequence[CompletedCall]) -> None:
-        """Forget what was committed; after a failed commit it waits for the next one, which writes nothing twice."""
+        """Forget committed outcomes; after a failed commit they wait for the next one."""
+        # The numbers decide what waits, so a second commit writes nothing twice.
         for each in done:
             self._outcomes.pop(each.asked.seq, None)
             self._uncommitted = each.asked.seq + 1
@@ -264,6 +258,6 @@ def _fail(future: "asyncio.Future[None]", error: BaseException) -> None:
 
 
 def _seen(future: "asyncio.Future[None]") -> None:
-    """Look at the failure: nobody may be waiting for it."""
+    """Retrieve the exception: possibly no task waits for it."""
     if not future.cancelled():
         future.exception()

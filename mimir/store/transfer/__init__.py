@@ -1,1 +1,4 @@
-"""A store taken out whole, and put into another one: one view into a file, bounded batches out of it. Above the primitives; any store to any store."""
+"""Transfer of stored runs: into a file, another store, or a recording.
+
+The orchestrator and recordings import it. It promises that a copy equals its source.
+"""

@@ -1,6 +1,6 @@
-"""What a store holds, in a file: one consistent view, a line a node and a line an edge, read back in bounded batches.
+"""Spool of a store: one consistent view in a file, one line per node or edge.
 
-The lines are what `mimir export --format jsonl` prints: ASCII, so that no terminal and no encoding changes a character.
+The lines are those of `mimir export --format jsonl`: ASCII, so that no encoding changes a character.
 """
 
 import json
@@ -13,23 +13,23 @@ from mimir.store.protocol import ReadOps, Row
 from mimir.store.schema import SCHEMA_VERSION, EdgeType, NodeLabel
 
 T = TypeVar("T")
+# Label and properties with `id`.
 Node = tuple[str, Row]
-"""Label and properties, `id` among them."""
+# Source, type, target.
 Link = tuple[str, str, str]
-"""Source, type, target."""
 
 ROWS_AT_ONCE = 500
+# Limits of a batch; a larger node is a batch of its own.
 CHARS_AT_ONCE = 1_000_000
-"""Bounds of a batch; a node that is larger is one by itself."""
 
+# Labels of nodes that belong to one run by `runId`.
 _OWNED = (
     NodeLabel.ARTIFACT, NodeLabel.ATTEMPT, NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.MEMORY, NodeLabel.TASK, NodeLabel.VERDICT,
 )  # fmt: skip
-"""What belongs to one run: it has its `runId`."""
 
 
 def of_run(reads: ReadOps, run: str) -> Iterator[Node | Link]:
-    """Yield a run, nodes first: what is its own, its project, and the preambles that it used.
+    """Yield a run: its nodes, its project and preambles, then their edges.
 
     Raises:
         UsageError: There is no such run.
@@ -62,14 +62,15 @@ def _rows_of(reads: ReadOps, run: str, row: Row) -> Iterator[tuple[str, list[Row
 
 
 class StoreSpool:
-    """A view of a store, in a file that is nobody else's."""
+    """View of a store in a private file."""
 
     def __init__(self, file: IO[str]) -> None:
-        """Take an empty file, opened for writing and reading text with `newline=""`."""
+        """Take an empty text file that was opened for writing and reading with `newline=""`."""
         self._file = file
 
     def fill(self, items: Iterable[Node | Link]) -> None:
-        """Write a view anew: a transaction may be run again."""
+        """Write a view from the beginning: a transaction may run again."""
+        # A transaction that runs again must not append to the first view.
         self._file.seek(0)
         self._file.truncate()
         for item in items:
@@ -77,7 +78,7 @@ class StoreSpool:
         self._file.flush()
 
     def lines(self) -> Iterator[str]:
-        """Yield what is in it, as text."""
+        """Yield the lines."""
         self._file.seek(0)
         for text in self._file:
             yield text.rstrip("\n")
@@ -98,7 +99,7 @@ class StoreSpool:
 
 
 def header(run: str) -> str:
-    """Return the first line of an export; empty `run`: the whole store."""
+    """Return the first line of an export; an empty `run` means the whole store."""
     return json.dumps({"mimir": "export", "schema": SCHEMA_VERSION, "run": run or None})
 
 
@@ -110,7 +111,7 @@ def line(item: Node | Link) -> str:
 
 
 def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Part items so that no batch holds more than its bounds, but one that is too large by itself."""
+    """Part items into batches within the limits."""
     batch: list[T] = []
     chars = 0
     for item in items:
@@ -125,12 +126,13 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 
 def _grouped(items: Iterable[tuple[str, T]]) -> Iterator[tuple[str, Iterator[T]]]:
-    """Part items by their name where it changes."""
+    """Group neighbouring items by their name."""
     for name, some in groupby(items, key=lambda item: item[0]):
         yield name, (value for _, value in some)
 
 
 def _size(row: Row) -> int:
+    # Numbers and flags count as eight characters.
     return sum(_chars(value) for value in row.values())
 
 

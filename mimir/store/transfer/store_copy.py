@@ -1,7 +1,7 @@
-"""A spooled view put into another store: whole or not at all, run by run, and what is there already is never changed.
+"""Copy of a spooled view into another store: whole or not at all, run by run.
 
-The rule: a run's own node and its edges come last, in one transaction. So a run is there or not; what a copy that died has left
-behind belongs to no run, and the next one takes it away and begins again.
+The node of a run and its edges are written last, in one transaction. What an interrupted copy left belongs to no run, and the next copy
+removes it. Existing data is never changed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,31 +14,30 @@ from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
 from mimir.store.schema import NodeLabel, pack
 from mimir.store.transfer.spool import StoreSpool
 
+# Nodes that one transaction removes.
 _AT_ONCE = 200
-"""Nodes that are removed in one transaction."""
+# Counters of a project: the larger value stays, because both stores may have created runs.
 _COUNTERS = ("runCount", "version")
-"""Of a project: the larger one stays, for both stores may have made runs since."""
-_STEP = "Name a store without it, or go on with the run that is there."
+_STEP = "Name a store without it, or resume the run that exists."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyResult:
-    """What a copy came to; all of it was read back and compared."""
+    """Result of a copy; all of it was read back and compared."""
 
     runs: tuple[str, ...]
-    """Those that are new in the target."""
+    """Runs that are new in the target."""
     known: tuple[str, ...]
-    """Those that were there already, equal in every property."""
+    """Runs that the target had, equal in every property."""
     nodes: int
     edges: int
 
 
 async def copy(spool: StoreSpool, target: GraphStore) -> CopyResult:
-    """Put a view into a store; it may be made again, however it ended.
+    """Copy a view into a store; it may be repeated after an interruption.
 
     Raises:
-        StoreError: The target holds something else under one of the ids (nothing was changed), or what was written does not come
-            back equal.
+        StoreError: The target holds other data under one of the ids (nothing was changed), or the written data differs.
     """
     rows = [row for label, some in spool.nodes() if label == NodeLabel.RUN for row in some]
     ids = [str(row["id"]) for row in rows]
@@ -64,14 +63,7 @@ def _known(reads: ReadOps, ids: Sequence[str]) -> list[str]:
 
 
 def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
-    """Refuse a target that holds something else under these ids.
-
-    Args:
-        reads: Of the target.
-        label: Of all rows.
-        rows: As they are in the source.
-        known: Runs that are there already, and must be equal.
-    """
+    """Refuse a target that holds other data under these ids; `known` runs must be equal."""
     for row, there, kind in _beside(reads, label, rows):
         run = row_fields.text_field(row, "runId")
         if kind not in ("", label):
@@ -79,7 +71,7 @@ def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozense
         elif there is None:
             problem = f"its run {run} has no {label} {row['id']!r}" if run in known else ""
         elif run and run not in known and label != NodeLabel.RUN:
-            problem = ""  # left behind by a copy that died
+            problem = ""  # an interrupted copy left it
         else:
             problem = _difference(label, row, there)
         if problem:
@@ -90,7 +82,8 @@ def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozense
 
 
 def _difference(label: str, row: Row, there: Row) -> str:
-    """Say what differs; empty: they are equal."""
+    """Return the difference in words; empty if they are equal."""
+    # Compared as JSON: to Python, True equals 1.
     ignored = _COUNTERS if label == NodeLabel.PROJECT else ()
     names = sorted((row.keys() | there.keys()) - {*ignored})
     different = [name for name in names if pack(row.get(name)) != pack(there.get(name))]
@@ -103,7 +96,7 @@ def _difference(label: str, row: Row, there: Row) -> str:
 def _beside(
     reads: ReadOps, label: str, rows: Sequence[Row]
 ) -> Iterator[tuple[Row, Row | None, str]]:
-    """Yield each row with the one of its id that is there, and that one's label."""
+    """Yield each row with the target's row of its id, and the label of that one."""
     ids = [str(row["id"]) for row in rows]
     labels = reads.labels_of(ids)
     found = {str(row["id"]): row for row in reads.find(label, {"id": ("in", ids)})}
@@ -113,11 +106,12 @@ def _beside(
 
 
 async def _clear(target: GraphStore, run: str) -> None:
-    """Remove what a copy of this run that died has left behind; the run itself is not there."""
+    """Remove what an interrupted copy of this run has left."""
 
+    # Without its run node the run does not exist, so nothing refers to these nodes.
     def some(ops: WriteOps, label: str) -> int:
         if ops.get(NodeLabel.RUN, run) is not None:
-            raise StoreError(f"Run {run} was put into the target by another process meanwhile.")
+            raise StoreError(f"Run {run} was put into the target by another process.")
         left = ops.find(label, {"runId": run}, limit=_AT_ONCE)
         return ops.delete(label, [str(row["id"]) for row in left]) if left else 0
 
@@ -127,6 +121,7 @@ async def _clear(target: GraphStore, run: str) -> None:
 
 
 async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) -> None:
+    # Edges between two runs need both of them, so they come last.
     wanted = {str(row["id"]) for row in fresh}
     for label, rows in spool.nodes():
         if label == NodeLabel.PROJECT:
@@ -176,7 +171,7 @@ def _link(ops: WriteOps, kind: str, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def _put_run(ops: WriteOps, row: Row, edges: Sequence[tuple[str, str, str]]) -> None:
-    """Make the run itself: from here on it is there, whole."""
+    """Write the node of a run: from now on, the run exists."""
     ops.upsert(NodeLabel.RUN, [row])
     kinds: Mapping[str, list[tuple[str, str]]] = {kind: [] for _, kind, _ in edges}
     for source, kind, end in edges:
@@ -186,10 +181,10 @@ def _put_run(ops: WriteOps, row: Row, edges: Sequence[tuple[str, str, str]]) -> 
 
 
 async def _compare(spool: StoreSpool, target: GraphStore) -> tuple[int, int]:
-    """Read back what was written; how many nodes and edges there are.
+    """Compare the written data with the spool; return the number of nodes and edges.
 
     Raises:
-        StoreError: Something is not as it was.
+        StoreError: Something differs.
     """
     nodes = edges = 0
     for label, rows in spool.nodes():

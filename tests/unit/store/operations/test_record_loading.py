@@ -11,7 +11,7 @@ from mimir.scheduling.execution.preparation import START
 from mimir.store.operations import evidence, leases, record_loading, runs, worker_processes
 from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
 from mimir.store.records.attempt_records import AttemptRecord, AttemptSealRecord
-from mimir.store.records.audited_records import AuditedVerdictRecord, EvidenceNodeRecord
+from mimir.store.records.audited_records import AuditedVerdictRecord
 from mimir.store.records.call_records import CallRecord
 from mimir.store.records.record_codec import encode
 from mimir.store.records.run_changes import RunLimitsChange, RunPauseChange
@@ -270,7 +270,7 @@ async def test_records_of_stores_of_every_schema_are_valid(version, tmp_path, fr
     await store.init()
     kinds = {
         NodeLabel.RUN: RunRecord, NodeLabel.TASK: TaskRecord, NodeLabel.ATTEMPT: AttemptRecord, NodeLabel.CALL: CallRecord,
-        NodeLabel.VERDICT: AuditedVerdictRecord, NodeLabel.EVIDENCE: EvidenceNodeRecord, NodeLabel.PROJECT: ProjectRecord,
+        NodeLabel.VERDICT: AuditedVerdictRecord, NodeLabel.PROJECT: ProjectRecord,
     }  # fmt: skip
 
     found = await store.read(
@@ -282,8 +282,8 @@ async def test_records_of_stores_of_every_schema_are_valid(version, tmp_path, fr
 
     assert all(found.values())
     attempt = next(one for one in found[NodeLabel.ATTEMPT] if one.verdict)
-    assert attempt.deliverable.decode(Deliverable) == WORK.read(attempt.deliverable.text)
-    assert attempt.check_outcomes.decode(tuple[CheckOutcome, ...]) == OUTCOMES.read(
+    assert attempt.deliverable.decode(Deliverable) == WORK.decode(attempt.deliverable.text)
+    assert attempt.check_outcomes.decode(tuple[CheckOutcome, ...]) == OUTCOMES.decode(
         attempt.check_outcomes.text
     )
-    assert attempt.start.decode(AttemptStart) == START.read(attempt.start.text)
+    assert attempt.start.decode(AttemptStart) == START.decode(attempt.start.text)

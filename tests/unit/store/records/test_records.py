@@ -61,7 +61,6 @@ READ_OUTSIDE_THE_STORE = {
         "agents busySeconds by claimed createdAt empty host id kind leftAt length lost lockFile owner process "
         "runId seenAt servedSeconds sha256 since text timeoutSeconds tries until"
     ),
-    "Evidence": "body chain hash id kind previous runId seq",
     "Verdict": "attemptNumber id judgementJson passed score seq taskId",
 }  # fmt: skip
 """Label → properties that modules above the store read before they used records. An attempt's `attemptNumber` is its `seq`."""

@@ -67,7 +67,7 @@ async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
         brought.set()
         return found
 
-    monkeypatch.setattr(checkpointer.Checkpointer, "bring", noted)
+    monkeypatch.setattr(checkpointer.Checkpointer, "checkpoint", noted)
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
     async with opened(SqliteStore(path, FrozenClock())) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -76,14 +76,14 @@ async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
 
 
 async def test_store_that_is_thrown_away_brings_nothing(path, monkeypatch):
-    monkeypatch.setattr(checkpointer.Checkpointer, "owe", lambda _: pytest.fail("owed"))
+    monkeypatch.setattr(checkpointer.Checkpointer, "schedule", lambda _: pytest.fail("owed"))
     async with opened(SqliteStore(path, FrozenClock(), durable=False)) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
 
 
 async def test_store_that_is_closed_brings_nothing_more(path, monkeypatch):
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
-    monkeypatch.setattr(checkpointer.Checkpointer, "bring", lambda _: pytest.fail("brought"))
+    monkeypatch.setattr(checkpointer.Checkpointer, "checkpoint", lambda _: pytest.fail("brought"))
     store = SqliteStore(path, FrozenClock())
     await store.init()
     await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
@@ -143,7 +143,7 @@ async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(pa
         gate.wait(60)
         return bring(self)
 
-    monkeypatch.setattr(checkpointer.Checkpointer, "bring", slowly)
+    monkeypatch.setattr(checkpointer.Checkpointer, "checkpoint", slowly)
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
     async with opened(SqliteStore(path, FrozenClock())) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)

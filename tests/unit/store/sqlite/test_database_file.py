@@ -226,7 +226,7 @@ async def test_lock_that_is_never_given_back_pauses_the_run(tmp_path):
 FULL_DISK = """
 import asyncio, pathlib, resource, signal, sys
 from mimir.errors import Paused
-from mimir.store.sqlite import SqliteStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 
 async def main(path):
@@ -342,7 +342,7 @@ async def test_fault_at_a_boundary_leaves_the_transaction_whole(tmp_path, bounda
 
 KILLED = """
 import asyncio, os, pathlib, sys
-from mimir.store.sqlite import SqliteStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 
 async def main(path, boundary, nth):

@@ -9,7 +9,7 @@ from mimir.store.operations import evidence
 from mimir.store.schema import pack
 from mimir.store.transcripts import call_rows, shared_texts
 from tests.support.stored_run import start, task
-from tests.support.transcripts import opened
+from tests.support.transcripts import find_broken_link, opened
 
 SYSTEM = "Look before you write. " * 40
 SETTINGS = {"model": "m", "tools": [{"name": "read_file", "description": "Reads. " * 100}]}
@@ -42,7 +42,7 @@ async def test_what_lanes_repeat_is_kept_once_and_comes_back_whole(store, run, w
         assert "x" * 2000 in str(row["deltaJson"])
         assert await store.read(lambda r, row=row: shared_texts.delta_of(r, row)) == FIRST
     for lane in lanes:
-        assert await store.read(lambda r, name=lane.name: call_rows.find_broken_link(r, name)) == []
+        assert await store.read(lambda r, name=lane.name: find_broken_link(r, name)) == []
 
 
 async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
@@ -55,7 +55,7 @@ async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
     await store.write(lambda ops: ops.patch("Call", str(row["id"]), {"deltaJson": whole}))
 
     assert row["deltaJson"] != whole
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
     again = await opened(store)
     await said(again, world, FIRST)
     assert (again.replayed, world.made) == (1, ["m"])
@@ -96,7 +96,7 @@ async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, da
         await store.write(lambda ops: ops.delete("Artifact", [name]))
 
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == [row["id"]]
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == [row["id"]]
     with pytest.raises(StoreError, match=damage if damage == "changed" else "not there"):
         await store.read(lambda r: shared_texts.delta_of(r, row))
 

@@ -8,7 +8,17 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import LeaseLost
 from mimir.store.operations import claims
 from mimir.store.transcripts import call_rows
-from tests.support.transcripts import Crash, ask, edit, look, opened, recorded, three, told
+from tests.support.transcripts import (
+    Crash,
+    ask,
+    edit,
+    find_broken_link,
+    look,
+    opened,
+    recorded,
+    three,
+    told,
+)
 
 # Cuts
 
@@ -43,7 +53,7 @@ async def test_differing_request_cuts_the_lane_there(store, run, world):
     assert cut.data["recorded"] != cut.data["asked"]
     rows = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert [row["name"] for row in rows] == ["m0", "e1", "other", "e3"]
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
 
 
 async def test_call_of_another_kind_cuts_too(store, run, world):
@@ -235,11 +245,11 @@ async def test_lane_hash_does_not_depend_on_time_or_fence(store, run, world, fro
 async def test_edited_call_is_found(store, run, world, props, broken):
     lane = await opened(store)
     await three(lane, world)
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
 
     await store.write(lambda ops: ops.patch("Call", f"{lane.name}#00001", props))
 
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == [
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == [
         f"{lane.name}#{n:05d}" for n in broken
     ]
 

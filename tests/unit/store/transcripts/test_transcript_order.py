@@ -7,8 +7,17 @@ import pytest
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.errors import Paused
-from mimir.store.transcripts import call_rows
-from tests.support.transcripts import Crash, ask, edit, look, opened, recorded, three, told
+from tests.support.transcripts import (
+    Crash,
+    ask,
+    edit,
+    find_broken_link,
+    look,
+    opened,
+    recorded,
+    three,
+    told,
+)
 
 # Going live
 
@@ -161,7 +170,7 @@ async def test_outcomes_are_committed_in_order_whatever_ends_first(store, run, w
     assert [seq for seq, *_ in half] == [0]
     assert [seq for seq, *_ in await recorded(store)] == [0, 1, 2]
     assert [e.data["calls"] for e in await told(store, EventKind.TOOL_CALLED)] == [1, 2, 3]
-    assert await store.read(lambda r: call_rows.find_broken_link(r, lane.name)) == []
+    assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
 
 
 async def test_effect_behind_a_read_that_fails_is_not_made(store, run, world):
