@@ -74,6 +74,15 @@ class AttemptChecksChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QCReceiptChange(StoredRecord):
+    """Context receipt of a QC agent that gave no verdict."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.ATTEMPT
+
+    qc_receipt: PackedJson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptVerdictChange(StoredRecord):
     """Verdict on an attempt (phase 6), with QC's context receipt."""
 

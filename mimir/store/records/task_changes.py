@@ -115,6 +115,15 @@ class FailureChange(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QCFeedbackChange(StoredRecord):
+    """Reason why QC was unavailable; written beside `FailureChange`."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+
+    qc_feedback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange(StoredRecord):
     """Verdict on an attempt (phase 6); the counts of its criteria are written beside it."""
 
