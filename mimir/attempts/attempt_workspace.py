@@ -81,7 +81,10 @@ class AttemptWorkspace:
         services = self._services
         # The base decides what is ignored: a recorded tree may contain a worker's `.gitignore`.
         taken = await services.history.snapshot(
-            services.directory, self._index, files=services.task.files, base=services.start.base_tree
+            services.directory,
+            self._index,
+            files=services.task.files,
+            base=services.start.base_tree,
         )
         self._notes += [
             f"The nested repository {path!r} was removed; a deliverable cannot contain it."

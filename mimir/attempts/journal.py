@@ -53,7 +53,9 @@ class AttemptJournal(Protocol):
         """
         ...
 
-    async def note(self, kind: EventKind, *changes: StoredRecord, data: Mapping[str, object]) -> None:
+    async def note(
+        self, kind: EventKind, *changes: StoredRecord, data: Mapping[str, object]
+    ) -> None:
         """Write an event and changes of the attempt; the status stays."""
         ...
 

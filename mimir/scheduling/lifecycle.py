@@ -179,6 +179,4 @@ def _set_status(
     *changes: StoredRecord,
 ) -> bool:
     """Change a run's status with its event; False if the run has none of the expected ones."""
-    return runs.set_status(
-        ops, run, status, kind, data, expect=tuple(expect), props=encode(*changes)
-    )
+    return runs.set_status(ops, run, status, kind, data, expect=tuple(expect), changes=changes)

@@ -1,4 +1,4 @@
-"""Who goes first: longest remaining path, in minutes, calls, or learned medians. Pure."""
+"""Weights of tasks for their priority: minutes, tool calls, or learned medians. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ from mimir.domain.plan import Plan, Task
 
 
 def weights(plan: Plan, learned: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return each task's weight: its estimated minutes, else its calls, else the minutes learned of its role, else 1."""
+    """Return each task's estimated minutes, else its calls, else its role's learned minutes, else 1."""
     known = learned or {}
-    return {t.id: _weight(t, known) for t in plan.tasks}
+    return {task.id: _weight(task, known) for task in plan.tasks}
 
 
 def _weight(task: Task, learned: Mapping[str, float]) -> float:

@@ -10,9 +10,8 @@ from mimir.domain.plan import Plan, Task
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import find_attempt, load_record, load_whole_answer
-from mimir.store.protocol import ReadOps, Row
+from mimir.store.protocol import ReadOps
 from mimir.store.records.task_records import AcceptedTaskRecord, TaskAnswerRecord
-from mimir.store.schema import EdgeType, NodeLabel
 
 
 def load_accepted_task(reads: ReadOps, task: Task, record: AcceptedTaskRecord) -> AcceptedTask:
@@ -64,10 +63,3 @@ class CompletedTasks:
                 self._known[place] = load_accepted_task(reads, task, record)
             self._last_event = event.seq
         return tuple(self._known[place] for place in self._places)
-
-
-def load_attempts(reads: ReadOps, run: str, task: str) -> list[Row]:
-    """Temporary: the rows of a task's attempts by number."""
-    names = reads.neighbours(task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
-    found = [row for name in names if (row := reads.get(NodeLabel.ATTEMPT, name))]
-    return sorted(found, key=lambda row: int(str(row["seq"])))

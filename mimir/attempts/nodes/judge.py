@@ -66,7 +66,9 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
             "reasons": list(verdict.reasons)[:20],
         },
         verdict=verdict,
-        records=seal_records(services, [("verdict", verdict_body(verdict, work.tree, work.answer))]),
+        records=seal_records(
+            services, [("verdict", verdict_body(verdict, work.tree, work.answer))]
+        ),
         # Without a merge the task is completed at once, in the same write.
         defer=verdict.passed and not work.commit,
     )
@@ -80,9 +82,7 @@ async def judge_merged(
     note = f"Others changed these files too: {', '.join(shared_files)}."
     merged = replace(state.work, notes=(*state.work.notes, note))
     review = await _review(services, state, merged, tree, f"qc.merged-{tree[:12]}")
-    return (
-        Cause.QC_UNAVAILABLE if isinstance(review, qc.ReviewUnavailable) else review.judgement
-    )
+    return Cause.QC_UNAVAILABLE if isinstance(review, qc.ReviewUnavailable) else review.judgement
 
 
 async def _review(

@@ -1,7 +1,8 @@
-"""An accepted attempt becomes part of the run's line: objects first, then one transaction moves `Run.head` with the status.
+"""Integration of an accepted attempt: it is merged onto the run branch and proved again there.
 
-Optimistic twice, then under the integration lease. If the line moved since the attempt's base, the merge is proved again: every check
-of this task, of the tasks whose files it touches, and QC's judgement where a file was changed on both sides.
+Git objects are written first, then one transaction moves `Run.head` with the status: twice optimistically, then under the integration
+lease. If the run branch moved since the attempt's base, the checks of this task and of every task that it touches run again, and
+QC judges a file that both sides changed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +32,7 @@ MOVED: Literal["moved"] = "moved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBranch:
-    """Where the run's line stands."""
+    """Tip of the run branch."""
 
     head: str
     tree: str
@@ -40,44 +41,44 @@ class RunBranch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeCandidate:
-    """A commit that may become the line's head."""
+    """Commit that may become the head of the run branch."""
 
     commit: str
     tree: str
     onto: str
-    """The head that it was made for."""
+    """Head that it was made for."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
-    """(task, run) of the checks that proved the merge; empty where the attempt's base is still the head."""
-    judgement: Verdict | None = None
-    """QC's second judgement, where a file was changed on both sides."""
+    """(task, run) of the checks on the merged tree. Empty: the attempt's base is still the head."""
+    verdict: Verdict | None = None
+    """Second verdict, on the merged tree. None: no file was changed on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeConflict:
-    """Why an accepted attempt cannot be merged as it is."""
+    """Reason why an accepted attempt cannot be merged."""
 
     cause: Cause
-    """`integration`, or what QC's second judgement ended in (`qc_unavailable`, `unverifiable`)."""
+    """`integration`, or the end of the second judgement: `qc_unavailable` or `unverifiable`."""
     issues: tuple[str, ...]
     onto: str = ""
-    """The head that it was tried on."""
+    """Head that the merge was tried on."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
 
 
 Judge = Callable[[str, Sequence[str]], Awaitable[Verdict | Cause]]
-"""(merged tree, files changed on both sides) → QC's judgement on the merged tree, or the cause why there is none."""
+"""(merged tree, files changed on both sides) → the verdict on the merged tree, or the cause why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrationServices:
-    """What integration needs of others."""
+    """Services for integration."""
 
     history: GitHistory
     run_check: RunCheck
     judge: Judge
-    line: Callable[[], Awaitable[RunBranch]]
+    load_branch: Callable[[], Awaitable[RunBranch]]
     publish: Callable[[MergeCandidate], Awaitable[bool]]
-    """Moves the head and completes the task in one transaction; False if the head has moved meanwhile."""
+    """Moves the head and completes the task in one transaction; False if another process moved the head."""
     lease: Callable[[], Awaitable[bool]]
     """Takes the integration lease, waiting for it."""
     release: Callable[[], Awaitable[None]]
@@ -86,58 +87,58 @@ class IntegrationServices:
 async def integrate(
     task: Task, work: Deliverable, accepted: AcceptedTask, use: IntegrationServices
 ) -> MergeConflict | None:
-    """Bring an accepted deliverable onto the line.
-
-    Returns:
-        None when the task is completed; else why it has to be tried again.
-    """
+    """Merge an accepted deliverable; None if the task is completed, else why it needs a retry."""
     for _ in range(OPTIMISTIC_TRIES):
-        end = await _once(task, work, accepted, use)
+        end = await _try_once(task, work, accepted, use)
         if end != MOVED:
             return end
     await use.lease()
     try:
         while True:
-            end = await _once(task, work, accepted, use)
+            end = await _try_once(task, work, accepted, use)
             if end != MOVED:
                 return end
     finally:
         await use.release()
 
 
-async def _once(
+async def _try_once(
     task: Task, work: Deliverable, accepted: AcceptedTask, use: IntegrationServices
 ) -> MergeConflict | Literal["moved"] | None:
-    """Try once; "moved": the head is another one by now, try again."""
-    line = await use.line()
-    merged = await _merge(task, work, accepted, line, use)
+    """Try once; "moved": another process moved the head, so try again."""
+    branch = await use.load_branch()
+    merged = await _merge(task, work, accepted, branch, use)
     if isinstance(merged, MergeConflict):
-        return replace(merged, onto=line.head)
+        return replace(merged, onto=branch.head)
     return None if await use.publish(merged) else MOVED
 
 
 async def _merge(
-    task: Task, work: Deliverable, accepted: AcceptedTask, line: RunBranch, use: IntegrationServices
+    task: Task,
+    work: Deliverable,
+    accepted: AcceptedTask,
+    branch: RunBranch,
+    use: IntegrationServices,
 ) -> MergeCandidate | MergeConflict:
-    if line.head == work.base_commit:
-        return MergeCandidate(commit=work.commit, tree=work.tree, onto=line.head)
-    merge = await use.history.merge(line.head, work.commit)
+    if branch.head == work.base_commit:
+        return MergeCandidate(commit=work.commit, tree=work.tree, onto=branch.head)
+    merge = await use.history.merge(branch.head, work.commit)
     if merge.conflicts:
         return MergeConflict(
             cause=Cause.INTEGRATION,
             issues=tuple(f"Another task changed the same lines of {p!r}." for p in merge.conflicts),
         )
-    runs, red = await _prove(task, work, accepted, line, merge.tree, use)
+    runs, red = await _prove(task, work, accepted, branch, merge.tree, use)
     if red:
         return MergeConflict(cause=Cause.INTEGRATION, issues=red, runs=runs)
-    judgement = await _judge_both(work, line, merge.tree, use)
-    if isinstance(judgement, MergeConflict):
-        return judgement
+    verdict = await _judge_shared_files(work, branch, merge.tree, use)
+    if isinstance(verdict, MergeConflict):
+        return verdict
     commit = await use.history.commit(
-        merge.tree, [line.head, work.commit], f"Merge {task.id}: {task.title}"
+        merge.tree, [branch.head, work.commit], f"Merge {task.id}: {task.title}"
     )
     return MergeCandidate(
-        commit=commit, tree=merge.tree, onto=line.head, runs=runs, judgement=judgement
+        commit=commit, tree=merge.tree, onto=branch.head, runs=runs, verdict=verdict
     )
 
 
@@ -145,51 +146,51 @@ async def _prove(
     task: Task,
     work: Deliverable,
     accepted: AcceptedTask,
-    line: RunBranch,
+    branch: RunBranch,
     tree: str,
     use: IntegrationServices,
 ) -> tuple[tuple[tuple[str, CheckRun], ...], tuple[str, ...]]:
-    """Run the checks that a merge could have broken; return all runs, and what is red in words."""
-    touched = [a for a in line.completed if _touches(work.changed, a)]
+    """Run the checks that a merge could break; return all runs, and the red ones in words."""
+    touched = [a for a in branch.completed if _touches(work.changed, a)]
     wanted = [(one, check) for one in (accepted, *touched) for check in one.task.checks]
-    all_of_them = (accepted, *line.completed)
-    seen = await await_all([use.run_check(a, c, tree, all_of_them) for a, c in wanted])
-    runs = [(one.task.id, run) for (one, _), ran in zip(wanted, seen, strict=True) for run in ran]
+    others = (accepted, *branch.completed)
+    results = await await_all([use.run_check(a, c, tree, others) for a, c in wanted])
+    runs = [(a.task.id, run) for (a, _), ran in zip(wanted, results, strict=True) for run in ran]
     red = [
         f"Merged with the work of others, check {check.id!r} of {one.task.id} fails"
         f"{describe_restored_files(ran[-1])}: {ran[-1].output_tail[-2000:]}"
-        for (one, check), ran in zip(wanted, seen, strict=True)
+        for (one, check), ran in zip(wanted, results, strict=True)
         if not ran[-1].green and counts(one, check)
     ]
     return tuple(runs), tuple(red)
 
 
 def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
-    """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
-    made_of = [apparatus(check) for check in other.task.checks]
-    stakes = (*other.task.files, *(glob for one in made_of for glob in one.all_tests))
+    """Return whether a completed task declares or changed one of these files, or a check uses it."""
+    check_files = [apparatus(check) for check in other.task.checks]
+    globs = (*other.task.files, *(glob for one in check_files for glob in one.all_tests))
     return any(
-        # As the store keeps names; one may look like a glob that does not match itself.
+        # Compared as the store keeps names: a name may look like a glob that does not match itself.
         well_formed(path) in other.changed
-        or matches(path, stakes)
-        or any(configures_runner(one, path) for one in made_of)
+        or matches(path, globs)
+        or any(configures_runner(one, path) for one in check_files)
         for path in changed
     )
 
 
-async def _judge_both(
-    work: Deliverable, line: RunBranch, tree: str, use: IntegrationServices
+async def _judge_shared_files(
+    work: Deliverable, branch: RunBranch, tree: str, use: IntegrationServices
 ) -> Verdict | MergeConflict | None:
-    """Have QC judge again where a file was changed on both sides since the attempt's base."""
-    theirs = {c.path for c in await use.history.diff_trees(work.base_tree, line.tree)}
+    """Ask QC again if a file was changed on both sides since the attempt's base."""
+    theirs = {c.path for c in await use.history.diff_trees(work.base_tree, branch.tree)}
     both = tuple(path for path in work.changed if path in theirs)
     if not both:
         return None
-    judgement = await use.judge(tree, both)
-    if isinstance(judgement, Cause):
-        return MergeConflict(cause=judgement, issues=("QC could not judge the merged tree.",))
-    if judgement.passed:
-        return judgement
-    if judgement.unverifiable:
-        return MergeConflict(cause=Cause.UNVERIFIABLE, issues=judgement.reasons)
-    return MergeConflict(cause=Cause.INTEGRATION, issues=(*judgement.reasons, *judgement.issues))
+    verdict = await use.judge(tree, both)
+    if isinstance(verdict, Cause):
+        return MergeConflict(cause=verdict, issues=("QC could not judge the merged tree.",))
+    if verdict.passed:
+        return verdict
+    if verdict.unverifiable:
+        return MergeConflict(cause=Cause.UNVERIFIABLE, issues=verdict.reasons)
+    return MergeConflict(cause=Cause.INTEGRATION, issues=(*verdict.reasons, *verdict.issues))

@@ -1,14 +1,15 @@
-"""Completes an accepted attempt: its place on the run's line, QC's second judgement, and the values of success."""
+"""Completion of an accepted attempt: its merge, a second verdict if needed, and the completed task."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from mimir.attempts.nodes.judge import judge_merged
-from mimir.attempts.results import JUDGEMENT, AttemptState, Deliverable
+from mimir.attempts.results import Judged
 from mimir.attempts.services import AttemptServices
 from mimir.domain.actor import on_behalf
 from mimir.domain.clock import stamp
+from mimir.domain.criteria_counts import count
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.plan import Check
@@ -25,185 +26,167 @@ from mimir.scheduling.completion.integration import (
     RunBranch,
     integrate,
 )
-from mimir.scheduling.completion.transition import HeadUpdate, TransitionWriter
+from mimir.scheduling.completion.transition import ClaimJournal, HeadUpdate
 from mimir.scheduling.run_services import RunServices
-from mimir.store import row_fields
-from mimir.store.operations import evidence, leases, runs
-from mimir.store.protocol import ReadOps, Value, WriteOps
-from mimir.store.schema import NodeLabel, well_formed
+from mimir.store.operations import leases
+from mimir.store.operations.record_loading import find_run, load_run
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_changes import AttemptMergeChange
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.task_changes import CompletionChange, CriteriaCountsChange
+from mimir.store.schema import well_formed
 
 LEASE_POLL_SECONDS = 0.05
 INTEGRATOR = "integrator"
-"""Name of the lease under which one task at a time integrates; held by `process/task`."""
+"""Lease under which one task at a time is integrated; its holder is `process/task`."""
 
 
 class TaskCompletion:
-    """Brings one accepted attempt onto the line, under its task's fence."""
+    """Completes one accepted attempt, under its task's fence."""
 
     def __init__(
-        self, crew: RunServices, desk: AttemptServices, course: AttemptState, move: TransitionWriter
+        self,
+        run_services: RunServices,
+        services: AttemptServices,
+        state: Judged,
+        journal: ClaimJournal,
     ) -> None:
-        self._crew = crew
-        self._desk = desk
-        self._course = course
-        self._move = move
+        self._run_services = run_services
+        self._services = services
+        self._state = state
+        self._journal = journal
 
     async def complete(self) -> MergeConflict | None:
-        """Complete the task, or say why it has to be tried again.
+        """Complete the task; return a conflict if it needs a retry.
 
         Raises:
-            LeaseLost: Another holder has the task.
+            LeaseLost: Another process holds the task.
             Paused: The run must stop; the accepted verdict is kept.
         """
-        work, judgement = self._course.work, self._course.judgement
-        if work is None or judgement is None:
-            raise AssertionError("qc_passed without a deliverable and a verdict")
+        work, outcomes = self._state.work, self._state.outcomes
         if not work.commit:
-            await self._completed(work, judgement, MergeCandidate(commit="", tree="", onto=""))
+            await self._save(MergeCandidate(commit="", tree="", onto=""))
             return None
-        mine = AcceptedTask(
-            task=self._desk.task,
-            attempt=self._desk.number,
+        accepted = AcceptedTask(
+            task=self._services.task,
+            attempt=self._services.number,
             answer=work.answer,
-            passed=frozenset(o.check for o in self._course.outcomes if o.state == "passed"),
+            passed=frozenset(self._passed_checks()),
             changed=frozenset(map(well_formed, work.changed)),
             tree=work.tree,
-            told=reported_counts(self._course.outcomes),
+            told=reported_counts(outcomes),
         )
-        use = IntegrationServices(
-            history=self._desk.history,
+        integration = IntegrationServices(
+            history=self._services.history,
             run_check=self._run_check,
             judge=self._judge,
-            line=self._line,
-            publish=partial(self._completed, work, judgement),
+            load_branch=self._load_branch,
+            publish=self._save,
             lease=self._take_lease,
-            release=self._leave_lease,
+            release=self._release_lease,
         )
         give_way()
-        await self._crew.pace.before_merge(self._desk.task.id, self._desk.number)
-        async with self._crew.integrating:
-            return await integrate(self._desk.task, work, mine, use)
+        await self._run_services.pace.before_merge(self._services.task.id, self._services.number)
+        async with self._run_services.integrating:
+            return await integrate(self._services.task, work, accepted, integration)
 
     async def _run_check(
-        self, one: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
+        self, accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(one.task.id)
-        return await self._desk.checks.on_tree(one, check, tree, others, phase="merged")
+        on_behalf(accepted.task.id)
+        return await self._services.checks.on_tree(accepted, check, tree, others, phase="merged")
 
-    async def _judge(self, tree: str, both: Sequence[str]) -> Verdict | Cause:
-        return await judge_merged(self._desk, self._course, tree, both)
+    async def _judge(self, tree: str, shared_files: Sequence[str]) -> Verdict | Cause:
+        return await judge_merged(self._services, self._state, tree, shared_files)
 
-    async def _line(self) -> RunBranch:
-        run = self._crew.facts.id
+    async def _load_branch(self) -> RunBranch:
+        def load(reads: ReadOps) -> RunBranch:
+            run = load_run(reads, self._run_services.facts.id)
+            completed = self._run_services.completions.look(reads, run.id)
+            return RunBranch(head=run.head, tree=run.head_tree, completed=completed)
 
-        def look(reads: ReadOps) -> RunBranch:
-            row = runs.node(reads, run)
-            return RunBranch(
-                head=row_fields.text_field(row, "head"),
-                tree=row_fields.text_field(row, "headTree"),
-                completed=self._crew.completions.look(reads, run),
-            )
+        return await self._run_services.store.read(load)
 
-        return await self._crew.store.read(look)
-
-    async def _completed(
-        self, work: Deliverable, judgement: Verdict, merged: MergeCandidate
-    ) -> bool:
-        """Move the head and the status together; False if the head has moved meanwhile."""
-        final = merged.judgement or judgement
-        records = self._sealed(work, merged)
-        values = self._values(work, final, merged)
-        publish = HeadUpdate(expect=merged.onto, head=merged.commit, tree=merged.tree)
-        return await self._move(
+    async def _save(self, merged: MergeCandidate) -> bool:
+        """Move the head and the status together; False if another process moved the head."""
+        work, final = self._state.work, merged.verdict or self._state.verdict
+        commit, number = merged.commit or None, self._services.number
+        now = stamp(self._run_services.clock.now())
+        completion = CompletionChange(
+            qc_score=float(final.score),
+            qc_feedback=final.verdict.feedback,
+            verified_at=now,
+            total_attempts=number,
+            qc_passed_on_attempt=number,
+            retries_needed=number - 1,
+            files_changed=work.changed,
+            integrated_at=now,
+            integrated_commit=commit,
+            integrated_tree=merged.tree or None,
+            accepted_attempt=number,
+            passed_checks=self._passed_checks(),
+        )
+        counts = count((c.state, c.basis) for c in final.criteria)
+        head = HeadUpdate(expect=merged.onto, head=merged.commit, tree=merged.tree)
+        return await self._journal.transition(
             TaskStatus.COMPLETED,
             EventKind.TASK_COMPLETED,
-            task=values,
-            attempt={
-                "judgementJson": JUDGEMENT.encode(final),
-                "integratedCommit": merged.commit or None,
-            },
+            task=(completion, CriteriaCountsChange.of_counts(counts)),
+            attempt=(AttemptMergeChange(verdict=PackedJson.pack(final), integrated_commit=commit),),
             data={
                 "score": float(final.score),
                 "commit": merged.commit,
                 "changed": list(work.changed)[:200],
                 "merged": bool(merged.runs),
             },
-            records=records,
-            judgement=merged.judgement,
-            publish=publish if merged.commit else None,
+            records=self._seal(merged),
+            verdict=merged.verdict,
+            publish=head if merged.commit else None,
         )
 
-    def _sealed(self, work: Deliverable, merged: MergeCandidate) -> tuple[EvidenceRecord, ...]:
+    def _passed_checks(self) -> tuple[str, ...]:
+        return tuple(o.check for o in self._state.outcomes if o.state == "passed")
+
+    def _seal(self, merged: MergeCandidate) -> tuple[EvidenceRecord, ...]:
         bodies: list[tuple[seal.RecordKind, Body]] = [
             ("check", run_body(run, task=task)) for task, run in merged.runs
         ]
-        if merged.judgement:
-            bodies.append(("verdict", verdict_body(merged.judgement, merged.tree, work.answer)))
-        chain = self._desk.records
-        return seal.extend(self._desk.chain, chain[-1] if chain else None, bodies)
-
-    def _values(
-        self, work: Deliverable, judgement: Verdict, merged: MergeCandidate
-    ) -> Mapping[str, Value]:
-        now = stamp(self._crew.clock.now())
-        number = self._desk.number
-        return {
-            "qcScore": float(judgement.score),
-            "qcPassed": True,
-            **evidence.properties((c.state, c.basis) for c in judgement.criteria),
-            "qcFeedback": judgement.verdict.feedback,
-            "verifiedAt": now,
-            "totalAttempts": number,
-            "qcPassedOnAttempt": number,
-            "retriesNeeded": number - 1,
-            "filesChanged": list(work.changed),
-            "integratedAt": now,
-            "integratedCommit": merged.commit or None,
-            "integratedTree": merged.tree or None,
-            "acceptedAttempt": number,
-            "passedChecks": [o.check for o in self._course.outcomes if o.state == "passed"],
-        }
+        if merged.verdict:
+            answer = self._state.work.answer
+            bodies.append(("verdict", verdict_body(merged.verdict, merged.tree, answer)))
+        chain = self._services.records
+        return seal.extend(self._services.chain, chain[-1] if chain else None, bodies)
 
     async def _take_lease(self) -> bool:
-        crew = self._crew
-        while not await crew.store.write(  # noqa: ASYNC110  the holder may be in another process
+        services = self._run_services
+        while not await services.store.write(  # noqa: ASYNC110  the holder may be in another process
             partial(
                 take_integration,
-                run=crew.facts.id,
-                owner=crew.owner,
-                task=self._desk.task.id,
-                seconds=crew.lease_seconds,
-                dead=crew.owners.dead(),
+                run=services.facts.id,
+                owner=services.owner,
+                task=self._services.task.id,
+                seconds=services.lease_seconds,
+                dead=services.owners.dead(),
             )
         ):
             await asyncio.sleep(LEASE_POLL_SECONDS)
         return True
 
-    async def _leave_lease(self) -> None:
-        crew = self._crew
-        await crew.store.write(
-            partial(
-                leases.release_lease,
-                run=crew.facts.id,
-                name=INTEGRATOR,
-                owner=f"{crew.owner}/{self._desk.task.id}",
-            )
-        )
+    async def _release_lease(self) -> None:
+        services = self._run_services
+        owner = f"{services.owner}/{self._services.task.id}"
+        release = partial(leases.release_lease, run=services.facts.id, name=INTEGRATOR, owner=owner)
+        await services.store.write(release)
 
 
 def take_integration(
     ops: WriteOps, run: str, owner: str, task: str, *, seconds: float, dead: Collection[str]
 ) -> bool:
-    """Take or renew the integration lease of a run for a task; False if another task holds it.
-
-    Args:
-        ops: The transaction.
-        run: Whose line.
-        owner: The process.
-        task: Id in the plan.
-        seconds: How long it lasts.
-        dead: Processes that are known to be gone; nobody waits for one of them.
-    """
-    held = row_fields.text_field(ops.get(NodeLabel.RUN, run) or {}, INTEGRATOR)
-    gone = (held,) if held.split("/", 1)[0] in dead else ()
-    return leases.acquire_lease(ops, run, INTEGRATOR, f"{owner}/{task}", seconds=seconds, dead=gone)
+    """Take or renew a run's integration lease for a task; False if another task holds it."""
+    record = find_run(ops, run)
+    held = record.integrator if record else ""
+    # The holder names the task too; only its process can be dead.
+    dead_holder = (held,) if held.split("/", 1)[0] in dead else ()
+    return leases.acquire_lease(
+        ops, run, INTEGRATOR, f"{owner}/{task}", seconds=seconds, dead=dead_holder
+    )

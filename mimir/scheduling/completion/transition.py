@@ -1,7 +1,7 @@
 """Journal of a claimed task: every write of its attempt, in one fenced transaction each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from mimir.attempts.journal import Changes
@@ -10,7 +10,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Task
-from mimir.domain.task_states import TERMINAL, Cause, TaskStatus, TransitionActor
+from mimir.domain.task_states import Cause, TaskStatus, TransitionActor
 from mimir.domain.turn_hook import give_way
 from mimir.domain.verdict import Verdict
 from mimir.scheduling import retry
@@ -21,12 +21,11 @@ from mimir.store.deferring_store import DeferringStore
 from mimir.store.operations import attempt_traces, claims, evidence, runs
 from mimir.store.operations.claims import Claim
 from mimir.store.operations.record_loading import load_task_attempts, save_change
-from mimir.store.protocol import Row, WriteOps
+from mimir.store.protocol import WriteOps
 from mimir.store.records.attempt_records import AttemptRecord
-from mimir.store.records.record_codec import StoredRecord, encode
+from mimir.store.records.record_codec import StoredRecord
 from mimir.store.records.task_changes import CompletionChange
 from mimir.store.records.task_records import TaskRecord
-from mimir.store.schema import PHASES
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 
 _BY_MACHINE = (
@@ -86,7 +85,7 @@ class ClaimJournal:
         run, claim = self.services.facts.id, self.claim
 
         def work(ops: WriteOps) -> None:
-            claims.check_fence(ops, run, claim.task, claim.fence)
+            claims.load_claimed_task(ops, run, claim.task, claim.fence)
             if changes:
                 save_change(ops, self.name, *changes)
             runs.append_event(ops, run, kind, task=claim.task, attempt=claim.attempt, data=data)
@@ -150,9 +149,7 @@ class ClaimJournal:
             ):
                 return False
             self._save_evidence(ops, records, artifacts or {}, verdict)
-            values = encode(*task)
-            if verdict or done:
-                values |= encode(*self._history(ops, task, verdict, done=done))
+            history = self._history(ops, task, verdict, done=done) if verdict or done else ()
             claims.move(
                 ops,
                 run,
@@ -160,8 +157,8 @@ class ClaimJournal:
                 claim.fence,
                 to,
                 TransitionActor.MACHINE if to in _BY_MACHINE else TransitionActor.SCHEDULING,
-                props=values,
-                attempt_props={**_shared(values, to), **encode(*attempt)},
+                changes=(*task, *history),
+                attempt_changes=attempt,
                 kind=kind,
                 data=data,
             )
@@ -204,7 +201,7 @@ class ClaimJournal:
     ) -> Changes:
         """Record which files the attempt left, and return the task's verdicts with this one."""
         run, claim = self.services.facts.id, self.claim
-        record = TaskRecord.from_row(claims.check_fence(ops, run, claim.task, claim.fence))
+        record = claims.load_claimed_task(ops, run, claim.task, claim.fence)
         changed = [
             path for one in task if isinstance(one, CompletionChange) for path in one.files_changed
         ]
@@ -226,14 +223,3 @@ class ClaimJournal:
         if durable:
             give_way()  # other attempts run while the disk writes
         return await self.store.write(work, durable=durable)
-
-
-_PHASES = frozenset(name for names in PHASES.values() for name in names)
-_VERDICT = frozenset(PHASES[6])
-
-
-def _shared(values: Row, to: TaskStatus) -> Row:
-    """Return the values that the attempt keeps too: the next attempt replaces those of the task."""
-    # A sealed verdict stays on its attempt, however the task ends.
-    own = _PHASES - _VERDICT if to in TERMINAL else _PHASES
-    return {name: value for name, value in values.items() if name in own}

@@ -172,4 +172,4 @@ async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: Ru
         await work.until(len(TASKS))
         work.go.set()
         await asyncio.sleep(0)
-        assert pool.health().busy == ()
+        assert not pool.held
