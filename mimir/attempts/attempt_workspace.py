@@ -1,4 +1,4 @@
-"""Workspace of one attempt: created for its first effect, and committed as the deliverable.
+"""Workspace of one attempt: created for its first effect, committed as the deliverable.
 
 Until the first effect, tools read a shared checkout of the same tree.
 """
@@ -49,7 +49,7 @@ class AttemptWorkspace:
         self._tree = tree or self._services.start.tree
 
     async def stand(self, effectful: bool, /) -> Path:
-        """Return the directory for a call; from the first effectful call on, it is the attempt's own."""
+        """Return the directory for a call: a shared checkout until the first effectful one."""
         services = self._services
         if self._is_created:
             return services.directory

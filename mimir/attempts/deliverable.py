@@ -54,7 +54,7 @@ def find_protected_changes(
 
 
 def find_silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
-    """Return the issue of a task that declares `files` and changed none; None if there is none."""
+    """Return the issue of a task that declares `files` and changed none of them, or None."""
     if not task.files or any(matches(path, task.files) for path in changed):
         return None
     wanted = ", ".join(task.files)

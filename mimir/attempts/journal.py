@@ -16,7 +16,10 @@ Changes = Sequence[StoredRecord]
 
 
 class AttemptJournal(Protocol):
-    """Writes of one attempt, each under its fence; `LeaseLost` is raised if another process holds the task."""
+    """Writes of one attempt, each under its fence.
+
+    Every method raises `LeaseLost` if another process holds the task.
+    """
 
     async def open_transcript(self, role: str) -> StoredTranscript:
         """Open the attempt's transcript of a role."""

@@ -1,8 +1,8 @@
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
 # langgraph's own signatures contain unsolved generics.
-"""State machine of one attempt: the table of moves, compiled to LangGraph once for each entry status.
+"""State machine of one attempt: the table of moves, compiled to LangGraph.
 
-Each phase is a node and each move of the table is an edge. The machine can be entered at any node, so a resumed attempt continues
+It is compiled once for each entry status: each phase is a node, each move an edge. The machine can be entered at any node, so a resumed attempt continues
 where it stopped.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langgraph.types import Command
 
 Advance = Callable[[AttemptState], Awaitable[AttemptState]]
-"""Does the work of a state's phase and records the move. A state of the same status ends the machine."""
+"""Does the work of a phase and records the move; an unchanged status ends the machine."""
 
 
 class MachineState(TypedDict):

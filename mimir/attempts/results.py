@@ -1,4 +1,4 @@
-"""Results of an attempt: its state after each phase, stored on its node and loaded when it resumes."""
+"""Results of an attempt: its state after each phase, stored for a resume."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar, assert_never

@@ -25,7 +25,7 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.shared_checkouts import SharedCheckouts
 
 Stand = Callable[[bool], Awaitable[Path]]
-"""Returns the directory for a tool call, created if needed. True: the call may change files."""
+"""Returns the directory for a tool call. True: the call may change files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class RoleTools(Protocol):
         stand: Stand,
         /,
     ) -> Toolset:
-        """Return QC's tools over a temporary checkout; the first call that needs it creates it."""
+        """Return QC's tools over a temporary checkout; the first call creates it."""
         ...
 
 
@@ -149,7 +149,7 @@ class AttemptStart:
     integration_retries: int = 0
     """They add to both numbers of "Attempt 2 of 3"."""
     system: str = ""
-    """Stored form only: SHA-256 of the first message's text, which the run keeps. Empty: the brief is whole."""
+    """SHA-256 of the first message's text, which the run keeps. Empty: the brief is whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

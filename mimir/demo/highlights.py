@@ -41,7 +41,8 @@ def _attempt_highlights(task: TaskData, attempt: AttemptData) -> Iterator[str]:
     if red:
         claim = attempt.work.answer if attempt.work else ""
         if _CLAIM.search(claim):
-            yield f"claimed {quote(claim)}; the engine ran them, with exit code {red[0].after.exit_code}."
+            code = red[0].after.exit_code
+            yield f"claimed {quote(claim)}; the engine ran the tests: exit code {code}."
         if task.status is TaskStatus.COMPLETED and task.accepted > attempt.number:
             yield (
                 f"attempt {attempt.number} failed its check: {find_error_line(red[0].after)}; "

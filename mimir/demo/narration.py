@@ -126,7 +126,9 @@ def _describe_rejection(_: Event, subject: _EventSubject) -> Iterator[str]:
 def _describe_completion(_: Event, subject: _EventSubject) -> Iterator[str]:
     task, attempt = subject.task, subject.attempt
     proof = next((_last_line(o.after) for o in attempt.outcomes if o.state == "passed"), "")
-    yield f"completed with score {_score(task.score)}{f' ({proof})' if proof else ''}"
+    # Only a count of tests explains itself; other programs print anything.
+    shown = f" ({proof})" if " passed" in proof else ""
+    yield f"completed with score {_score(task.score)}{shown}"
     shared = find_shared_files(task, subject.data)
     if shared and was_judged_again(attempt, subject.data):
         others = ", ".join(dict.fromkeys(other for other, _ in shared))

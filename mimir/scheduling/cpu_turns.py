@@ -1,4 +1,4 @@
-"""CPU turns: attempts of one process run one after another, from a model's answer to the next call.
+"""CPU turns: one attempt at a time runs, from a model's answer to its next call.
 
 All attempts share one thread. In small alternating steps, those whose answers came together would send their next calls late and
 together. One that runs to its next call first lets its model work while the others run. A turn ends at the next call, at any wait
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 MOST_SECONDS = 0.05
 AT_ONCE_SECONDS = 0.02
-"""If models answer faster, turns gain nothing, and without them more writes share one commit."""
+"""Faster answers: turns gain nothing, and without them more writes share one commit."""
 
 
 class CpuTurns:
@@ -40,7 +40,7 @@ class CpuTurn:
         self._until: asyncio.TimerHandle | None = None
 
     async def acquire(self) -> None:
-        """Wait for a turn, first come first served; return at once if it is held or turns do not pay."""
+        """Wait for a turn, in order; return at once if it is held or turns do not pay."""
         if self._until is None and self._turns.pay:
             await self._turns.lock.acquire()
             self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.yield_turn)

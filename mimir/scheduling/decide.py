@@ -1,4 +1,6 @@
-"""Decisions of the coordinator: from a run's snapshot to commands. Pure; a decision costs what changed.
+"""Decisions of the coordinator: from a run's snapshot to commands. Pure.
+
+The snapshot is updated change by change, so a decision costs what changed.
 
 A task is released as soon as its own dependencies are completed. Of ready tasks whose declared files overlap, the one with the longest
 remaining path is released first, and the others wait for it.
@@ -40,7 +42,7 @@ class RunSnapshot:
     alike: dict[tuple[str, ...], list[tuple[float, str]]] = field(
         default_factory=dict[tuple[str, ...], list[tuple[float, str]]], compare=False
     )
-    """Files → heap of the tasks that declare them, longest remaining path first; released tasks are removed lazily."""
+    """Files → heap of their tasks, longest remaining path first; removed lazily."""
 
     @classmethod
     def from_rows(
@@ -133,7 +135,7 @@ class RunSnapshot:
 
 
 def decide(snapshot: RunSnapshot) -> list[Command]:
-    """Return the commands that follow; the caller records their effects by `apply` and `note_released`."""
+    """Return the commands that follow; the caller records their effects in the snapshot."""
     blocks: list[Command] = [
         BlockTask(task=t, because=b) for t, b in sorted(snapshot.doomed.items())
     ]

@@ -6,7 +6,7 @@ from mimir.domain.plan import Plan, Task
 
 
 def weights(plan: Plan, learned: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return each task's estimated minutes, else its calls, else its role's learned minutes, else 1."""
+    """Return each task's minutes, else its calls, else its role's learned minutes, else 1."""
     known = learned or {}
     return {task.id: _weight(task, known) for task in plan.tasks}
 

@@ -20,7 +20,7 @@ from mimir.workspace.process_locks import ProcessLocks
 
 @dataclass(slots=True)
 class ProcessLiveness:
-    """Dead processes of this host, by the lock files of the project and of the run's processes."""
+    """Dead processes of this host, by lock files of the project and the run."""
 
     owners: ProcessLocks
     host: str
@@ -37,7 +37,7 @@ class ProcessLiveness:
 
 @dataclass(slots=True)
 class WorkSignals:
-    """Wake-up signals of one process: for the coordinator, if a task moved; for idle agents, if there may be work.
+    """Wake-up signals of one process, for its coordinator and its idle agents.
 
     If the coordinator is in this process, agents claim after its decision: a task that has just become ready may have a
     higher priority than all others.
@@ -131,7 +131,7 @@ class RunServices:
     facts: PinnedRun
     store: GraphStore
     leases: GraphStore
-    """The same store for writes without commits: a slow exchange of commits must not delay a heartbeat."""
+    """The same store for writes without commits, which no slow exchange may delay."""
     clock: Clock
     owner: str
     """Name of this process in leases."""
@@ -151,7 +151,7 @@ class RunServices:
     poll_seconds: float = 0.25
     """Seconds between looks at the changes of other processes."""
     answers_wait: bool = True
-    """True: answers are committed with the attempt's next write. False: each at once, because a replay's time follows its events."""
+    """True: answers are committed with the attempt's next write. False: each at once."""
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class StopSignal:
 
     reason: Paused | None = None
     broken: bool = False
-    """True: a worker failed because of a bug, which its pool raises; no further task is claimed."""
+    """True: a worker failed because of a bug; no further task is claimed."""
     on_halt: Callable[[], Awaitable[None]] | None = None
 
     async def stop(self, paused: Paused) -> None:

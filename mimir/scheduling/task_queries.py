@@ -1,4 +1,4 @@
-"""Completed tasks of a run with their accepted verdicts: later trees must pass the same checks."""
+"""Completed tasks of a run, with the checks that later trees must pass too."""
 
 from bisect import insort
 

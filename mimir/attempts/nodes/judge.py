@@ -1,4 +1,4 @@
-"""Judge node: QC examines the deliverable in a temporary checkout, and the engine decides the verdict."""
+"""Judge node: QC examines the deliverable, and the engine decides the verdict."""
 
 import shutil
 from collections.abc import Sequence
@@ -78,9 +78,10 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
 async def judge_merged(
     services: AttemptServices, state: Judged, tree: str, shared_files: Sequence[str]
 ) -> Verdict | Cause:
-    """Ask QC about a merged tree in which both sides changed a file; each tree has its transcript."""
+    """Ask QC about a merged tree in which both sides changed a file."""
     note = f"Others changed these files too: {', '.join(shared_files)}."
     merged = replace(state.work, notes=(*state.work.notes, note))
+    # Each merged tree has its own transcript: a resumed merge may be of another tree.
     review = await _review(services, state, merged, tree, f"qc.merged-{tree[:12]}")
     return Cause.QC_UNAVAILABLE if isinstance(review, qc.ReviewUnavailable) else review.judgement
 

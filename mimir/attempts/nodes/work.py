@@ -1,4 +1,4 @@
-"""Work node: the worker's conversation, whose last tree and answer become a deliverable or a rejection."""
+"""Work node: the worker's conversation ends in a deliverable or a rejection."""
 
 import json
 from collections.abc import Sequence

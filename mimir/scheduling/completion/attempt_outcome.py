@@ -1,4 +1,4 @@
-"""Outcome of an attempt that was not accepted: the inputs of the retry decision, and the stored changes."""
+"""Outcome of an attempt that was not accepted, with the changes that store it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -194,7 +194,7 @@ def retry_change(
 def history_change(
     task: TaskRecord, attempt: int, verdict: Verdict | None, *, now: str, is_done: bool
 ) -> VerdictHistoryChange:
-    """Return the history of a task's verdicts with this one, and its scores if it is completed.
+    """Return the history of a task's verdicts, with the scores of a completed task.
 
     Args:
         task: The task before the change.

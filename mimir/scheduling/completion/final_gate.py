@@ -1,4 +1,4 @@
-"""Final gate: before a run ends, every check of every completed task runs on the final tree.
+"""Final gate: all checks of all completed tasks run again on the final tree.
 
 A check is red if it is required, passed in its task's accepted verdict, and now fails twice: as it is, or with its own files
 restored (`qc.checks.regression`). The result names the merge after which it first failed.
@@ -38,7 +38,7 @@ class FailedGateCheck:
 RunCheck = Callable[
     [AcceptedTask, Check, str, Sequence[AcceptedTask]], Awaitable[Sequence[CheckRun]]
 ]
-"""(task of the check, check, tree, all accepted tasks) → its runs on that tree; the last one decides."""
+"""(task, check, tree, all accepted tasks) → runs of the check; the last one decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def counts(accepted: AcceptedTask, check: Check) -> bool:
 
 
 def describe_restored_files(run: CheckRun) -> str:
-    """Return the end of a sentence: the check ran with its own files restored. Empty: it did not."""
+    """Return the end of a sentence about a check with restored files; empty for others."""
     if not run.stands_for:
         return ""
     return (
@@ -68,7 +68,7 @@ def describe_restored_files(run: CheckRun) -> str:
 async def pass_through(
     accepted: Sequence[AcceptedTask], merges: Sequence[MergeStep], tree: str, run_check: RunCheck
 ) -> GateResult:
-    """Run every check of every completed task on `tree`; for a red one, find the merge to blame.
+    """Run all checks on `tree`; for a red one, find the first merge that made it red.
 
     `merges` are in merge order, oldest first.
     """

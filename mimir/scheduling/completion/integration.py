@@ -1,4 +1,4 @@
-"""Integration of an accepted attempt: it is merged onto the run branch and proved again there.
+"""Integration of an accepted attempt: merged onto the run branch and proved again.
 
 Git objects are written first, then one transaction moves `Run.head` with the status: twice optimistically, then under the integration
 lease. If the run branch moved since the attempt's base, the checks of this task and of every task that it touches run again, and
@@ -58,7 +58,7 @@ class MergeConflict:
     """Reason why an accepted attempt cannot be merged."""
 
     cause: Cause
-    """`integration`, or the end of the second judgement: `qc_unavailable` or `unverifiable`."""
+    """`integration`, or after a second judgement `qc_unavailable` or `unverifiable`."""
     issues: tuple[str, ...]
     onto: str = ""
     """Head that the merge was tried on."""
@@ -66,7 +66,7 @@ class MergeConflict:
 
 
 Judge = Callable[[str, Sequence[str]], Awaitable[Verdict | Cause]]
-"""(merged tree, files changed on both sides) → the verdict on the merged tree, or the cause why there is none."""
+"""(merged tree, files changed on both sides) → verdict, or the cause why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class IntegrationServices:
     judge: Judge
     load_branch: Callable[[], Awaitable[RunBranch]]
     publish: Callable[[MergeCandidate], Awaitable[bool]]
-    """Moves the head and completes the task in one transaction; False if another process moved the head."""
+    """Moves the head and completes the task together; False if the head has moved."""
     lease: Callable[[], Awaitable[bool]]
     """Takes the integration lease, waiting for it."""
     release: Callable[[], Awaitable[None]]
@@ -166,7 +166,7 @@ async def _prove(
 
 
 def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
-    """Return whether a completed task declares or changed one of these files, or a check uses it."""
+    """Return whether a completed task, or one of its checks, depends on these files."""
     check_files = [apparatus(check) for check in other.task.checks]
     globs = (*other.task.files, *(glob for one in check_files for glob in one.all_tests))
     return any(

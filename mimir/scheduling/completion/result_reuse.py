@@ -1,4 +1,4 @@
-"""Reuse of completed tasks of an earlier run (`--from RUN`), if nothing that decides them has changed.
+"""Reuse of unchanged, completed tasks of an earlier run (`--from RUN`).
 
 Definition and dependencies must be equal, and the dependencies reused too. The deliverable is merged onto the new run branch and its
 checks run there; after a conflict or a red check the task stays pending. Attempt, verdict and evidence are copied and sealed again

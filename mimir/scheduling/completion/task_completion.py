@@ -1,4 +1,4 @@
-"""Completion of an accepted attempt: its merge, a second verdict if needed, and the completed task."""
+"""Completion of an accepted attempt: its merge and the completed task."""
 
 import asyncio
 from collections.abc import Collection, Sequence

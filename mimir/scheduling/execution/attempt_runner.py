@@ -1,4 +1,4 @@
-"""Runner of one claimed task: the attempt, then its merge, a retry or the failure, under the claim's fence."""
+"""Runner of one claimed task: its attempt, then the merge, a retry or the failure."""
 
 import asyncio
 import contextlib
@@ -152,7 +152,7 @@ class AttemptRunner:
     async def _complete(
         self, claimed: ClaimedTask, services: AttemptServices, state: AttemptState
     ) -> None:
-        """Complete the task, or retry or fail it; the machine itself fails a task without a verdict."""
+        """Complete the task, or retry or fail it."""
         base = services.start.base_tree
         match state:
             case Judged() if state.verdict.passed:
@@ -165,7 +165,7 @@ class AttemptRunner:
                 end = attempt_outcome.outcome_of_rejection(state, base)
                 await self._retry_or_fail(claimed, end)
             case _:
-                return
+                return  # without a verdict, the machine itself failed the task
 
     async def _attempt_services(self, claimed: ClaimedTask, turn: CpuTurn) -> AttemptServices:
         services, worker, claim = self._services, self._worker, claimed.claim

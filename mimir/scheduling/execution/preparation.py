@@ -1,4 +1,4 @@
-"""Preparation of an attempt: base, workspace tree and brief, made once and stored for a resume."""
+"""Preparation of an attempt: base, workspace tree and brief, stored for a resume."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -240,7 +240,8 @@ class AttemptPreparer:
 
 
 def _shorten(start: AttemptStart) -> tuple[AttemptStart, Mapping[str, str]]:
-    """Return a start in its stored form, and the text that it names: attempts share their preamble."""
+    """Return a start in its stored form, and the text that it names."""
+    # All attempts of a role share their first message, so the run keeps it once.
     first = start.brief[0] if start.brief else None
     name = shared_texts.name_of(first.text) if first else None
     if first is None or name is None:
@@ -262,7 +263,8 @@ def _expand(reads: ReadOps, run: str, start: AttemptStart) -> AttemptStart:
 
 
 def _find_related(facts: PinnedRun, task: Task) -> tuple[RelatedTask, ...]:
-    """Return the tasks within two edges as QC is given them; beyond `MOST_RELATED` only their number counts."""
+    """Return the tasks within two edges, as QC is given them."""
+    # Of those beyond `MOST_RELATED`, QC is given the number only.
     return tuple(
         RelatedTask(
             id=id,

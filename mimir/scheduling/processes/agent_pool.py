@@ -1,4 +1,4 @@
-"""Agent pool of one process: its concurrent task slots, and the one claimer for all idle agents."""
+"""Agent pool of one process: its concurrent task slots, filled by one claimer."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -94,7 +94,7 @@ class AgentPool:
         return self._agents - len(self._jobs)
 
     async def _claim(self, idle: int) -> None:
-        """Claim as many tasks as agents are idle, if an offer or the store says that there are any."""
+        """Claim a task for each idle agent, if there are any tasks to claim."""
         services, offers = self._services, self._services.wake.offers
         is_offered = offers != self._offers
         if idle <= 0 or not (is_offered or self._must_look()):

@@ -56,7 +56,7 @@ class CoordinatorElection:
                 if run.status in RUN_ENDED and self._leading is None:
                     return None
                 if run.status is RunStatus.PAUSED:
-                    raise _paused(run)
+                    raise _pause_error(run)
                 await self._take(coordinator)
                 result = await self._wait()
                 if result is not None:
@@ -110,7 +110,7 @@ def _load(reads: ReadOps, run: str) -> tuple[RunRecord, list[ProcessRecord], str
     return load_run(reads, run), load_processes(reads, run), reads.now()
 
 
-def _paused(run: RunRecord) -> Paused:
+def _pause_error(run: RunRecord) -> Paused:
     why = f": {run.pause_message}" if run.pause_message else "."
     return Paused(
         f"Run {run.id} was paused{why}",

@@ -1,4 +1,4 @@
-"""Heartbeat of one process: one transaction renews all its leases and reports the lost ones."""
+"""Heartbeat of one process: one transaction renews its leases and finds lost ones."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Metrics of the processes that serve a run: registrations, leases and counters, as JSON values."""
+"""Metrics of the processes that serve a run, as JSON values."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Worker of one claimed task: it runs the claim and releases its lease; a lost lease stops the work."""
+"""Worker of one claimed task: it runs the claim and releases the lease."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

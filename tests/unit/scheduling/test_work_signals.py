@@ -52,7 +52,7 @@ class Told(WorkSignals):
         super().__init__()
         self.events: list[str] = []
 
-    def decided(self, moves: int | None) -> None:
+    def mark_decided(self, moves: int | None) -> None:
         self.events.append("decided")
         super().mark_decided(moves)
 
