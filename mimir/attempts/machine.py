@@ -9,7 +9,7 @@ where it stopped.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from mimir.attempts.nodes.check import run_checks
 from mimir.attempts.nodes.judge import judge_attempt
@@ -54,13 +54,7 @@ async def advance_attempt(services: AttemptServices, state: AttemptState) -> Att
             return state
 
 
-class _GraphNode(Protocol):
-    async def __call__(
-        self, state: MachineState, *, runtime: "Runtime[MachineServices]"
-    ) -> "Command[str]": ...
-
-
-def _make_node(exits: Mapping[TaskStatus, str]) -> _GraphNode:
+def _make_node(exits: Mapping[TaskStatus, str]) -> "Callable[..., Awaitable[Command[str]]]":
     from langgraph.types import Command
 
     async def run(state: MachineState, *, runtime: "Runtime[MachineServices]") -> "Command[str]":

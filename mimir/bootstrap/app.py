@@ -313,7 +313,9 @@ async def _parts(
     choices = {role: _choice(settings, role) for role in ROLES}
     replayed = endpoints if isinstance(endpoints, RecordedModels) else None
 
-    def agentinator(open_lane: Callable[[str, int], Awaitable[Transcript]], run: str) -> Agentinator:
+    def agentinator(
+        open_lane: Callable[[str, int], Awaitable[Transcript]], run: str
+    ) -> Agentinator:
         async def model(number: int) -> ChatModel:
             lane = await open_lane("agentinator", number)
             header = lane_id(run, PLAN_TASK, number, "agentinator")

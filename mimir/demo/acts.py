@@ -1,4 +1,4 @@
-"""Acts of the demo: a request becomes a plan, the plan is executed, and the result is verified."""
+"""Acts of the demo: a request is planned and executed, and its result is verified."""
 
 import asyncio
 import shlex

@@ -1,4 +1,4 @@
-"""`mimir demo --crash`: another process works on the run, is killed, and the cost is counted.
+"""`mimir demo --crash`: another process serves the run, is killed, and it resumes.
 
 `python -m mimir.demo.crash_demo PROJECT RUN` is the other process. It reads the store's address from its standard input: the address may
 contain a password, and other users of the machine can see a command line.
@@ -45,7 +45,7 @@ class CrashCost:
 
 
 async def work_until_killed(project: Path, run: str, narrator: Narrator, store: str) -> int:
-    """Let another process serve the run, and kill it during tasks; return the number of the last event.
+    """Let another process serve the run, kill it, and return the number of its last event.
 
     Raises:
         UnavailableError: The process ended before the kill.

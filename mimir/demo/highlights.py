@@ -1,4 +1,4 @@
-"""Highlights of the demo: the mistakes of its models that the engine caught, found in the store."""
+"""Highlights of the demo: mistakes of its models that the engine caught."""
 
 import re
 from collections.abc import Iterator

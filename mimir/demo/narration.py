@@ -28,7 +28,7 @@ class NarrationLine:
 
 
 def narrate_event(event: Event, data: RunData | None) -> list[NarrationLine]:
-    """Return the lines of an event; `data` is the run, None if `needs_data` does not ask for it."""
+    """Return the lines of an event; `data` is None if `needs_data` does not ask for it."""
     subject = _subject(event)
     return [
         NarrationLine(subject="" if place else subject, text=text)

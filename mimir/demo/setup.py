@@ -1,4 +1,4 @@
-"""Setup of the demo: a fresh copy of its project in a git repository, and settings with scripted models."""
+"""Setup of the demo: a fresh copy of its project, and settings with scripted models."""
 
 import asyncio
 import shutil
@@ -18,7 +18,7 @@ WORKERS = 4
 
 
 async def build(directory: Path | None) -> Path:
-    """Copy the project to a new or empty directory (None: a temporary one), commit it, return its path.
+    """Copy and commit the project in a new directory (None: a temporary one).
 
     Raises:
         UsageError: The directory is not empty.

@@ -66,7 +66,7 @@ class MergeConflict:
 
 
 Judge = Callable[[str, Sequence[str]], Awaitable[Verdict | Cause]]
-"""(merged tree, files changed on both sides) → verdict, or the cause why there is none."""
+"""(merged tree, files changed on both sides) → verdict, or cause why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,13 +139,13 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
 
     async def work(claim: Claim) -> None:
         begun.append((claim.task, claim.attempt))
-        if begun[-1] == ("a", 1):
-            await crew.store.write(partial(_retried, claim=claim))
-            crew.wake.task_moved(is_offer=True)
-            crew.wake.wake_idle()
-        elif begun[-1] == ("a", 2):
-            second.set()
         try:
+            if begun[-1] == ("a", 1):
+                await crew.store.write(partial(_retried, claim=claim))
+                crew.wake.task_moved(is_offer=True)
+                crew.wake.wake_idle()
+            elif begun[-1] == ("a", 2):
+                second.set()
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             stopped.append((claim.task, claim.attempt))
