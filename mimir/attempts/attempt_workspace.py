@@ -51,6 +51,7 @@ class AttemptWorkspace:
     async def stand(self, effectful: bool, /) -> Path:
         """Return the directory for a call: a shared checkout until the first effectful one."""
         services = self._services
+        # Reading calls too must see the changes of earlier ones.
         if self._is_created:
             return services.directory
         if effectful:
@@ -68,6 +69,7 @@ class AttemptWorkspace:
 
     async def _create(self) -> None:
         services, loan = self._services, self._loan
+        # A shared checkout that can be taken over saves a second checkout.
         if loan is not None and await services.checkouts.keep(loan, services.directory):
             self._loan = None
         else:
@@ -101,6 +103,7 @@ class AttemptWorkspace:
         services = self._services
         last = (self.transcript.tree if self.transcript else "") or services.start.tree
         base = services.start.base_tree
+        # Changes outside the task's `files` must not reach the run branch.
         tree, left_out = await services.history.restrict(last, base, files=services.task.files)
         changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
@@ -110,6 +113,7 @@ class AttemptWorkspace:
             left_out=tuple(left_out),
             in_base=tuple(c.path for c in changes if c.status != "added"),
             links_out=tuple(await services.history.links_out(tree, changed)),
+            # A snapshot follows each effect, so the same note may repeat.
             notes=tuple(dict.fromkeys(self._notes)),
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
         )
@@ -117,12 +121,14 @@ class AttemptWorkspace:
     async def commit(self, diff: WorkspaceDiff) -> str:
         """Commit the deliverable on its base; return "" if nothing was changed."""
         services = self._services
+        # Without a change the verdict is on the answer alone.
         if not diff.changed:
             return ""
         message = f"{services.task.id}: {services.task.title}\n\nMimir-Attempt: {services.chain}\n"
         return await services.history.commit(diff.tree, [services.start.base_commit], message)
 
     async def _tool_table_changed(self, base: str, tree: str, changed: Sequence[str]) -> bool:
+        # [tool.mimir] would change the settings of the user's next run.
         if "pyproject.toml" not in changed:
             return False
         history = self._services.history

@@ -35,6 +35,7 @@ def refuse_deliverable(
         found["pyproject.toml"] = (
             "The deliverable changes [tool.mimir] in pyproject.toml; leave that table as it was."
         )
+    # A link out of the workspace would let a later task change other files.
     for path in links_out:
         found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
     return DeliverableRefusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
@@ -44,6 +45,7 @@ def find_protected_changes(
     task: Task, changed: Sequence[str], in_base: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the changed paths that a check protects; only files of the base can be protected."""
+    # Only a file of the base can be restored before the checks.
     known = frozenset(in_base)
     return tuple(
         path
@@ -55,6 +57,7 @@ def find_protected_changes(
 
 def find_silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
     """Return the issue of a task that declares `files` and changed none of them, or None."""
+    # Without declared files, an answer alone can be the deliverable.
     if not task.files or any(matches(path, task.files) for path in changed):
         return None
     wanted = ", ".join(task.files)

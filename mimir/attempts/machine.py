@@ -74,6 +74,7 @@ def compile_machine(
 
     graph = StateGraph(MachineState, context_schema=MachineServices)
     for status in NODES:
+        # An unchanged status means a rejection without QC: scheduling decides.
         exits = {to: to.value if to in NODES else END for to in MOVES[status]} | {status: END}
         destinations = tuple(dict.fromkeys(exits.values()))
         graph.add_node(status.value, _make_node(exits), destinations=destinations)

@@ -47,6 +47,7 @@ OUTPUT_ON_TASK = 50_000
 """Characters of the answer that are kept on the task; the whole answer is an artifact."""
 
 
+# Field names are stored: the codec writes them into the attempt's JSON.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverable:
     """Deliverable of an attempt: the worker's answer and its changes."""
@@ -153,6 +154,7 @@ def status_of(state: AttemptState) -> TaskStatus:
         case Judged():
             return TaskStatus.QC_PASSED if state.verdict.passed else TaskStatus.QC_FAILED
         case NotJudged():
+            # The machine itself writes this status, with the failure report.
             return TaskStatus.FAILED
         case _:
             assert_never(state)

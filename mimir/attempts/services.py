@@ -61,6 +61,7 @@ class PinnedRun:
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""
+        # A plan can restrict the tools of the role, never extend them.
         tools = ROLES["worker"].tools
         return tuple(t for t in tools if t in task.tools) if task.tools else tools
 
@@ -201,5 +202,6 @@ Bodies = Sequence[tuple[seal.RecordKind, Body]]
 
 def seal_records(services: AttemptServices, bodies: Bodies) -> tuple[EvidenceRecord, ...]:
     """Seal the next records of the chain; they count when their transition is committed."""
+    # Records of a deferred transition are in the chain before they are committed.
     last = services.records[-1] if services.records else None
     return seal.extend(services.chain, last, bodies)

@@ -63,6 +63,7 @@ async def work_until_killed(project: Path, run: str, narrator: Narrator, store: 
     narrator.say("process", f"{child.pid} works on the run until it is killed")
     events: list[Event] = []
     try:
+        # A worker that has not acted yet could lose nothing.
         while len(find_acting_tasks(events)) < TASKS_AT_KILL:
             if child.returncode is not None:
                 raise await _early_end(child)
@@ -86,6 +87,7 @@ def find_acting_tasks(events: Sequence[Event]) -> Mapping[str, TaskStatus]:
     acting: set[str] = set()
     for event in events:
         if event.kind is EventKind.ATTEMPT_STARTED:
+            # The worker of a retry must act again.
             acting.discard(event.task)
         elif event.kind is EventKind.TOOL_CALLED:
             acting.add(event.task)

@@ -14,6 +14,7 @@ from mimir.demo.narration import (
 from mimir.domain.task_states import TaskStatus
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
+# The false claim of task-1.4 in the model script.
 _CLAIM = re.compile(r"\btests? pass", re.IGNORECASE)
 
 

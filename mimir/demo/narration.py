@@ -176,6 +176,7 @@ def was_judged_again(attempt: AttemptData, data: RunData) -> bool:
 
 def find_error_line(run: CheckRun) -> str:
     """Return the error line of a check's output, or its last line."""
+    # pytest marks the error with `E`; its last line only counts tests.
     error = _PYTEST_ERROR.search(run.output_tail)
     return clip_line(error[1]) if error else _last_line(run)
 
@@ -204,6 +205,7 @@ def needs_data(events: Sequence[Event]) -> bool:
     return any(event.kind not in _WITHOUT_DATA for event in events)
 
 
+# Frequent events: loading the whole run for each would delay the narration.
 _WITHOUT_DATA = (
     EventKind.TOOL_CALLED,
     EventKind.MODEL_CALLED,

@@ -47,8 +47,10 @@ class Narrator:
         if not events:
             return events
         self._last[run] = events[-1].seq
+        # The whole run is loaded, so only for events that need it.
         data = await self._mimir.material(run) if needs_data(events) else None
         for event in events:
+            # The planning run's first event is the zero of all times.
             self._first = self._first or event
             seconds = (moment(event.at) - moment(self._first.at)).total_seconds()
             at = f"{seconds:.1f} s"

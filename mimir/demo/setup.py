@@ -61,6 +61,7 @@ def settings(project: Path, store: str) -> LoadedSettings:
     Raises:
         ConfigurationError: The settings are invalid.
     """
+    # The user's own models must never be called by the demo.
     flags: dict[str, object] = {"llm.model": f"play:{PLAY}", "store": store, "run.workers": WORKERS}
     return load(project, flags | {f"roles.{role}.model": "" for role in ROLES})
 

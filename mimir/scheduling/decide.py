@@ -73,6 +73,7 @@ class RunSnapshot:
 
     def apply(self, task: str, to: TaskStatus) -> None:
         """Apply one change of status."""
+        # An event may repeat a status that the snapshot was built from.
         before = self.status[task]
         if before in TERMINAL or before is to:
             return
@@ -93,10 +94,12 @@ class RunSnapshot:
         if self.status[task] is not TaskStatus.PENDING:
             return
         if not completed:
+            # The first dependency that failed is reported as the reason.
             self.doomed.setdefault(task, dependency)
             self.ready.discard(task)
             return
         self.missing[task] -= 1
+        # A released task may still be pending: no process has claimed it yet.
         if self.missing[task] == 0 and task not in self.released:
             self.note_ready(task)
 
@@ -151,6 +154,7 @@ def _releases(snapshot: RunSnapshot) -> list[Command]:
         files = snapshot.tasks[id].files
         if snapshot.taken.meets(files) or chosen.meets(files):
             continue
+        # Two tasks of the same decision must not overlap either.
         chosen.add(files)
         out.append(ReleaseTask(task=id, priority=snapshot.priority[id]))
     return out

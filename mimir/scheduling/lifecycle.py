@@ -23,6 +23,7 @@ COORDINATOR = "coordinator"
 
 def shown_status(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> RunStatus:
     """Return the status that users see: a running run without a coordinator is paused."""
+    # A process that died could not write that the run is paused.
     if run.status is RunStatus.RUNNING and not lease_holder(run, COORDINATOR, reads.now(), dead):
         return RunStatus.PAUSED
     return run.status
@@ -61,14 +62,15 @@ def take_run(
                 "models": dict(models),
                 "message": f"The run uses other models from now on: {names}.",
             }
-        _set_status(
+        runs.set_status(
             ops,
             run,
             RunStatus.RUNNING,
             EventKind.RUN_RESUMED,
             data,
-            (RunStatus.PAUSED, RunStatus.RUNNING),
-            *changes,
+            # A run whose coordinator died is still `running` in the store.
+            expect=(RunStatus.PAUSED, RunStatus.RUNNING),
+            changes=changes,
         )
     return load_run(ops, run)
 
@@ -92,6 +94,7 @@ def must_lead(reads: ReadOps, run: str, owner: str) -> None:
 
 
 def _leads(reads: ReadOps, run: str, owner: str) -> bool:
+    # The lease may have been lost since the last heartbeat.
     record = find_run(reads, run)
     return record is not None and record.coordinator == owner
 
@@ -126,6 +129,7 @@ def set_limits(ops: WriteOps, run: str, limits: RunBudget) -> None:
         time_limit_seconds=limits.seconds,
         max_cost=limits.max_cost,
     )
+    # A change without values would still write the node.
     if encode(change):
         save_change(ops, run, change)
 
@@ -135,15 +139,18 @@ def pause(ops: WriteOps, run: str, owner: str, paused: Paused, seconds: float) -
     record = load_run(ops, run)
     leave_run(ops, run, owner)
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
-    changed = _set_status(
+    changes = (
+        RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
+        RunTimeChange(seconds_used=record.seconds_used + seconds),
+    )
+    changed = runs.set_status(
         ops,
         run,
         RunStatus.PAUSED,
         EventKind.RUN_PAUSED,
         data,
-        (RunStatus.RUNNING,),
-        RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
-        RunTimeChange(seconds_used=record.seconds_used + seconds),
+        expect=(RunStatus.RUNNING,),
+        changes=changes,
     )
     if changed:
         runs.append_event(ops, run, EventKind.RUN_FINISHED, data=data)
@@ -153,8 +160,8 @@ def end(
     ops: WriteOps, run: str, owner: str, outcome: RunStatus, data: Mapping[str, object]
 ) -> None:
     """End a run: its last write."""
-    data = {**data, "outcome": outcome.value}
-    _set_status(ops, run, outcome, EventKind.RUN_FINISHED, data, (RunStatus.RUNNING,))
+    data, running = {**data, "outcome": outcome.value}, (RunStatus.RUNNING,)
+    runs.set_status(ops, run, outcome, EventKind.RUN_FINISHED, data, expect=running)
     leave_run(ops, run, owner)
 
 
@@ -167,16 +174,3 @@ def renew(run: str, owner: str, seconds: float) -> Callable[[WriteOps], bool]:
         )
 
     return work
-
-
-def _set_status(
-    ops: WriteOps,
-    run: str,
-    status: RunStatus,
-    kind: EventKind,
-    data: Mapping[str, object],
-    expect: Collection[RunStatus],
-    *changes: StoredRecord,
-) -> bool:
-    """Change a run's status with its event; False if the run has none of the expected ones."""
-    return runs.set_status(ops, run, status, kind, data, expect=tuple(expect), changes=changes)

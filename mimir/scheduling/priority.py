@@ -14,6 +14,7 @@ def weights(plan: Plan, learned: Mapping[str, float] | None = None) -> dict[str,
 def _weight(task: Task, learned: Mapping[str, float]) -> float:
     if task.estimated_minutes:
         return task.estimated_minutes
+    # One unit a plan is enough: weights are only compared with each other.
     if task.estimated_tool_calls:
         return float(task.estimated_tool_calls)
     return learned.get(task.worker_role, 1.0)

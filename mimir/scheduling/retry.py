@@ -30,6 +30,7 @@ class RetryDecision:
     """Cause of the failure, or reason of the retry."""
 
 
+# Another attempt cannot change these causes.
 _FINAL = (Cause.CRITERIA_IMPOSSIBLE, Cause.UNVERIFIABLE, Cause.QC_UNAVAILABLE, Cause.WORKER_DIED)
 
 
@@ -38,10 +39,12 @@ def decide(given: RetryInput) -> RetryDecision:
     if given.cause in _FINAL:
         return RetryDecision(retry=False, cause=given.cause)
     if given.cause is Cause.INTEGRATION:
+        # The other task's merge came first: this uses up no attempt.
         again = given.integration_retries < MAX_INTEGRATION_RETRIES
         return RetryDecision(retry=again, cause=Cause.INTEGRATION)
     if given.judged_failures > given.max_retries:
         return RetryDecision(retry=False, cause=given.cause)
+    # The same result would be rejected again.
     if given.same_as_before:
         return RetryDecision(retry=False, cause=Cause.NO_PROGRESS)
     return RetryDecision(retry=True, cause=given.cause)

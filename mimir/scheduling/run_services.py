@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class ProcessLiveness:
 
     def dead(self) -> frozenset[str]:
         """Return the owners whose process is dead."""
+        # Other projects keep their locks elsewhere; the store names their files.
         return self.owners.find_dead() | self.owners.find_dead_of(self._known)
 
 
@@ -64,6 +65,7 @@ class WorkSignals:
     def task_moved(self, *, is_offer: bool = False) -> None:
         """Signal that a task moved; `is_offer`: its idle agent can claim it again."""
         self.moves += 1
+        # A retry can be claimed when its agent has ended, which calls the others.
         self.offers += is_offer
         self._notify()
 
@@ -161,11 +163,10 @@ class StopSignal:
     reason: Paused | None = None
     broken: bool = False
     """True: a worker failed because of a bug; no further task is claimed."""
-    on_halt: Callable[[], Awaitable[None]] | None = None
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def stop(self, paused: Paused) -> None:
+    def stop(self, paused: Paused) -> None:
         """Stop all workers of this process; later reasons are ignored."""
         if self.reason is None:
             self.reason = paused
-            if self.on_halt:
-                await self.on_halt()
+            self.stopped.set()

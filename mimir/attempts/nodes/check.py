@@ -16,6 +16,7 @@ async def run_checks(services: AttemptServices, state: Checking) -> Judging:
     work = state.work
     outcomes = await services.checks.outcomes(
         services.task,
+        # A retry starts from a changed tree, on which a check may pass before any work.
         base_tree=services.start.first_base_tree,
         tree=work.tree,
         changed=work.changed,

@@ -44,6 +44,7 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
     if isinstance(review, qc.ReviewUnavailable):
         return await _fail_without_verdict(services, work, review)
     verdict = review.judgement
+    # The next attempt replaces these values on the task, so the attempt keeps them too.
     shared = _verdict_changes(verdict, stamp(services.clock.now()))
     await services.journal.transition(
         TaskStatus.QC_PASSED if verdict.passed else TaskStatus.QC_FAILED,
@@ -128,6 +129,7 @@ def _review_services(services: AttemptServices, tree: str, role: str) -> qc.Revi
 async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.ReviewSession:
     """Prepare one conversation: its transcript, its checkout, and tools over it."""
     transcript = await services.journal.open_transcript(role)
+    # A separate directory: the worker's may contain files outside the deliverable.
     directory = services.directory.with_name(f"{services.directory.name}.{role}")
     timer = WorkTimer(services.clock)
 
@@ -157,6 +159,7 @@ async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.R
             tools=services.tools.judge(run, directory, transcript, services.artifacts, stand),
             context=replace(services.context, role="qc"),
             breaker=CircuitBreaker.for_estimate(
+                # QC has no estimate: time and tokens limit it.
                 None,
                 seconds=services.task.time_limit_minutes * 60,
                 max_tokens=services.facts.attempt_tokens,
@@ -208,6 +211,7 @@ async def _load_changed_files(
     services: AttemptServices, work: Deliverable, tree: str
 ) -> tuple[ChangedFile, ...]:
     history, files = services.history, list[ChangedFile]()
+    # A change of another task may be in the merged tree; only the attempt's own is judged.
     for change in (await history.diff_trees(work.base_tree, tree))[:MOST_FILES]:
         if change.path not in work.changed:
             continue

@@ -42,6 +42,7 @@ async def run_worker(services: AttemptServices) -> Checking | AttemptRejection:
     """Run the worker; its answer and last tree become a deliverable or a rejection."""
     started = services.clock.monotonic()
     workspace = AttemptWorkspace(services)
+    # A resumed attempt has made these check runs before.
     if services.is_new:
         await _prepare_checks(services)
     try:
@@ -49,8 +50,10 @@ async def run_worker(services: AttemptServices) -> Checking | AttemptRejection:
     except AnswerError as error:
         rejection = AttemptRejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
+        # Errors of another scope concern the whole run: they pause it.
         if error.scope != "attempt":
             raise
+        # The context may be too long for the model, so the retry gets less.
         issue = f"The model could not answer: {error}"
         rejection = AttemptRejection(cause=Cause.MODEL_ERROR, issues=(issue,), smaller_context=True)
     else:
@@ -64,6 +67,7 @@ async def run_worker(services: AttemptServices) -> Checking | AttemptRejection:
 async def _prepare_checks(services: AttemptServices) -> None:
     """Run the checks before the work where possible, and warn at once of a missing program."""
     runs = await services.checks.prepare(services.task, services.start.first_base_tree)
+    # A later attempt would repeat the same warning.
     for run in runs if services.number == 1 else ():
         if run.missing:
             message = (
@@ -78,6 +82,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     timer = WorkTimer(services.clock)
 
     async def on_live(tree: str) -> None:
+        # Recorded calls are served without a workspace; the first live call needs their last tree.
         workspace.restore(tree)
         timer.start()
 
@@ -105,6 +110,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
             on_trip=on_trip,
         ),
     )
+    # Reading calls are buffered; the deliverable may cite them.
     await transcript.flush()
     return conversation
 

@@ -147,6 +147,7 @@ def retry_input(
     plan_task: Task, task: TaskRecord, previous: AttemptRecord | None, end: AttemptOutcome
 ) -> retry.RetryInput:
     """Return the inputs of the retry decision; `previous` is the judged failure before."""
+    # Merge conflicts use up no attempt.
     counts = end.judged and end.cause is not Cause.INTEGRATION
     # Two attempts without an answer are not alike: the model may answer the next time.
     is_same = (
@@ -276,6 +277,7 @@ def report(
         for attempt in attempts
         if attempt.has_ended and attempt.number != number
     ]
+    # The attempt that ended the task is not stored yet.
     timeline.append(
         TimelineEntry(attempt=number, score=end.score, cause=end.cause.value, issues=end.issues)
     )

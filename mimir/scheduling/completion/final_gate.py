@@ -76,6 +76,7 @@ async def pass_through(
     results = await await_all([run_check(one, check, tree, accepted) for one, check in wanted])
     red: list[FailedGateCheck] = []
     for (one, check), runs in zip(wanted, results, strict=True):
+        # The last run decides: a red check was repeated, or ran with restored files.
         if not runs[-1].green and counts(one, check):
             merge = await _find_first_red_merge(one, check, accepted, merges, run_check)
             red.append(FailedGateCheck(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
@@ -90,6 +91,7 @@ async def await_all(jobs: Sequence[Awaitable[T]]) -> list[T]:
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
         return list(await asyncio.gather(*tasks))
+    # A failed job must not leave the others running in the sandbox.
     finally:
         for task in tasks:
             task.cancel()

@@ -94,6 +94,7 @@ async def integrate(
             return end
     await use.lease()
     try:
+        # Other tasks may still merge optimistically, so one round may not be enough.
         while True:
             end = await _try_once(task, work, accepted, use)
             if end != MOVED:
@@ -120,6 +121,7 @@ async def _merge(
     branch: RunBranch,
     use: IntegrationServices,
 ) -> MergeCandidate | MergeConflict:
+    # The accepted tree is the merged tree: there is nothing to prove again.
     if branch.head == work.base_commit:
         return MergeCandidate(commit=work.commit, tree=work.tree, onto=branch.head)
     merge = await use.history.merge(branch.head, work.commit)
@@ -184,6 +186,7 @@ async def _judge_shared_files(
     """Ask QC again if a file was changed on both sides since the attempt's base."""
     theirs = {c.path for c in await use.history.diff_trees(work.base_tree, branch.tree)}
     both = tuple(path for path in work.changed if path in theirs)
+    # Changes of different files were judged already.
     if not both:
         return None
     verdict = await use.judge(tree, both)

@@ -73,9 +73,11 @@ async def take_over(
     done = await services.store.read(partial(_load_completed, run=services.facts.id))
     reused: list[str] = []
     for task in equal_tasks(services.facts.plan, source_plan):
+        # Reused before a crash of this process.
         if task.id in done:
             reused.append(task.id)
             continue
+        # A dependency that is done again may leave another base.
         if not set(task.dependencies) <= set(reused):
             continue
         source = await services.store.read(partial(_load_reusable, run=source_run, task=task.id))
@@ -194,12 +196,14 @@ class _TaskReuse:
         commit, tree = change.integrated_commit or "", change.integrated_tree or ""
         if commit and not runs.advance_head(ops, run, head, commit, tree):
             return False
+        # The copied brief names a text that the source run keeps.
         if source.system_text:
             shared_texts.carry(ops, self._source_run, run, [source.system_text])
         claims.complete_reused_task(ops, run, task.id, change, commit=commit)
         name = attempt_id(run, task.id, number)
         evidence.put_artifact(ops, f"{name}/answer", run, "answer", source.work.answer, name)
         evidence.put_verdict(ops, run, task.id, number, 1, source.verdict)
+        # Sealed again: the seal of a record covers the name of its chain.
         bodies: list[tuple[seal.RecordKind, Body]] = [
             *((one.kind, as_object(json.loads(one.body))) for one in source.records),
             *(("check", run_body(check_run, task=task.id)) for check_run in check_runs),

@@ -88,6 +88,7 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     await _publish_failed_deliverables(services, history, found.tasks)
     records = await _seal_gate(services, gate, found)
     last = records[-1].hash if records else seal.start(gate_chain(run))
+    # The seal covers the last record of every chain, so no record can change unnoticed.
     run_seal = seal.run_seal(last, found.chains)
     red = tuple(_describe(check) for check in gate.red)
     outcome = decide_outcome(found.tasks, red=bool(red))
@@ -153,6 +154,7 @@ async def _seal_gate(
 
 def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
     known = {task.id: task for task in plan.tasks}
+    # Projections: whole tasks would be most of the memory of a large run.
     tasks = list(iterate_tasks(reads, run, AcceptedTaskRecord))
     accepted = [
         load_accepted_task(reads, known[task.task_id], task)
@@ -192,6 +194,7 @@ async def _publish_failed_deliverables(
         )
         if attempt and attempt.deliverable:
             commit = attempt.deliverable.decode(Deliverable).commit
+            # Without a branch, git would remove the commit some day.
             if commit:
                 await history.keep(f"{run}-{name}-{number}", commit)
 

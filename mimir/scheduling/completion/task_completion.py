@@ -64,6 +64,7 @@ class TaskCompletion:
             Paused: The run must stop; the accepted verdict is kept.
         """
         work, outcomes = self._state.work, self._state.outcomes
+        # Without changes there is nothing to merge.
         if not work.commit:
             await self._save(MergeCandidate(commit="", tree="", onto=""))
             return None
@@ -72,6 +73,7 @@ class TaskCompletion:
             attempt=self._services.number,
             answer=work.answer,
             passed=frozenset(self._passed_checks()),
+            # As the store keeps names, so that both sides compare equal.
             changed=frozenset(map(well_formed, work.changed)),
             tree=work.tree,
             told=reported_counts(outcomes),
@@ -85,6 +87,7 @@ class TaskCompletion:
             lease=self._take_lease,
             release=self._release_lease,
         )
+        # Git and the sandbox work now, so another attempt can use the CPU.
         give_way()
         await self._run_services.pace.before_merge(self._services.task.id, self._services.number)
         async with self._run_services.integrating:

@@ -144,6 +144,7 @@ class ClaimJournal:
 
         def work(ops: WriteOps) -> bool:
             run, claim = self.services.facts.id, self.claim
+            # First: if the head has moved, nothing of this transaction is written.
             if publish and not runs.advance_head(
                 ops, run, publish.expect, publish.head, publish.tree
             ):
@@ -166,6 +167,7 @@ class ClaimJournal:
 
         if defer and self.services.answers_wait:
             self.store.later(work)
+            # The next records are sealed after these, before they are committed.
             self.records.extend(records)
             return True
         moved = await self._commit(work, durable=not done or self._must_be_durable(publish))
@@ -190,6 +192,7 @@ class ClaimJournal:
                 ops, facts.id, claim.task, claim.attempt, claim.fence, self.name, records
             )
         if verdict:
+            # A merge may add a second verdict to the attempt.
             number = len(ops.neighbours(self.name, ["HAS_VERDICT"], "out")) + 1
             evidence.put_verdict(ops, facts.id, claim.task, claim.attempt, number, verdict)
             role = self.task.reviewer

@@ -92,6 +92,7 @@ class AttemptRunner:
             Paused: The run must stop; the phase is kept.
             LeaseLost: Another process holds the task.
         """
+        # Calls and check runs of shared services are recorded for this attempt.
         SPEAKER.set(Actor(run=self._services.facts.id, task=claim.task, attempt=claim.attempt))
         turn, order = CpuTurn(self._services.turns), self._services.pace
         TURN.set(turn.yield_turn)
@@ -126,6 +127,7 @@ class AttemptRunner:
                 record=claim.record,
                 is_new=is_new,
             )
+            # A new attempt has no evidence, so the store is not asked.
             if not is_new:
                 journal.records += evidence.records(reads, journal.name)
             return ClaimedTask(claim=claim, view=view, attempt=attempt, journal=journal)
@@ -134,6 +136,7 @@ class AttemptRunner:
 
     async def _run(self, claimed: ClaimedTask, turn: CpuTurn) -> None:
         claim = claimed.claim
+        # The attempt is not resumed: each of its holders died.
         if claim.died:
             issue = "The process that worked on it died three times in a row without any progress."
             end = AttemptOutcome(cause=Cause.WORKER_DIED, issues=(issue,), judged=False)

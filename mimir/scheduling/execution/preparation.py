@@ -169,6 +169,7 @@ class AttemptPreparer:
         ended = [attempt for attempt in view.attempts if attempt.has_ended]
         earlier = [_earlier_attempt(attempt) for attempt in ended]
         if earlier and retry.tree:
+            # Only the last attempt's changes are merged into the workspace.
             diff = await self._history.diff(retry.base_tree, retry.tree)
             issues = (*earlier[-1].issues, *map(_conflict_issue, merge.conflicts))
             earlier[-1] = replace(earlier[-1], diff=self._redact(diff), issues=issues)
@@ -187,6 +188,7 @@ class AttemptPreparer:
 
     async def _load_files(self, task: Task, tree: str) -> tuple[FileView, ...]:
         paths = await self._history.paths(tree, task.context_files) if task.context_files else ()
+        # A missing file is named, so that the worker does not search for it.
         literal = [p for p in task.context_files if p not in paths and not _is_glob(p)]
         views = [await self._load_file(tree, path) for path in tuple(paths)[:MOST_FILES]]
         views += [FileView(path=p, size=0, text=None, note="not there") for p in literal]
@@ -196,6 +198,7 @@ class AttemptPreparer:
         content = await self._history.file(tree, path)
         if content is None:
             return FileView(path=path, size=0, text=None, note="not there")
+        # The worker can still read the file by a tool call.
         if len(content) > CONTEXT_BYTES:
             return FileView(path=path, size=len(content), text=None, note="large")
         try:
@@ -227,6 +230,7 @@ class AttemptPreparer:
         role = facts.tasks[claim.task].worker_role
 
         def work(ops: WriteOps) -> None:
+            # A process that lost the lease must not replace the stored start.
             claims.load_claimed_task(ops, run, claim.task, claim.fence)
             shared_texts.save_text(ops, run, texts)
             name = attempt_id(run, claim.task, claim.attempt)

@@ -53,6 +53,7 @@ class CoordinatorElection:
         try:
             while True:
                 run, coordinator = await self._look()
+                # If this process leads, its own result follows.
                 if run.status in RUN_ENDED and self._leading is None:
                     return None
                 if run.status is RunStatus.PAUSED:
@@ -77,6 +78,7 @@ class CoordinatorElection:
     async def _take(self, coordinator: str) -> None:
         """Take the lease if it is free, and coordinate if it is held."""
         services = self._services
+        # The process that finds the free lease first takes it; the others are refused.
         if self._leading is None and not self.leads and not coordinator:
             take = partial(
                 lifecycle.take_run,

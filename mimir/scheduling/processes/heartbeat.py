@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes.agent_pool import AgentPool
@@ -13,16 +12,6 @@ from mimir.store.operations.worker_processes import PoolCounters
 from mimir.store.protocol import WriteOps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResult:
-    """Leases after a heartbeat."""
-
-    lost: tuple[str, ...]
-    """Tasks whose lease another process holds."""
-    leads: bool
-    """True: this process still coordinates."""
-
-
 async def send_heartbeat(
     services: RunServices, pool: AgentPool, election: CoordinatorElection
 ) -> None:
@@ -30,23 +19,23 @@ async def send_heartbeat(
     while True:
         # A process that was suspended for longer than a lease renews as soon as it continues: its timer has expired.
         renewal = _renewal(services, pool.held, pool.counters(), leads=election.leads)
-        result = await services.leases.write(renewal, durable=False)  # a power cut ends all leases
-        pool.lose(result.lost)
-        if election.leads and not result.leads:
+        lost, leads = await services.leases.write(renewal, durable=False)  # a power cut ends leases
+        pool.lose(lost)
+        if election.leads and not leads:
             election.lose()
         await asyncio.sleep(services.lease_seconds / 3)
 
 
 def _renewal(
     services: RunServices, held: Sequence[tuple[str, int]], counters: PoolCounters, *, leads: bool
-) -> Callable[[WriteOps], HeartbeatResult]:
-    """Return the write of one heartbeat."""
+) -> Callable[[WriteOps], tuple[list[str], bool]]:
+    """Return the write of one heartbeat; its result is (lost tasks, whether this process leads)."""
     run, owner, seconds = services.facts.id, services.owner, services.lease_seconds
 
-    def work(ops: WriteOps) -> HeartbeatResult:
+    def work(ops: WriteOps) -> tuple[list[str], bool]:
         lost = claims.heartbeat(ops, run, held, owner, seconds)
         still_leads = leads and lifecycle.renew(run, owner, seconds)(ops)
         worker_processes.register_process(ops, run, services.process, counters, seconds)
-        return HeartbeatResult(lost=tuple(lost), leads=still_leads)
+        return lost, still_leads
 
     return work

@@ -55,6 +55,7 @@ def metrics(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
     owners = _load_owners(reads, run)
     by_owner: dict[str, list[AttemptMetricsRecord]] = defaultdict(list)
     for attempt in load_run_attempts(reads, run, AttemptMetricsRecord):
+        # An attempt with several holders counts for the last one.
         held_by = owners.get((attempt.task_id, attempt.number), "")
         if owner in ("", held_by):
             by_owner[held_by].append(attempt)

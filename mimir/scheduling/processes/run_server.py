@@ -33,19 +33,15 @@ async def serve_run(
     Raises:
         Paused: The reason of a stop; every lease was released, and no work is lost.
     """
-    stopped = asyncio.Event()
-
-    async def on_halt() -> None:
-        stopped.set()
-
-    stop = StopSignal(on_halt=on_halt)
+    stop = StopSignal()
     pool = AgentPool(services, run_claim, stop)
+    # The agents stay idle until `serve` starts.
     await pool.spawn(agents)
     election = CoordinatorElection(services, lead, leads=leads)
     attending = asyncio.ensure_future(election.attend())
     others = [
         asyncio.ensure_future(job)
-        for job in (pool.serve(), send_heartbeat(services, pool, election), _wait(stopped))
+        for job in (pool.serve(), send_heartbeat(services, pool, election), _wait(stop.stopped))
     ]
     # The end of the run, a stop or a bug: the first one counts.
     try:

@@ -40,7 +40,7 @@ class TaskWorker:
             await self._run()
             has_ended = True  # its last move ended the lease
         except Paused as paused:
-            await self._stop.stop(paused)
+            self._stop.stop(paused)
         except LeaseLost:
             return  # another holder continues; the fence refuses further writes of this one
         except Exception:
@@ -72,4 +72,4 @@ class TaskWorker:
         try:
             await self._services.leases.write(release)
         except Paused as paused:
-            await self._stop.stop(paused)
+            self._stop.stop(paused)
