@@ -33,7 +33,7 @@ from mimir.qc.checks.check_runner import CheckRunner
 from mimir.scheduling import retry
 from mimir.scheduling.completion import attempt_outcome
 from mimir.scheduling.completion.attempt_outcome import AttemptOutcome
-from mimir.scheduling.completion.task_completion import TaskCompletion
+from mimir.scheduling.completion.task_completion import complete_task
 from mimir.scheduling.completion.transition import ClaimJournal
 from mimir.scheduling.cpu_turns import CpuTurn, TurnTakingModels
 from mimir.scheduling.execution.preparation import AttemptPreparer, TaskView
@@ -159,8 +159,7 @@ class AttemptRunner:
         base = services.start.base_tree
         match state:
             case Judged() if state.verdict.passed:
-                completion = TaskCompletion(self._services, services, state, claimed.journal)
-                conflict = await completion.complete()
+                conflict = await complete_task(self._services, services, state, claimed.journal)
                 if conflict is not None:
                     end = attempt_outcome.outcome_of_conflict(state, conflict, base)
                     await self._retry_or_fail(claimed, end)
