@@ -104,13 +104,7 @@ class RoleTools(Protocol):
         ...
 
     def judge(
-        self,
-        run: str,
-        where: Path,
-        lane: Transcript,
-        artifacts: Sequence[str],
-        stand: Stand,
-        /,
+        self, run: str, where: Path, lane: Transcript, artifacts: Sequence[str], stand: Stand, /
     ) -> Toolset:
         """Return QC's tools over a temporary checkout; the first call creates it."""
         ...

@@ -260,10 +260,7 @@ def rejected_change(end: AttemptOutcome) -> RejectedAttemptChange:
 
 
 def report(
-    task: Task,
-    attempts: Sequence[AttemptRecord],
-    last: tuple[int, AttemptOutcome],
-    cause: Cause,
+    task: Task, attempts: Sequence[AttemptRecord], last: tuple[int, AttemptOutcome], cause: Cause
 ) -> QCFailureReport:
     """Compute the failure report from the earlier attempts and the one that ended the task."""
     number, end = last

@@ -107,12 +107,7 @@ class AttemptPreparer:
         self._redact = redact
 
     async def start(
-        self,
-        task: Task,
-        claim: Claim,
-        attempt: AttemptRecord | None,
-        view: TaskView,
-        later: Later,
+        self, task: Task, claim: Claim, attempt: AttemptRecord | None, view: TaskView, later: Later
     ) -> AttemptStart:
         """Return the stored start, or make one; `later` stores it with the first call."""
         if attempt and attempt.start:
