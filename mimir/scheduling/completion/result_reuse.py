@@ -27,15 +27,7 @@ from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, run_body
 from mimir.scheduling.completion.final_gate import counts
 from mimir.scheduling.run_services import RunServices
-from mimir.store.operations import claims, evidence, runs
-from mimir.store.operations.record_loading import (
-    decode_plan,
-    find_attempt,
-    find_task,
-    load_run,
-    load_run_with_plan,
-    load_tasks,
-)
+from mimir.store.operations import claims, evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.task_changes import ReuseChange
 from mimir.store.records.task_records import TaskProgressRecord
@@ -67,8 +59,8 @@ async def take_over(
         Paused: A check could not be run.
     """
     SPEAKER.set(Actor(run=services.facts.id))
-    source_plan = decode_plan(
-        await services.store.read(partial(load_run_with_plan, run=source_run))
+    source_plan = record_loading.decode_plan(
+        await services.store.read(partial(record_loading.load_run_with_plan, run=source_run))
     )
     done = await services.store.read(partial(_load_completed, run=services.facts.id))
     reused: list[str] = []
@@ -94,16 +86,16 @@ def equal_tasks(plan: Plan, source_plan: Plan) -> list[Task]:
 
 
 def _load_completed(reads: ReadOps, run: str) -> set[str]:
-    tasks = load_tasks(reads, run, TaskProgressRecord)
+    tasks = record_loading.load_tasks(reads, run, TaskProgressRecord)
     return {task.task_id for task in tasks if task.status is TaskStatus.COMPLETED}
 
 
 def _load_reusable(reads: ReadOps, run: str, task: str) -> ReusableTask | None:
-    record = find_task(reads, run, task)
+    record = record_loading.find_task(reads, run, task)
     if record is None or record.status is not TaskStatus.COMPLETED:
         return None
     number = record.accepted_attempt
-    attempt = find_attempt(reads, run, task, number)
+    attempt = record_loading.find_attempt(reads, run, task, number)
     if attempt is None:
         return None
     return ReusableTask(
@@ -130,7 +122,9 @@ class _TaskReuse:
     async def reuse(self, task: Task, source: ReusableTask) -> bool:
         """Complete the task with the earlier result; False if it must be done again."""
         work = source.work
-        run = await self._services.store.read(partial(load_run, run=self._services.facts.id))
+        run = await self._services.store.read(
+            partial(record_loading.load_run, run=self._services.facts.id)
+        )
         tree = run.head_tree
         if work.commit:
             merge = await self._history.merge(run.head_tree, work.tree, work.base_tree)

@@ -24,14 +24,7 @@ from mimir.scheduling.completion.final_gate import (
 )
 from mimir.scheduling.run_services import RunServices
 from mimir.scheduling.task_queries import load_accepted_task
-from mimir.store.operations import evidence, runs
-from mimir.store.operations.record_loading import (
-    find_attempt,
-    iterate_attempts,
-    iterate_tasks,
-    load_run,
-    save_change,
-)
+from mimir.store.operations import evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.attempt_records import AttemptSealRecord
 from mimir.store.records.record_codec import PackedJson
@@ -155,7 +148,7 @@ async def _seal_gate(
 def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
     known = {task.id: task for task in plan.tasks}
     # Projections: whole tasks would be most of the memory of a large run.
-    tasks = list(iterate_tasks(reads, run, AcceptedTaskRecord))
+    tasks = list(record_loading.iterate_tasks(reads, run, AcceptedTaskRecord))
     accepted = [
         load_accepted_task(reads, known[task.task_id], task)
         for task in tasks
@@ -163,12 +156,12 @@ def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
     ]
     made = ((task.task_id, task.attempt_number) for task in tasks)
     return _OutcomeInput(
-        run=load_run(reads, run),
+        run=record_loading.load_run(reads, run),
         tasks=tasks,
         accepted=accepted,
         chains=[
             (attempt.task_id, attempt.number, attempt.evidence_hash)
-            for attempt in iterate_attempts(reads, run, made, AttemptSealRecord)
+            for attempt in record_loading.iterate_attempts(reads, run, made, AttemptSealRecord)
             if attempt.evidence_hash
         ],
         sealed=evidence.records(reads, gate_chain(run)),
@@ -190,7 +183,7 @@ async def _publish_failed_deliverables(
             continue
         name, number = task.task_id, task.attempt_number
         attempt = await services.store.read(
-            partial(find_attempt, run=run, task=name, number=number)
+            partial(record_loading.find_attempt, run=run, task=name, number=number)
         )
         if attempt and attempt.deliverable:
             commit = attempt.deliverable.decode(Deliverable).commit
@@ -221,4 +214,4 @@ async def _final_commit(
 
 def _save_seal(ops: WriteOps, run: str, owner: str, change: RunSealChange) -> None:
     lifecycle.must_lead(ops, run, owner)
-    save_change(ops, run, change)
+    record_loading.save_change(ops, run, change)

@@ -29,14 +29,8 @@ from mimir.domain.task_states import TaskStatus
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.run_services import RunServices
 from mimir.store.deferring_store import Later
-from mimir.store.operations import attempt_traces, claims
+from mimir.store.operations import attempt_traces, claims, record_loading
 from mimir.store.operations.claims import Claim
-from mimir.store.operations.record_loading import (
-    find_task,
-    load_run,
-    load_task_attempts,
-    save_change,
-)
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.attempt_changes import AttemptStartChange, WorkerContextChange
 from mimir.store.records.attempt_records import AttemptRecord
@@ -68,11 +62,14 @@ class TaskView:
     @classmethod
     def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":
         """Load the view of a task."""
-        found = [find_task(reads, facts.id, dependency) for dependency in task.dependencies]
+        found = [
+            record_loading.find_task(reads, facts.id, dependency)
+            for dependency in task.dependencies
+        ]
         return cls(
-            run=load_run(reads, facts.id),
+            run=record_loading.load_run(reads, facts.id),
             dependencies=tuple(_dependency_view(one) for one in found if one),
-            attempts=tuple(load_task_attempts(reads, facts.id, task.id)),
+            attempts=tuple(record_loading.load_task_attempts(reads, facts.id, task.id)),
             related=_find_related(facts, task),
         )
 
@@ -229,11 +226,11 @@ class AttemptPreparer:
             claims.load_claimed_task(ops, run, claim.task, claim.fence)
             shared_texts.save_text(ops, run, texts)
             name = attempt_id(run, claim.task, claim.attempt)
-            save_change(ops, name, attempt_change, context_change)
+            record_loading.save_change(ops, name, attempt_change, context_change)
             attempt_traces.used_preamble(
                 ops, name, facts.project, "worker", role, start.preamble_hash
             )
-            save_change(ops, task_id(run, claim.task), task_change)
+            record_loading.save_change(ops, task_id(run, claim.task), task_change)
 
         return work
 

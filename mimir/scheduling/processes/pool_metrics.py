@@ -5,13 +5,7 @@ from collections.abc import Collection, Iterable
 
 from mimir.domain.event import EventKind
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store.operations import runs, worker_processes
-from mimir.store.operations.record_loading import (
-    find_run,
-    lease_holder,
-    load_processes,
-    load_run_attempts,
-)
+from mimir.store.operations import record_loading, runs, worker_processes
 from mimir.store.protocol import ReadOps
 from mimir.store.records.artifact_records import ProcessRecord
 from mimir.store.records.attempt_records import AttemptMetricsRecord
@@ -20,8 +14,8 @@ from mimir.store.records.attempt_records import AttemptMetricsRecord
 def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
     """Return `workers`, `locks` and `metrics` of a run; `dead` names dead processes."""
     locks = worker_processes.locks(reads, run)
-    record, now = find_run(reads, run), reads.now()
-    coordinator = lease_holder(record, COORDINATOR, now, dead) if record else ""
+    record, now = record_loading.find_run(reads, run), reads.now()
+    coordinator = record_loading.lease_holder(record, COORDINATOR, now, dead) if record else ""
     held: dict[str, list[str]] = defaultdict(list)
     for lock in locks:
         held[lock.agent_id].append(lock.task_id)
@@ -38,7 +32,7 @@ def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
                 "since": process.since,
                 "seenAt": process.seen_at,
             }
-            for process in load_processes(reads, run)
+            for process in record_loading.load_processes(reads, run)
         ],
         "locks": [lock.as_json() for lock in locks],
         "metrics": metrics(reads, run),
@@ -51,10 +45,12 @@ def metrics(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
     `contextSize` and `completionSeconds` (mean and largest) are by process. `lockContention` is the share of claims that found no
     free task, `retryRate` the share of attempts that are retries, `idleShare` the share of agent time without a task.
     """
-    processes = [one for one in load_processes(reads, run) if owner in ("", one.owner)]
+    processes = [
+        one for one in record_loading.load_processes(reads, run) if owner in ("", one.owner)
+    ]
     owners = _load_owners(reads, run)
     by_owner: dict[str, list[AttemptMetricsRecord]] = defaultdict(list)
-    for attempt in load_run_attempts(reads, run, AttemptMetricsRecord):
+    for attempt in record_loading.load_run_attempts(reads, run, AttemptMetricsRecord):
         # An attempt with several holders counts for the last one.
         held_by = owners.get((attempt.task_id, attempt.number), "")
         if owner in ("", held_by):
