@@ -42,7 +42,8 @@ async def run_acts(
             screen.say("Interrupted; the run is paused, and no finished work is lost.")
             _say_resume(screen, project, run, named_store)
             raise
-        except Paused:  # its message is printed with the error
+        # The error itself is printed by the command line.
+        except Paused:
             _say_resume(screen, project, run, named_store)
             raise
         await _say_highlights(screen, mimir, run, killed_at)
@@ -59,6 +60,7 @@ async def _plan(mimir: Mimir, narrator: Narrator) -> str:
     planned = await mimir.plan(REQUEST, ecko=True, output=None, model="")
     await narrator.catch_up(planned.run)
     narrator.say("", planned.path)
+    # Only a changed model script can cause this.
     if planned.exit_code:
         first = planned.findings[0]
         raise PlanError(f"The plan of the demo is invalid: {first.message}", code=first.code)
@@ -95,7 +97,8 @@ async def _say_result(
         ("store", mimir.store_uri),
         ("seal", result.seal or "none"),
     ):
-        screen.say(f"{name:<9}{value}")  # unbroken, to be copied
+        # Unbroken lines can be copied.
+        screen.say(f"{name:<9}{value}")
     say_wrapped(screen, "applied  ", ", ".join(result.applied) or "nothing")
     say_wrapped(screen, "verify   ", f"{verified.records} records recomputed: {seals}")
     for problem in (result.message, *verified.problems):

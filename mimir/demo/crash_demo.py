@@ -70,6 +70,7 @@ async def work_until_killed(project: Path, run: str, narrator: Narrator, store: 
             events += await narrator.catch_up(run)
             await asyncio.sleep(POLL_SECONDS)
     finally:
+        # SIGKILL: the process cannot release its leases or finish a write.
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
@@ -107,6 +108,7 @@ def count_cost(events: Sequence[Event], killed_at: int) -> CrashCost:
 
 def _count_calls(events: Sequence[Event]) -> "Counter[tuple[object, ...]]":
     """Count the answers of each call, by task, attempt, role and number in the transcript."""
+    # A call that is served from its transcript emits no event.
     return Counter(
         (event.task, event.attempt, event.data.get("role"), event.data.get("seq"))
         for event in events

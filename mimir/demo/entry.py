@@ -35,9 +35,10 @@ async def demo(
         UsageError: The directory is not empty.
         UnavailableError: This machine has no sandbox.
     """
+    # At once: the imports of the next act take a second or two.
     for sentence in GREETING:
         say_wrapped(console, "", sentence)
     console.say()
-    from mimir.demo.acts import run_acts  # the import takes a second or two
+    from mimir.demo.acts import run_acts
 
     return await run_acts(console, crash=crash, directory=directory, store=store, record=record)

@@ -13,7 +13,7 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.json_value import as_text
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
-QUOTED = 80
+QUOTED = 120
 """Most characters of a quote."""
 _PYTEST_ERROR = re.compile(r"^E  (.*)$", re.MULTILINE)
 
@@ -58,6 +58,7 @@ def _texts(event: Event, data: RunData | None) -> Iterator[str]:
             errors = event.data.get("errors") or "no"
             yield f"wrote a plan with {event.data.get('tasks')} tasks; its check found {errors} errors"
         case EventKind.RUN_STARTED if data:
+            # One line for all preambles, not one for each.
             made = sum(one.kind is EventKind.PREAMBLE_MADE for one in data.events)
             yield f"wrote {made} preambles, one for each role: generated-agents/"
         case EventKind.GATE_PASSED:

@@ -34,6 +34,7 @@ class Coordinator:
         services = self._services
         with services.wake.coordinating_here():
             while True:
+                # Read before the snapshot: a move during the decision is not missed.
                 moves = services.wake.moves
                 commands = decide(await self._refresh())
                 if any(isinstance(command, FinishRun) for command in commands):

@@ -106,6 +106,7 @@ def decide_outcome(tasks: Sequence[EndedTaskRecord], *, red: bool) -> RunStatus:
         return RunStatus.CANCELLED
     if red or statuses != {TaskStatus.COMPLETED}:
         return RunStatus.FAILED
+    # A criterion without proof is no failure, but the run is not complete either.
     has_gaps = any(task.criteria_open for task in tasks)
     return RunStatus.COMPLETED_WITH_GAPS if has_gaps else RunStatus.COMPLETED
 

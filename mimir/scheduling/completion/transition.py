@@ -94,6 +94,7 @@ class ClaimJournal:
 
     async def load_attempts(self) -> list[AttemptRecord]:
         """Load the attempts of the task, after committing the deferred writes."""
+        # Deferred writes may contain values of the attempt that just ended.
         await self.store.settle()
         load = partial(load_task_attempts, run=self.services.facts.id, task=self.claim.task)
         return await self.services.store.read(load)

@@ -149,6 +149,7 @@ class AttemptRunner:
             partial(machine.advance_attempt, services),
         )
         await self._complete(claimed, services, state)
+        # A workspace is created for the first effect only.
         if services.directory.exists():
             await to_thread_shielded(shutil.rmtree, services.directory, ignore_errors=True)
 

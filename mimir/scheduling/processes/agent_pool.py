@@ -161,6 +161,7 @@ class AgentPool:
         self._services.wake.wake_idle()
 
     def _raise_bugs(self) -> None:
+        # A worker handles expected errors itself, so an exception here is a bug.
         for job in list(self._jobs.values()):
             if job.done():
                 job.result()
