@@ -1,1 +1,5 @@
-"""One try at one task: the machine and its nodes. Promises that a resumed attempt goes on where it was. Entered by scheduling."""
+"""One attempt at one task: its state machine, its nodes and its workspace.
+
+An attempt never sees the store: it writes through its journal, and a resumed attempt continues in the phase where it stopped.
+`mimir.scheduling` runs attempts; the layers above read `results` and `services`.
+"""

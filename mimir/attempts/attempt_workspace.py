@@ -1,26 +1,27 @@
-"""One attempt's workspace: made for its first effect, its tree taken after each, its last tree made a commit.
+"""Workspace of one attempt: created for its first effect, committed as the deliverable.
 
-Until then its tools look at a lent one of the same tree.
+Until the first effect, tools read a shared checkout of the same tree.
 """
 
 import asyncio
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from mimir.attempts.services import AttemptServices, OpenLane
+from mimir.attempts.services import AttemptServices
+from mimir.domain.json_value import as_object
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
-ENGINES_OWN = ".mimir"
-"""Ignored in every project, so that a tree never holds it, whatever a command put there."""
+STATE_DIRECTORY = ".mimir"
+"""Ignored in every project, so no tree contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceDiff:
-    """The deliverable's tree and what there is to say of it."""
+    """Tree of a deliverable, compared with its base."""
 
     tree: str
     changed: tuple[str, ...]
@@ -32,111 +33,116 @@ class WorkspaceDiff:
 
 
 class AttemptWorkspace:
-    """The workspace of one attempt and fence."""
+    """Workspace of one attempt under one fence."""
 
-    def __init__(self, desk: AttemptServices) -> None:
-        self._desk = desk
-        self._index = index_of(desk.where)
+    def __init__(self, services: AttemptServices) -> None:
+        self._services = services
+        self._index = index_of(services.directory)
         self._notes: list[str] = []
-        self._tree = desk.start.tree
+        self._tree = services.start.tree
         self._loan: SharedCheckout | None = None
-        self._is_made = False
-        self.lane: OpenLane | None = None
+        self._is_created = False
+        self.transcript: StoredTranscript | None = None
 
     def restore(self, tree: str) -> None:
-        """Begin with a recorded tree; "" is the attempt's start."""
-        self._tree = tree or self._desk.start.tree
+        """Start with a recorded tree; "" is the start of the attempt."""
+        self._tree = tree or self._services.start.tree
 
     async def stand(self, effectful: bool, /) -> Path:
-        """Return the directory in which a call works; made if it is not there yet.
-
-        Args:
-            effectful: True: the call may change something; it and all later ones work in the attempt's own.
-        """
-        desk = self._desk
-        if self._is_made:
-            return desk.where
+        """Return the directory for a call: a shared checkout until the first effectful one."""
+        services = self._services
+        # Reading calls too must see the changes of earlier ones.
+        if self._is_created:
+            return services.directory
         if effectful:
-            await self._make()
-            return desk.where
+            await self._create()
+            return services.directory
         if self._loan is None:
-            self._loan = await desk.lending.borrow(self._tree, desk.start.base_tree)
+            self._loan = await services.checkouts.borrow(self._tree, services.start.base_tree)
         return self._loan.where
 
     async def leave(self) -> None:
-        """Give back what was borrowed."""
+        """Return the shared checkout, if one is used."""
         loan, self._loan = self._loan, None
         if loan is not None:
-            await self._desk.lending.give_back(loan)
+            await self._services.checkouts.give_back(loan)
 
-    async def _make(self) -> None:
-        desk, loan = self._desk, self._loan
-        if loan is not None and await desk.lending.keep(loan, desk.where):
+    async def _create(self) -> None:
+        services, loan = self._services, self._loan
+        # A shared checkout that can be taken over saves a second checkout.
+        if loan is not None and await services.checkouts.keep(loan, services.directory):
             self._loan = None
         else:
-            base = desk.start.base_tree
-            await desk.history.fill(self._tree, desk.where, self._index, base=base)
+            base = services.start.base_tree
+            await services.history.fill(self._tree, services.directory, self._index, base=base)
             await self.leave()
-        self._is_made = True
+        self._is_created = True
 
     async def snapshot(self) -> str:
-        """Take the tree as it is now; nested repositories are removed first and noted."""
-        desk = self._desk
-        # A recorded tree may hold a worker's own `.gitignore`: what is ignored is said by the base.
-        taken = await desk.history.snapshot(
-            desk.where, self._index, files=desk.task.files, base=desk.start.base_tree
+        """Record the current tree; nested repositories are removed first, with a note."""
+        services = self._services
+        # The base decides what is ignored: a recorded tree may contain a worker's `.gitignore`.
+        taken = await services.history.snapshot(
+            services.directory,
+            self._index,
+            files=services.task.files,
+            base=services.start.base_tree,
         )
         self._notes += [
-            f"The nested repository {path!r} was removed; it would have vanished."
+            f"The nested repository {path!r} was removed; a deliverable cannot contain it."
             for path in taken.nested
         ]
-        if await asyncio.to_thread(os.path.lexists, desk.where / ENGINES_OWN):
+        if await asyncio.to_thread(os.path.lexists, services.directory / STATE_DIRECTORY):
             self._notes.append(
-                f"What was put into {ENGINES_OWN!r} is not in the deliverable: that folder is the engine's own."
+                f"Files in {STATE_DIRECTORY!r} are not in the deliverable: the folder belongs to the engine."
             )
         return taken.tree
 
     async def deliverable(self) -> WorkspaceDiff:
-        """Take the lane's last tree as the deliverable; changes outside the task's `files` are left out."""
-        desk = self._desk
-        last = (self.lane.tree if self.lane else "") or desk.start.tree
-        base = desk.start.base_tree
-        tree, left_out = await desk.history.restrict(last, base, files=desk.task.files)
-        changes = await desk.history.diff_trees(base, tree)
+        """Compare the last tree with the base; changes outside the task's `files` are left out."""
+        services = self._services
+        last = (self.transcript.tree if self.transcript else "") or services.start.tree
+        base = services.start.base_tree
+        # Changes outside the task's `files` must not reach the run branch.
+        tree, left_out = await services.history.restrict(last, base, files=services.task.files)
+        changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
         return WorkspaceDiff(
             tree=tree,
             changed=changed,
             left_out=tuple(left_out),
             in_base=tuple(c.path for c in changes if c.status != "added"),
-            links_out=tuple(await desk.history.links_out(tree, changed)),
+            links_out=tuple(await services.history.links_out(tree, changed)),
+            # A snapshot follows each effect, so the same note may repeat.
             notes=tuple(dict.fromkeys(self._notes)),
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
         )
 
-    async def commit(self, made: WorkspaceDiff) -> str:
-        """Commit the deliverable on its base; "" if nothing was changed."""
-        desk = self._desk
-        if not made.changed:
+    async def commit(self, diff: WorkspaceDiff) -> str:
+        """Commit the deliverable on its base; return "" if nothing was changed."""
+        services = self._services
+        # Without a change the verdict is on the answer alone.
+        if not diff.changed:
             return ""
-        message = f"{desk.task.id}: {desk.task.title}\n\nMimir-Attempt: {desk.chain}\n"
-        return await desk.history.commit(made.tree, [desk.start.base_commit], message)
+        message = f"{services.task.id}: {services.task.title}\n\nMimir-Attempt: {services.chain}\n"
+        return await services.history.commit(diff.tree, [services.start.base_commit], message)
 
     async def _tool_table_changed(self, base: str, tree: str, changed: Sequence[str]) -> bool:
+        # [tool.mimir] would change the settings of the user's next run.
         if "pyproject.toml" not in changed:
             return False
-        history = self._desk.history
+        history = self._services.history
         before = await history.file(base, "pyproject.toml")
         after = await history.file(tree, "pyproject.toml")
-        return _table(before) != _table(after)
+        return _mimir_table(before) != _mimir_table(after)
 
 
-def _table(content: bytes | None) -> object:
-    """Return [tool.mimir] of a pyproject.toml; what cannot be read is compared by its bytes."""
+def _mimir_table(content: bytes | None) -> object:
+    """Return [tool.mimir] of a pyproject.toml; an unreadable file is compared by its bytes."""
     if content is None:
         return None
     try:
-        tool: object = tomllib.loads(content.decode("utf-8")).get("tool")
+        document: object = tomllib.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
         return None if b"mimir" not in content else content
-    return cast("Mapping[str, object]", tool).get("mimir") if isinstance(tool, dict) else None
+    return as_object(as_object(document).get("tool")).get("mimir")

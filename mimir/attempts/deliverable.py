@@ -1,4 +1,4 @@
-"""What a worker leaves in its workspace becomes a deliverable, or is refused. Pure rules over paths; git does the rest."""
+"""Rules for deliverables: which changed paths are refused, and which are protected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 
 HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
-"""Top-level folders that hold reasoning and other tasks: never part of a workspace, never delivered."""
+"""Top-level folders of plans and other tasks: never part of a workspace or a deliverable."""
 FORBIDDEN = ("mimir.toml", *(f"{name}/**" for name in HIDDEN))
-"""What a deliverable may not touch: it would steer the engine's next run."""
+"""Paths that a deliverable may not change: they would steer the engine's next run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverableRefusal:
-    """Why a deliverable is refused."""
+    """Refusal of a deliverable."""
 
     issues: tuple[str, ...]
-    """In words, for the worker."""
+    """Reasons, for the worker."""
     paths: tuple[str, ...]
-    """What must be as it was."""
+    """Paths that must not change."""
 
 
 def refuse_deliverable(
     changed: Sequence[str], *, tool_table_changed: bool, links_out: Sequence[str]
 ) -> DeliverableRefusal | None:
-    """Refuse a deliverable that touches the engine's own files or leads out of the workspace."""
+    """Refuse changes of the engine's own files and links out of the workspace."""
     found = {
         path: f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
         for path in changed
@@ -35,6 +35,7 @@ def refuse_deliverable(
         found["pyproject.toml"] = (
             "The deliverable changes [tool.mimir] in pyproject.toml; leave that table as it was."
         )
+    # A link out of the workspace would let a later task change other files.
     for path in links_out:
         found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
     return DeliverableRefusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
@@ -43,7 +44,8 @@ def refuse_deliverable(
 def find_protected_changes(
     task: Task, changed: Sequence[str], in_base: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the changed paths that a check protects; a pattern that matches nothing in the base protects nothing."""
+    """Return the changed paths that a check protects; only files of the base can be protected."""
+    # Only a file of the base can be restored before the checks.
     known = frozenset(in_base)
     return tuple(
         path
@@ -53,8 +55,9 @@ def find_protected_changes(
     )
 
 
-def silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
-    """Say so if a task that declares `files` changed none of them."""
+def find_silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
+    """Return the issue of a task that declares `files` and changed none of them, or None."""
+    # Without declared files, an answer alone can be the deliverable.
     if not task.files or any(matches(path, task.files) for path in changed):
         return None
     wanted = ", ".join(task.files)

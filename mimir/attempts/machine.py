@@ -1,71 +1,66 @@
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
 # langgraph's own signatures contain unsolved generics.
-"""One try at one task: the table of moves, compiled to LangGraph once a process for each status that an attempt begins at.
+"""State machine of one attempt: the table of moves, compiled to LangGraph.
 
-Every phase inside an attempt is a node, every move of the table is an edge, and the machine may be entered at any node, so that a
-resumed attempt goes on where it was. LangGraph takes seconds to import: it is, with the first attempt.
+It is compiled once for each entry status: each phase is a node, each move an edge. The machine can be entered at any node, so a resumed attempt continues
+where it stopped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from mimir.attempts.results import AttemptState
+from mimir.attempts.nodes.check import run_checks
+from mimir.attempts.nodes.judge import judge_attempt
+from mimir.attempts.nodes.work import run_worker
+from mimir.attempts.results import AttemptState, Checking, Judging, Working, status_of
+from mimir.attempts.services import AttemptServices
 from mimir.domain.task_states import MOVES, NODES, TaskStatus
 
+# LangGraph takes seconds to import, so the first attempt imports it.
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.runtime import Runtime
     from langgraph.types import Command
 
+Advance = Callable[[AttemptState], Awaitable[AttemptState]]
+"""Does the work of a phase and records the move; an unchanged status ends the machine."""
+
 
 class MachineState(TypedDict):
     """State of the machine."""
 
-    status: TaskStatus
-    course: AttemptState
-
-
-class PhaseNode(Protocol):
-    """The work of one status."""
-
-    async def __call__(self, course: AttemptState, /) -> tuple[TaskStatus, AttemptState]:
-        """Do it, record the move, return where the task stands now.
-
-        Returning the status it was entered with ends the machine: what follows is scheduling's (a rejection without QC).
-        """
-        ...
-
-
-class PhaseNodes(Protocol):
-    """The nodes of the machine, by status."""
-
-    def __getitem__(self, status: TaskStatus, /) -> PhaseNode:
-        """Return the node of `status`."""
-        ...
+    attempt: AttemptState
 
 
 @dataclass(frozen=True, slots=True)
 class MachineServices:
-    """What the nodes of one attempt do; handed in with the call."""
+    """Context of one invocation of the machine."""
 
-    phases: PhaseNodes
-
-
-class _GraphNode(Protocol):
-    async def __call__(
-        self, state: MachineState, *, runtime: "Runtime[MachineServices]"
-    ) -> "Command[str]": ...
+    advance: Advance
 
 
-def _node(status: TaskStatus, exits: Mapping[TaskStatus, str]) -> _GraphNode:
+async def advance_attempt(services: AttemptServices, state: AttemptState) -> AttemptState:
+    """Run the node of the attempt's phase; a state without a node is returned."""
+    match state:
+        case Working():
+            return await run_worker(services)
+        case Checking():
+            return await run_checks(services, state)
+        case Judging():
+            return await judge_attempt(services, state)
+        case _:
+            return state
+
+
+def _make_node(exits: Mapping[TaskStatus, str]) -> "Callable[..., Awaitable[Command[str]]]":
     from langgraph.types import Command
 
     async def run(state: MachineState, *, runtime: "Runtime[MachineServices]") -> "Command[str]":
-        to, course = await runtime.context.phases[status](state["course"])
-        # With the state goes where it leads: a branch after the node would read it once more.
-        return Command(update={"status": to, "course": course}, goto=exits[to])
+        attempt = await runtime.context.advance(state["attempt"])
+        # The command names the next node: a branch after the node would read the state again.
+        return Command(update={"attempt": attempt}, goto=exits[status_of(attempt)])
 
     return run
 
@@ -74,31 +69,32 @@ def _node(status: TaskStatus, exits: Mapping[TaskStatus, str]) -> _GraphNode:
 def compile_machine(
     entry: TaskStatus,
 ) -> "CompiledStateGraph[MachineState, MachineServices, MachineState, MachineState]":
-    """Compile the table, entered at a status: nodes and edges come from `MOVES` alone. To choose the entry while it runs costs a step more."""
+    """Compile the machine with an entry status; nodes and edges come from `MOVES` alone."""
     from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(MachineState, context_schema=MachineServices)
     for status in NODES:
+        # An unchanged status means a rejection without QC: scheduling decides.
         exits = {to: to.value if to in NODES else END for to in MOVES[status]} | {status: END}
-        node = _node(status, exits)
-        graph.add_node(status.value, node, destinations=tuple(dict.fromkeys(exits.values())))
+        destinations = tuple(dict.fromkeys(exits.values()))
+        graph.add_node(status.value, _make_node(exits), destinations=destinations)
+    # One machine for each entry: a choice at run time would cost a further step.
     graph.add_edge(START, entry.value)
     return graph.compile()
 
 
-async def run_attempt(
-    status: TaskStatus, course: AttemptState, phases: PhaseNodes
-) -> tuple[TaskStatus, AttemptState]:
-    """Run an attempt, or continue it, from `status` to where scheduling takes over."""
-    if status not in NODES:
-        return status, course
-    start: MachineState = {"status": status, "course": course}
+async def run_attempt(state: AttemptState, advance: Advance) -> AttemptState:
+    """Run or continue an attempt until scheduling takes over; return its state."""
+    entry = status_of(state)
+    if entry not in NODES:
+        return state
+    start: MachineState = {"attempt": state}
     from langsmith import tracing_context
 
-    # LANGSMITH_TRACING in the user's environment would post every prompt to a third party.
+    # LANGSMITH_TRACING in the user's environment would send every prompt to a third party.
     with tracing_context(enabled=False):
         end = cast(
             "MachineState",
-            await compile_machine(status).ainvoke(start, context=MachineServices(phases)),
+            await compile_machine(entry).ainvoke(start, context=MachineServices(advance)),
         )
-    return end["status"], end["course"]
+    return end["attempt"]

@@ -1,23 +1,24 @@
-"""What an attempt leaves behind at each phase; stored on its node, read again when it is resumed."""
+"""Results of an attempt: its state after each phase, stored for a resume."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, assert_never
 
 from pydantic import TypeAdapter, ValidationError
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.domain.evidence import CheckOutcome
-from mimir.domain.task_states import Cause
+from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import TokenUsage
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
+from mimir.store.records.task_changes import WorkAnsweredChange
 from mimir.store.schema import pack, unpack
 
 T = TypeVar("T")
 
 
 class JsonCodec(Generic[T]):
-    """Writes and reads values of one type."""
+    """JSON codec of one type; records decode their properties without it."""
 
     def __init__(self, type: type[T]) -> None:
         self._adapter = TypeAdapter(type)
@@ -27,57 +28,58 @@ class JsonCodec(Generic[T]):
         return pack(self._adapter.dump_python(value, mode="json"))
 
     def decode(self, text: str) -> T:
-        """Return the value that `write` wrote.
+        """Return the value that `encode` wrote.
 
         Raises:
-            StoreError: It is not of this type, or no JSON.
+            StoreError: The text is not the JSON of such a value.
         """
         try:
             return self._adapter.validate_python(unpack(text))
         except ValidationError as error:
             raise StoreError(
-                f"What is stored of an attempt cannot be read: {error.error_count()} problem(s).",
+                f"The stored record of an attempt is invalid ({error.error_count()} errors).",
                 next_step="See what was changed: mimir verify",
             ) from None
 
 
 NO_USAGE = TokenUsage()
 OUTPUT_ON_TASK = 50_000
-"""Characters of the answer kept on Task; the whole is an artifact."""
+"""Characters of the answer that are kept on the task; the whole answer is an artifact."""
 
 
+# Field names are stored: the codec writes them into the attempt's JSON.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverable:
-    """The deliverable: what the worker answered and what it changed."""
+    """Deliverable of an attempt: the worker's answer and its changes."""
 
     answer: str
     base_commit: str
-    """Where the attempt started on the run's line."""
+    """Commit of the run branch that the attempt started from."""
     base_tree: str
     tree: str
     """Equal to `base_tree` if nothing was changed."""
     commit: str = ""
-    """Empty: nothing changed, the verdict is on the answer."""
+    """Empty: nothing was changed; the verdict is on the answer."""
     changed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Changed outside the task's `files`; not in the deliverable."""
+    """Changes outside the task's `files`; not in the deliverable."""
     protected: tuple[str, ...] = ()
     """Protected files that were changed; restored before the checks run."""
     notes: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    """Citations of the answer that are not in the worker's ledger."""
+    """Citations in the answer that the tool log does not contain."""
     tripped: str = ""
-    """What tripped, when and what was left; empty: nothing."""
+    """What tripped, when and what was left. Empty: nothing."""
     tool_calls: int = 0
     messages: int = 0
     usage: TokenUsage = NO_USAGE
     ledger: tuple[tuple[int, str, str], ...] = ()
-    """(sequence, tree, text) of the worker's tool calls; texts bounded. Sources `call:<seq>` of QC's quotes."""
+    """Tool log: (number, tree, bounded text) of each call. QC quotes it as `call:<number>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerUsage:
-    """What a worker used of its limits."""
+    """Usage of a worker in one attempt."""
 
     tool_calls: int = 0
     messages: int = 0
@@ -89,30 +91,73 @@ NO_EFFORT = WorkerUsage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """The worker has not answered yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRejection:
-    """An attempt that was judged without QC."""
+    """The attempt was rejected without QC."""
 
     cause: Cause
     issues: tuple[str, ...]
     answer: str = ""
-    """Empty: the model gave none that can be used."""
+    """Empty: the model gave no usable answer."""
     tree: str = ""
-    """What the next attempt goes on from: the workspace as it was left, without what was refused."""
+    """Start of the next attempt: the workspace without the refused changes."""
     effort: WorkerUsage = NO_EFFORT
     smaller_context: bool = False
     """True: the retry must start with a smaller context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptState:
-    """All that is known of an attempt so far."""
+class Checking:
+    """The worker delivered; the checks have not run yet."""
 
-    work: Deliverable | None = None
-    rejection: AttemptRejection | None = None
-    outcomes: tuple[CheckOutcome, ...] = ()
-    judgement: Verdict | None = None
-    failure: Cause | None = None
-    """Set when the machine itself ended the task (`qc_unavailable`)."""
+    work: Deliverable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """The checks have run; QC has not answered yet."""
+
+    work: Deliverable
+    outcomes: tuple[CheckOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The engine gave its verdict."""
+
+    work: Deliverable
+    outcomes: tuple[CheckOutcome, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotJudged:
+    """QC was unavailable, so the machine failed the task."""
+
+
+AttemptState = Working | AttemptRejection | Checking | Judging | Judged | NotJudged
+
+
+def status_of(state: AttemptState) -> TaskStatus:
+    """Return the status of a task whose attempt is in this state."""
+    match state:
+        case Working() | AttemptRejection():
+            return TaskStatus.WORKER_EXECUTING
+        case Checking():
+            return TaskStatus.WORKER_COMPLETED
+        case Judging():
+            return TaskStatus.QC_EXECUTING
+        case Judged():
+            return TaskStatus.QC_PASSED if state.verdict.passed else TaskStatus.QC_FAILED
+        case NotJudged():
+            # The machine itself writes this status, with the failure report.
+            return TaskStatus.FAILED
+        case _:
+            assert_never(state)
 
 
 TRIP = JsonCodec(Trip)
@@ -121,12 +166,13 @@ OUTCOMES = JsonCodec(tuple[CheckOutcome, ...])
 JUDGEMENT = JsonCodec(Verdict)
 
 
-def phase_values(answer: str, effort: WorkerUsage) -> dict[str, str | int | float]:
-    """Return the values of phase 3."""
-    return {
-        "workerOutput": answer[:OUTPUT_ON_TASK],
-        "workerDuration": round(effort.seconds, 3),
-        "workerTokens": effort.usage.total,
-        "workerToolCalls": effort.tool_calls,
-        "workerMessageCount": effort.messages,
-    }
+def answered_change(answer: str, effort: WorkerUsage, now: str) -> WorkAnsweredChange:
+    """Return the change of a task whose worker answered (phase 3)."""
+    return WorkAnsweredChange(
+        worker_output=answer[:OUTPUT_ON_TASK],
+        worker_duration=round(effort.seconds, 3),
+        worker_tokens=effort.usage.total,
+        worker_tool_calls=effort.tool_calls,
+        worker_message_count=effort.messages,
+        worker_completed_at=now,
+    )

@@ -18,10 +18,11 @@ from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator, ModelQuery
 from mimir.agents.preambles.preamble_cache import PreambleCache
-from mimir.attempts.services import ModelChoice, OpenLane, RoleTools
+from mimir.attempts.services import ModelChoice, RoleTools
 from mimir.bootstrap import stores
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
+from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.errors import UnavailableError, UsageError
@@ -312,7 +313,9 @@ async def _parts(
     choices = {role: _choice(settings, role) for role in ROLES}
     replayed = endpoints if isinstance(endpoints, RecordedModels) else None
 
-    def agentinator(open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
+    def agentinator(
+        open_lane: Callable[[str, int], Awaitable[Transcript]], run: str
+    ) -> Agentinator:
         async def model(number: int) -> ChatModel:
             lane = await open_lane("agentinator", number)
             header = lane_id(run, PLAN_TASK, number, "agentinator")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
-from mimir.attempts.services import OpenLane, Stand, WorkerWorkspace
+from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.domain.call_outcome import Transcript
 from mimir.store.operations import evidence
 from mimir.store.operations.memory import MemoryScope, ProjectMemory
 from mimir.store.protocol import GraphStore
@@ -81,7 +82,7 @@ class ToolFactory:
         self,
         run: str,
         where: Path,
-        lane: OpenLane,
+        lane: Transcript,
         artifacts: Sequence[str],
         stand: Stand,
     ) -> Toolset:
@@ -93,7 +94,7 @@ class ToolFactory:
         placed = LazyWorkspaceTools([files, commands], _standing(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
-    def planner(self, where: Path, lane: OpenLane) -> Toolset:
+    def planner(self, where: Path, lane: Transcript) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, and the memory."""
         files = FileTools(DirectoryTree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
         rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
@@ -105,7 +106,7 @@ class ToolFactory:
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
         return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
 
-    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: OpenLane) -> Toolset:
+    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: Transcript) -> Toolset:
         """Return tools without a workspace whose tree matters."""
         return gateway(
             tools,

@@ -1,5 +1,4 @@
-"""A whole run before a person's eyes: offline, without a key, in seconds. The words of the models are a play (`play.yaml`), all else is real.
+"""Demo: a whole run on a small project, offline and narrated, with scripted models.
 
-Promises that nothing is told that the store does not hold, and that it works on a fresh copy of its own project (`project/`, data).
-Entered by the command line.
+Every narrated line comes from the store, and each demo works on a fresh copy of `project/` (data). The command line imports it.
 """

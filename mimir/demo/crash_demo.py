@@ -1,7 +1,7 @@
-"""`mimir demo --crash`: another process does the work and is killed in the middle of it; what that cost is counted afterwards.
+"""`mimir demo --crash`: another process serves the run, is killed, and it resumes.
 
-`python -m mimir.demo.crash_demo PROJECT RUN` is that other process. It reads where the runs are kept from its input: there may be a password
-in it, and others of the machine see what stands on a command line.
+`python -m mimir.demo.crash_demo PROJECT RUN` is the other process. It reads the store's address from its standard input: the address may
+contain a password, and other users of the machine can see a command line.
 """
 
 import asyncio
@@ -21,37 +21,34 @@ from mimir.errors import UnavailableError
 from mimir.store.operations.runs import fold
 
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
-AT_ONCE = 2
-"""So many tasks must be under way, and their workers have acted."""
-DOING: Mapping[TaskStatus, str] = {
-    TaskStatus.WORKER_EXECUTING: "at work",
-    TaskStatus.WORKER_COMPLETED: "its checks running",
-    TaskStatus.QC_EXECUTING: "being judged",
-    TaskStatus.QC_PASSED: "being merged",
-    TaskStatus.QC_FAILED: "rejected",
+TASKS_AT_KILL = 2
+"""Tasks whose workers must have acted before the kill."""
+PHASE_NAMES: Mapping[TaskStatus, str] = {
+    TaskStatus.WORKER_EXECUTING: "work",
+    TaskStatus.WORKER_COMPLETED: "checks",
+    TaskStatus.QC_EXECUTING: "judgement",
+    TaskStatus.QC_PASSED: "merge",
+    TaskStatus.QC_FAILED: "rejection",
 }
-"""What a kill can hit a task in."""
+"""Phases in which a kill can hit a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCost:
-    """What a kill cost, by the run's own record."""
+    """Cost of a kill, by the events of the run."""
 
     before: int
-    """Calls of models and tools that were answered when it struck."""
+    """Model and tool calls that were answered before it."""
     after: int
     repeated: int
-    """Calls that were answered more than once."""
+    """Calls that were answered again."""
 
 
-async def work_until_killed(project: Path, run: str, teller: Narrator, store: str) -> int:
-    """Have another process serve the run, and kill it while tasks are under way.
-
-    Returns:
-        Number of the last event of the run that was killed.
+async def work_until_killed(project: Path, run: str, narrator: Narrator, store: str) -> int:
+    """Let another process serve the run, kill it, and return the number of its last event.
 
     Raises:
-        UnavailableError: The process ended by itself.
+        UnavailableError: The process ended before the kill.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mimir.demo.crash_demo", str(project), run),
@@ -63,42 +60,45 @@ async def work_until_killed(project: Path, run: str, teller: Narrator, store: st
     if child.stdin is not None:
         child.stdin.write(f"{store}\n".encode())
         child.stdin.close()
-    teller.say("process", f"{child.pid} does the work, until it is killed")
+    narrator.say("process", f"{child.pid} works on the run until it is killed")
     events: list[Event] = []
     try:
-        while len(under_way(events)) < AT_ONCE:
+        # A worker that has not acted yet could lose nothing.
+        while len(find_acting_tasks(events)) < TASKS_AT_KILL:
             if child.returncode is not None:
-                raise await _ended(child)
-            events += await teller.catch_up(run)
+                raise await _early_end(child)
+            events += await narrator.catch_up(run)
             await asyncio.sleep(POLL_SECONDS)
     finally:
+        # SIGKILL: the process cannot release its leases or finish a write.
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
-    events += await teller.catch_up(run)
-    tasks = ", ".join(f"{task} ({DOING[status]})" for task, status in under_way(events).items())
-    teller.say("SIGKILL", f"to process {child.pid}, in the middle of {tasks}")
-    teller.say("", f"{_calls(events).total()} calls of models and tools were answered by then")
-    teller.say("resume", "in this process")
+    events += await narrator.catch_up(run)
+    acting = find_acting_tasks(events)
+    tasks = ", ".join(f"{task} ({PHASE_NAMES[status]})" for task, status in acting.items())
+    narrator.say("SIGKILL", f"ends process {child.pid} during {tasks}")
+    narrator.say("", f"{_count_calls(events).total()} model and tool calls were answered before")
+    narrator.say("resume", "this process continues the run")
     return events[-1].seq
 
 
-def under_way(events: Sequence[Event]) -> Mapping[str, TaskStatus]:
+def find_acting_tasks(events: Sequence[Event]) -> Mapping[str, TaskStatus]:
     """Return the tasks in an executing phase whose latest attempt has used a tool."""
     acting: set[str] = set()
     for event in events:
         if event.kind is EventKind.ATTEMPT_STARTED:
+            # The worker of a retry must act again.
             acting.discard(event.task)
         elif event.kind is EventKind.TOOL_CALLED:
             acting.add(event.task)
-    standing = fold(events)
-    return {t: s for t, s in standing.items() if t in acting and s in EXECUTING}
+    return {t: s for t, s in fold(events).items() if t in acting and s in EXECUTING}
 
 
-def toll(events: Sequence[Event], killed_at: int) -> CrashCost:
-    """Count what a kill behind event `killed_at` cost."""
-    calls = _calls(events)
-    before = _calls([event for event in events if event.seq <= killed_at]).total()
+def count_cost(events: Sequence[Event], killed_at: int) -> CrashCost:
+    """Count the cost of a kill after event `killed_at`."""
+    calls = _count_calls(events)
+    before = _count_calls([event for event in events if event.seq <= killed_at]).total()
     return CrashCost(
         before=before,
         after=calls.total() - before,
@@ -106,8 +106,9 @@ def toll(events: Sequence[Event], killed_at: int) -> CrashCost:
     )
 
 
-def _calls(events: Sequence[Event]) -> "Counter[tuple[object, ...]]":
-    """Count how often each call of each agent was answered: task, attempt, agent, number in its lane."""
+def _count_calls(events: Sequence[Event]) -> "Counter[tuple[object, ...]]":
+    """Count the answers of each call, by task, attempt, role and number in the transcript."""
+    # A call that is served from its transcript emits no event.
     return Counter(
         (event.task, event.attempt, event.data.get("role"), event.data.get("seq"))
         for event in events
@@ -115,10 +116,10 @@ def _calls(events: Sequence[Event]) -> "Counter[tuple[object, ...]]":
     )
 
 
-async def _ended(child: asyncio.subprocess.Process) -> UnavailableError:
-    said = (await child.stderr.read()).decode("utf-8", "replace") if child.stderr else ""
-    last = said.rstrip().rpartition("\n")[2]
-    return UnavailableError(f"The working process ended by itself ({child.returncode}): {last}")
+async def _early_end(child: asyncio.subprocess.Process) -> UnavailableError:
+    output = (await child.stderr.read()).decode("utf-8", "replace") if child.stderr else ""
+    last = output.rstrip().rpartition("\n")[2]
+    return UnavailableError(f"The working process ended early (exit {child.returncode}): {last}")
 
 
 async def _work(project: Path, run: str, store: str) -> None:

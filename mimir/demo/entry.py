@@ -1,42 +1,44 @@
-"""The door of the demo. It greets at once; the libraries of the real path take a second or two to load."""
+"""Entry point of the demo: it greets before the libraries of the real path load."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mimir.demo.narrator import NarratorScreen
+from mimir.demo.screen import NarratorScreen, say_wrapped
+
+GREETING = (
+    "mimir demo: release 0.2 of a small Python project, offline and without an API key.",
+    "The models are scripted, and some of their answers are wrong on purpose.",
+    "Everything else is real: store, tools, sandbox, git, checks, verdicts and seals.",
+)
 
 
 async def demo(
-    console: "NarratorScreen",
+    console: NarratorScreen,
     *,
     crash: bool,
     directory: Path | None,
     store: str = "",
     record: Path | None = None,
 ) -> int:
-    """Play it.
+    """Run the demo.
 
     Args:
-        console: Where it is told.
-        crash: Have another process do the work, kill it with SIGKILL in the middle of two tasks, and go on.
-        directory: Of the project that is worked on; new or empty. None: a fresh one among the temporary files.
-        store: Where the runs are kept. Empty: in a file of the project.
-        record: File that both runs, the planning one too, are recorded in. None: they are not. Not with `crash`.
+        console: Screen of the narration.
+        crash: True: another process works, is killed during two tasks, and the run resumes.
+        directory: New or empty directory of the project. None: a temporary one.
+        store: Store of the runs. Empty: a file in the project.
+        record: Recording of the planning run and the run. None: no recording. Not with `crash`.
 
     Returns:
-        The exit code: 0 if every task is completed and every seal verified.
+        The exit code: 0 if every task is completed and every seal is valid.
 
     Raises:
         UsageError: The directory is not empty.
-        UnavailableError: There is no sandbox on this machine.
+        UnavailableError: This machine has no sandbox.
     """
-    console.say(
-        "mimir demo: release 0.2 of a small Python project, without network, without a key."
-    )
-    console.say("The words of the models come from a play, and some of them are wrong on purpose.")
-    console.say("All else is the real path: store, tools, sandbox, git, checks, verdicts, seals.")
+    # At once: the imports of the next act take a second or two.
+    for sentence in GREETING:
+        say_wrapped(console, "", sentence)
     console.say()
-    from mimir.demo.acts import perform  # here: the person should be reading by now
+    from mimir.demo.acts import run_acts
 
-    return await perform(console, crash=crash, directory=directory, store=store, record=record)
+    return await run_acts(console, crash=crash, directory=directory, store=store, record=record)

@@ -1,64 +1,65 @@
-"""What the demo was made to show, found in what the store holds of the run: what went wrong on the way, and was caught. Pure."""
+"""Highlights of the demo: mistakes of its models that the engine caught."""
 
 import re
 from collections.abc import Iterator
 
 from mimir.demo.narration import (
     NarrationLine,
+    find_error_line,
     find_failed_checks,
     find_shared_files,
-    judged_again,
     quote,
-    trouble,
+    was_judged_again,
 )
-from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.task_states import TaskStatus
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
+# The false claim of task-1.4 in the model script.
 _CLAIM = re.compile(r"\btests? pass", re.IGNORECASE)
 
 
 def find_highlights(data: RunData) -> list[NarrationLine]:
-    """Return them task by task; empty where nothing went wrong."""
-    return [line for task in data.tasks for line in _of(task, data)]
+    """Return the highlights by task; empty if nothing went wrong."""
+    return [
+        NarrationLine(subject=task.id, text=text)
+        for task in data.tasks
+        for text in _task_highlights(task, data)
+    ]
 
 
-def _of(task: TaskData, data: RunData) -> Iterator[NarrationLine]:
+def _task_highlights(task: TaskData, data: RunData) -> Iterator[str]:
     for attempt in task.attempts:
-        for said in _of_attempt(task, attempt):
-            yield NarrationLine(who=task.id, said=said)
+        yield from _attempt_highlights(task, attempt)
     accepted = next((a for a in task.attempts if a.number == task.accepted), None)
-    both = find_shared_files(task, data)
-    if accepted and both and judged_again(accepted, data):
-        other, path = both[0]
-        yield NarrationLine(
-            who=task.id,
-            said=f"and {other} changed {path} at the same time: merged, checked and judged again.",
-        )
+    shared = find_shared_files(task, data)
+    if accepted and shared and was_judged_again(accepted, data):
+        other, path = shared[0]
+        yield f"changed {path} at the same time as {other}; merged, checked and judged again."
 
 
-def _of_attempt(task: TaskData, attempt: AttemptData) -> Iterator[str]:
+def _attempt_highlights(task: TaskData, attempt: AttemptData) -> Iterator[str]:
     red = find_failed_checks(attempt)
     if red:
         claim = attempt.work.answer if attempt.work else ""
         if _CLAIM.search(claim):
-            yield f"claimed {quote(claim)}; the engine ran them: exit {red[0].after.exit_code}. Caught."
+            code = red[0].after.exit_code
+            yield f"claimed {quote(claim)}; the engine ran the tests: exit code {code}."
         if task.status is TaskStatus.COMPLETED and task.accepted > attempt.number:
             yield (
-                f"attempt {attempt.number} failed its check: {trouble(red[0].after)}; "
-                f"attempt {task.accepted} was shown that and passed."
+                f"attempt {attempt.number} failed its check: {find_error_line(red[0].after)}; "
+                f"attempt {task.accepted} received this output and passed."
             )
     if attempt.trip and task.accepted == attempt.number:
-        yield f"its breaker tripped: {attempt.trip.detail}; what it had made by then passed."
+        yield f"its circuit breaker tripped: {attempt.trip.detail}; its work up to then passed."
 
 
 def proof_line(data: RunData) -> str:
-    """Return in a line what was proven, and by how much."""
+    """Return the amount of proof in one line."""
     done = sum(task.status is TaskStatus.COMPLETED for task in data.tasks)
     attempts = sum(len(task.attempts) for task in data.tasks)
-    records: list[EvidenceRecord] = [record for chain in data.evidence.values() for record in chain]
-    ran = sum(record.kind == "check" for record in records)
+    records = [record for chain in data.evidence.values() for record in chain]
+    check_runs = sum(record.kind == "check" for record in records)
     return (
         f"{done} of {len(data.tasks)} tasks completed in {attempts} attempts; "
-        f"{ran} runs of checks, {len(records)} sealed records"
+        f"{check_runs} check runs, {len(records)} sealed records"
     )

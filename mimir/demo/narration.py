@@ -1,57 +1,45 @@
-"""A run told as it goes: each event that matters to somebody who sees mimir for the first time, in a line or two. Pure.
+"""Narration of a run: the events that matter to a newcomer, in a line or two each.
 
-The rule of the file: what a line says stands in the store. Words of models are given as quotes.
+Every statement is computed from the store. Texts of models are quoted.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.json_value import as_text
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
-QUOTED = 72
+QUOTED = 120
 """Most characters of a quote."""
-_TELLING = re.compile(r"^E  .*$", re.MULTILINE)
-"""The line by which pytest says what is wrong."""
+_PYTEST_ERROR = re.compile(r"^E  (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrationLine:
-    """One line for people."""
+    """One line of the narration."""
 
-    who: str
-    said: str
-
-    def __str__(self) -> str:
-        return f"{self.who:<12}{self.said}"
+    subject: str
+    """Task or role. Empty: that of the line before."""
+    text: str
 
 
 def narrate_event(event: Event, data: RunData | None) -> list[NarrationLine]:
-    """Return the lines of an event; none if it is of no interest.
-
-    Args:
-        event: What happened.
-        data: The run as it stands. None: no event that is told now needs it.
-    """
-    who = _who(event)
+    """Return the lines of an event; `data` is None if `needs_data` does not ask for it."""
+    subject = _subject(event)
     return [
-        NarrationLine(who=who if n == 0 else "", said=said)
-        for n, said in enumerate(_said(event, data))
+        NarrationLine(subject="" if place else subject, text=text)
+        for place, text in enumerate(_texts(event, data))
     ]
 
 
-def seconds(first: Event, event: Event) -> float:
-    """Return the seconds between two events."""
-    return (moment(event.at) - moment(first.at)).total_seconds()
-
-
-def _who(event: Event) -> str:
+def _subject(event: Event) -> str:
     match event.kind:
         case EventKind.MODEL_CALLED:
-            return _text(event.data, "role").replace("ecko", "Ecko")
+            return as_text(event.data.get("role")).replace("ecko", "Ecko")
         case EventKind.PLAN_PROPOSED | EventKind.PLAN_REPAIRED:
             return "PM"
         case EventKind.RUN_STARTED:
@@ -62,99 +50,106 @@ def _who(event: Event) -> str:
             return event.task or "run"
 
 
-def _said(event: Event, data: RunData | None) -> Iterator[str]:
+def _texts(event: Event, data: RunData | None) -> Iterator[str]:
     match event.kind:
         case EventKind.MODEL_CALLED if event.data.get("role") == "ecko":
-            yield "made a specification of the request"
+            yield "wrote a specification of the request"
         case EventKind.PLAN_PROPOSED | EventKind.PLAN_REPAIRED:
-            yield f"planned {event.data.get('tasks')} tasks; the engine's check of the plan finds {event.data.get('errors')} errors"
+            errors = event.data.get("errors") or "no"
+            yield f"wrote a plan with {event.data.get('tasks')} tasks; its check found {errors} errors"
         case EventKind.RUN_STARTED if data:
+            # One line for all preambles, not one for each.
             made = sum(one.kind is EventKind.PREAMBLE_MADE for one in data.events)
             yield f"wrote {made} preambles, one for each role: generated-agents/"
         case EventKind.GATE_PASSED:
-            yield f"{event.data.get('checks')} checks on the final tree, none of them red"
+            yield f"{event.data.get('checks')} checks ran on the final tree: all green"
         case EventKind.GATE_FAILED:
             yield "a check is red on the final tree"
         case EventKind.WARNING:
-            yield f"warning: {_text(event.data, 'message')}"
+            yield f"warning: {as_text(event.data.get('message'))}"
         case _ if data and event.task:
-            yield from _of_a_task(event, data)
+            yield from _attempt_texts(event, data)
         case _:
             return
 
 
-def _of_a_task(event: Event, data: RunData) -> Iterator[str]:
+def _attempt_texts(event: Event, data: RunData) -> Iterator[str]:
     task = next((one for one in data.tasks if one.id == event.task), None)
     attempt = next((a for a in task.attempts if a.number == event.attempt), None) if task else None
-    say = _SAYINGS.get(event.kind)
-    if task is not None and attempt is not None and say is not None:
-        yield from say(event, _EventSubject(task=task, attempt=attempt, data=data))
+    describe = _DESCRIBERS.get(event.kind)
+    if task is not None and attempt is not None and describe is not None:
+        yield from describe(event, _EventSubject(task=task, attempt=attempt, data=data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EventSubject:
-    """What an event of an attempt is about."""
+    """Subject of an attempt's event."""
 
     task: TaskData
     attempt: AttemptData
     data: RunData
 
 
-def _begins(event: Event, seen: _EventSubject) -> Iterator[str]:
-    again = f"attempt {event.attempt} begins, told all that was wrong with the one before"
-    yield again if event.attempt > 1 else f"begins: {seen.task.title}"
+def _describe_start(event: Event, subject: _EventSubject) -> Iterator[str]:
+    if event.attempt > 1:
+        yield f"attempt {event.attempt} starts with every finding of attempt {event.attempt - 1}"
+    else:
+        yield f"starts: {subject.task.title}"
 
 
-def _taken(_: Event, seen: _EventSubject) -> Iterator[str]:
-    yield f"attempt {seen.attempt.number} goes on; what was answered is read from the journal"
+def _describe_resume(_: Event, subject: _EventSubject) -> Iterator[str]:
+    yield f"attempt {subject.attempt.number} resumes; answered calls come from its transcript"
 
 
-def _tripped(event: Event, _: _EventSubject) -> Iterator[str]:
-    yield f"BREAKER: {_text(event.data, 'detail')}; asked once for a closing answer"
+def _describe_trip(event: Event, _: _EventSubject) -> Iterator[str]:
+    detail = as_text(event.data.get("detail"))
+    yield f"CIRCUIT BREAKER: {detail}; the worker must give its closing answer"
 
 
-def _answered(_: Event, seen: _EventSubject) -> Iterator[str]:
-    yield f"worker says: {quote(seen.attempt.work.answer if seen.attempt.work else '')}"
+def _describe_answer(_: Event, subject: _EventSubject) -> Iterator[str]:
+    work = subject.attempt.work
+    yield f"worker answers: {quote(work.answer if work else '')}"
 
 
-def _checked(_: Event, seen: _EventSubject) -> Iterator[str]:
-    """Say which checks failed, and which claims of the answer the record does not hold."""
-    for outcome in find_failed_checks(seen.attempt):
+def _describe_checks(_: Event, subject: _EventSubject) -> Iterator[str]:
+    for outcome in find_failed_checks(subject.attempt):
         yield f"engine ran: {' '.join(outcome.after.argv)} -> exit {outcome.after.exit_code}"
-        yield f"            {trouble(outcome.after)}"
-    if seen.attempt.work:
-        for claim in seen.attempt.work.unsupported:
-            yield f"claimed without proof: {clip_line(claim)}"
+        yield f"its output: {find_error_line(outcome.after)}"
+    if subject.attempt.work:
+        for citation in subject.attempt.work.unsupported:
+            yield f"false citation: {clip_line(citation)}"
 
 
-def _rejected(_: Event, seen: _EventSubject) -> Iterator[str]:
-    yield f"REJECTED, score {_score(seen.attempt.score)}; to be tried again"
+def _describe_rejection(_: Event, subject: _EventSubject) -> Iterator[str]:
+    yield f"REJECTED with score {_score(subject.attempt.score)}; a retry follows"
 
 
-def _completed(_: Event, seen: _EventSubject) -> Iterator[str]:
-    task, attempt = seen.task, seen.attempt
-    proof = next((last_line(o.after) for o in attempt.outcomes if o.state == "passed"), "")
-    yield f"completed, score {_score(task.score)}{f' ({proof})' if proof else ''}"
-    both = find_shared_files(task, seen.data)
-    if both and judged_again(attempt, seen.data):
-        others = ", ".join(dict.fromkeys(other for other, _ in both))
-        files = ", ".join(dict.fromkeys(path for _, path in both))
-        yield f"MERGED: {others} changed {files} too; checked and judged again on the merged tree"
+def _describe_completion(_: Event, subject: _EventSubject) -> Iterator[str]:
+    task, attempt = subject.task, subject.attempt
+    proof = next((_last_line(o.after) for o in attempt.outcomes if o.state == "passed"), "")
+    # Only a count of tests explains itself; other programs print anything.
+    shown = f" ({proof})" if " passed" in proof else ""
+    yield f"completed with score {_score(task.score)}{shown}"
+    shared = find_shared_files(task, subject.data)
+    if shared and was_judged_again(attempt, subject.data):
+        others = ", ".join(dict.fromkeys(other for other, _ in shared))
+        files = ", ".join(dict.fromkeys(path for _, path in shared))
+        yield f"MERGED: {others} changed {files} too; the merged tree was checked and judged again"
 
 
-def _failed(event: Event, _: _EventSubject) -> Iterator[str]:
-    yield f"FAILED: {_text(event.data, 'cause')}"
+def _describe_failure(event: Event, _: _EventSubject) -> Iterator[str]:
+    yield f"FAILED: {as_text(event.data.get('cause'))}"
 
 
-_SAYINGS: Mapping[EventKind, Callable[[Event, _EventSubject], Iterator[str]]] = {
-    EventKind.ATTEMPT_STARTED: _begins,
-    EventKind.LEASE_TAKEN: _taken,
-    EventKind.BREAKER_TRIPPED: _tripped,
-    EventKind.WORK_ANSWERED: _answered,
-    EventKind.JUDGING_STARTED: _checked,
-    EventKind.TASK_RETRIED: _rejected,
-    EventKind.TASK_COMPLETED: _completed,
-    EventKind.TASK_FAILED: _failed,
+_DESCRIBERS: Mapping[EventKind, Callable[[Event, _EventSubject], Iterator[str]]] = {
+    EventKind.ATTEMPT_STARTED: _describe_start,
+    EventKind.LEASE_TAKEN: _describe_resume,
+    EventKind.BREAKER_TRIPPED: _describe_trip,
+    EventKind.WORK_ANSWERED: _describe_answer,
+    EventKind.JUDGING_STARTED: _describe_checks,
+    EventKind.TASK_RETRIED: _describe_rejection,
+    EventKind.TASK_COMPLETED: _describe_completion,
+    EventKind.TASK_FAILED: _describe_failure,
 }
 
 
@@ -164,7 +159,7 @@ def find_failed_checks(attempt: AttemptData) -> list[CheckOutcome]:
 
 
 def find_shared_files(task: TaskData, data: RunData) -> list[tuple[str, str]]:
-    """Return (other task, file) of each file that this task and another completed one changed."""
+    """Return (other task, file) for each file that another completed task changed too."""
     return [
         (other.id, path)
         for other in data.tasks
@@ -174,49 +169,45 @@ def find_shared_files(task: TaskData, data: RunData) -> list[tuple[str, str]]:
     ]
 
 
-def judged_again(attempt: AttemptData, data: RunData) -> bool:
-    """True if QC ruled on the merged tree too: its second verdict is sealed in the attempt's chain."""
+def was_judged_again(attempt: AttemptData, data: RunData) -> bool:
+    """Return whether the attempt's evidence chain has a second verdict, on the merged tree."""
     chain = data.evidence.get(attempt.id, ())
     return sum(record.kind == "verdict" for record in chain) > 1
 
 
-def trouble(run: CheckRun) -> str:
-    """Return the line of a check's output that tells most."""
-    told = _TELLING.search(run.output_tail)
-    return clip_line(told[0].removeprefix("E  ")) if told else last_line(run)
+def find_error_line(run: CheckRun) -> str:
+    """Return the error line of a check's output, or its last line."""
+    # pytest marks the error with `E`; its last line only counts tests.
+    error = _PYTEST_ERROR.search(run.output_tail)
+    return clip_line(error[1]) if error else _last_line(run)
 
 
-def last_line(run: CheckRun) -> str:
-    """Return the last line of a check's output."""
+def _last_line(run: CheckRun) -> str:
     return clip_line(run.output_tail.rstrip().rpartition("\n")[2])
 
 
 def quote(text: str) -> str:
-    """Return what a model said, on one line, between quotation marks."""
+    """Return a model's text on one line, in quotation marks."""
     return f'"{clip_line(text)}"'
 
 
 def clip_line(text: str) -> str:
-    """Return a text on one line, cut with a mark if it is long."""
+    """Return a text on one line; a long one ends after a word, with a mark."""
     line = " ".join(text.split())
-    return line if len(line) <= QUOTED else f"{line[: QUOTED - 3]}..."
+    return textwrap.shorten(line, QUOTED, placeholder=" ...") if " " in line else line
 
 
 def _score(value: float | None) -> str:
     return "none" if value is None else f"{value:.0f}"
 
 
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name)
-    return value if isinstance(value, str) else ""
-
-
 def needs_data(events: Sequence[Event]) -> bool:
-    """True if telling these events takes more than they hold."""
-    return any(event.kind not in _BY_THEMSELVES for event in events)
+    """Return whether the narration of these events needs the run's data."""
+    return any(event.kind not in _WITHOUT_DATA for event in events)
 
 
-_BY_THEMSELVES = (
+# Frequent events: loading the whole run for each would delay the narration.
+_WITHOUT_DATA = (
     EventKind.TOOL_CALLED,
     EventKind.MODEL_CALLED,
     EventKind.CHECK_RUN,

@@ -1,4 +1,4 @@
-"""Where the demo plays: a fresh copy of the shipped project in a git repository of its own, and the settings that let the play speak."""
+"""Setup of the demo: a fresh copy of its project, and settings with scripted models."""
 
 import asyncio
 import shutil
@@ -18,57 +18,50 @@ WORKERS = 4
 
 
 async def build(directory: Path | None) -> Path:
-    """Copy the project and commit it.
-
-    Args:
-        directory: Where to; new or empty. None: a new one among the temporary files.
-
-    Returns:
-        Its absolute path.
+    """Copy and commit the project in a new directory (None: a temporary one).
 
     Raises:
-        UsageError: There is something in the directory.
+        UsageError: The directory is not empty.
         WorkspaceError: Git is missing.
     """
-    place = await asyncio.to_thread(_copy, directory)
+    project = await asyncio.to_thread(_copy, directory)
     git = GitCommand(directory=None)
-    await git.run("-C", str(place), "init", "--quiet")
-    await git.run("-C", str(place), "add", "--all")
-    await git.run("-C", str(place), "commit", "--quiet", "--message", "tally 0.1")
-    return place
+    await git.run("-C", str(project), "init", "--quiet")
+    await git.run("-C", str(project), "add", "--all")
+    await git.run("-C", str(project), "commit", "--quiet", "--message", "tally 0.1")
+    return project
 
 
 def _copy(directory: Path | None) -> Path:
     if directory is None:
-        place = Path(tempfile.mkdtemp(prefix="mimir-demo-")).resolve()
+        project = Path(tempfile.mkdtemp(prefix="mimir-demo-")).resolve()
     else:
-        place = directory.resolve()
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        project = directory.resolve()
+        if project.exists() and (not project.is_dir() or any(project.iterdir())):
             raise UsageError(
-                f"The demo wants a directory of its own; there is something in {directory}.",
-                next_step="Name one that is new or empty, or none.",
+                f"The demo directory is not empty: {directory}.",
+                next_step="Name a new or empty directory: mimir demo --directory DIR",
             )
-    # The bytes alone are copied: an installation may be read-only.
+    # Contents only: the files of an installation may be read-only.
     shutil.copytree(
         HERE / "project",
-        place,
+        project,
         copy_function=shutil.copyfile,
         ignore=shutil.ignore_patterns("__pycache__"),
         dirs_exist_ok=True,
     )
-    return place
+    return project
 
 
 def settings(project: Path, store: str) -> LoadedSettings:
-    """Read the person's settings; the play speaks for every role.
+    """Load the user's settings with the scripted model for every role.
 
-    Args:
-        project: That is worked on.
-        store: Where the runs are kept. Empty: in the project's own file, whatever the person has set.
+    An empty `store` means a file in the project, whatever the user has set.
 
     Raises:
-        ConfigurationError: They cannot be used.
+        ConfigurationError: The settings are invalid.
     """
+    # The user's own models must never be called by the demo.
     flags: dict[str, object] = {"llm.model": f"play:{PLAY}", "store": store, "run.workers": WORKERS}
     return load(project, flags | {f"roles.{role}.model": "" for role in ROLES})
 

@@ -1,7 +1,8 @@
-"""What a lane records of a call: the outcome that a replay serves again."""
+"""Outcome of a model or tool call, and the transcript that records it."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from mimir.domain.usage import TokenUsage
 
@@ -16,3 +17,34 @@ class CallOutcome:
     """Workspace tree after the call; empty where nothing can have changed."""
     usage: TokenUsage | None = None
     """Model calls only. None: unknown, charged at the reservation."""
+
+
+class Transcript(Protocol):
+    """Ordered calls of one agent in one attempt: each is answered from the record, or made and recorded."""
+
+    async def call(
+        self,
+        kind: Literal["model", "tool"],
+        request: Mapping[str, object],
+        delta: Mapping[str, object],
+        work: Callable[[], Awaitable[CallOutcome]],
+        /,
+        *,
+        effectful: bool,
+        reserve: int = 0,
+        of_answer: int = 0,
+        title: str = "",
+    ) -> CallOutcome:
+        """Answer from the record, or do `work` and record it.
+
+        Args:
+            kind: Kind of the call.
+            request: All that decides the outcome, given the calls before; hashed.
+            delta: Part of the request that is stored.
+            work: Makes the call; awaited at most once.
+            effectful: True: the call may change something, so its intent is committed first.
+            reserve: Most tokens that a model call may use; charged until its outcome is known.
+            of_answer: Part of `reserve` for the answer, which has its own price.
+            title: Shown to users; for a model call, the name of the model.
+        """
+        ...

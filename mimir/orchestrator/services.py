@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from mimir.agents.preambles.agentinator import Agentinator
-from mimir.attempts.services import ModelChoice, ModelSource, OpenLane, RoleTools
+from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
+from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
 from mimir.domain.money import ModelPrice
 from mimir.qc.checks.check_runner import CheckRunner
@@ -24,7 +25,7 @@ from mimir.workspace.sandbox.sandbox import Sandbox
 class PlannerToolFactory(Protocol):
     """Where the PM's tools come from: read-only files of a checkout, and the memory."""
 
-    def __call__(self, where: Path, lane: OpenLane) -> Toolset:
+    def __call__(self, where: Path, lane: Transcript) -> Toolset:
         """Return them, journaled in `lane`."""
         ...
 
@@ -46,7 +47,7 @@ class ProjectServices:
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
-    agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
+    agentinator: Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]
     """Makes one for a run, given how a lane is opened by role and number, and the run's id."""
     clock: Clock
     ids: IdFactory

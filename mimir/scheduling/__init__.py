@@ -1,1 +1,4 @@
-"""Task graph to who works now; every move that is not an attempt's own. Entered by the orchestrator."""
+"""Scheduling: from the task graph to running attempts, and to the end of the run.
+
+Every status change outside an attempt happens here, by pure decisions and fenced writes. `orchestrator` and `recordings` import it.
+"""

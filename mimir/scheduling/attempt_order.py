@@ -1,39 +1,39 @@
-"""When an attempt may begin, and when it may come onto the line: at once, or in the order of an earlier run."""
+"""Order of attempts: at once, or as in an earlier run that is replayed."""
 
 from typing import Protocol
 
 
 class AttemptOrder(Protocol):
-    """Keeps attempts in an order."""
+    """Order in which attempts start and are merged."""
 
     async def before_start(self, task: str, attempt: int) -> None:
-        """Wait until the line stands where this attempt is to begin."""
+        """Wait until the attempt may load what it starts from."""
         ...
 
     def started(self, task: str, attempt: int) -> None:
-        """Take in that it knows what it begins on."""
+        """Record that the attempt has loaded what it starts from."""
         ...
 
     async def before_merge(self, task: str, attempt: int) -> None:
-        """Wait until it may be merged."""
+        """Wait until the attempt may be merged."""
         ...
 
     def done(self, task: str, attempt: int) -> None:
-        """Take in that this process does nothing more about it: nobody need wait for it."""
+        """Record that this process has finished with the attempt."""
         ...
 
 
 class Unordered:
-    """No order."""
+    """No order: every method returns at once."""
 
     async def before_start(self, task: str, attempt: int) -> None:
         """Do not wait."""
 
     def started(self, task: str, attempt: int) -> None:
-        """Take no note."""
+        """Record nothing."""
 
     async def before_merge(self, task: str, attempt: int) -> None:
         """Do not wait."""
 
     def done(self, task: str, attempt: int) -> None:
-        """Take no note."""
+        """Record nothing."""

@@ -1,69 +1,74 @@
-"""Drives a run: `for command in decide(snapshot): await apply(command)`, until everything has ended or something says stop.
+"""Coordinator of a run: it applies what `decide` returns until every task has ended.
 
-One coordinator a run, by a lease in the store; workers of any process serve it. The coordinator never works on a task.
+One process coordinates a run, by a lease; workers of any process serve it. The coordinator never works on a task.
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import assert_never
 
 from mimir.domain.event import EventKind
-from mimir.domain.ids import task_id
 from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
 from mimir.domain.task_states import TaskStatus
 from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import claims, runs
-from mimir.store.protocol import Row, WriteOps
+from mimir.store.operations.record_loading import load_tasks
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.task_records import TaskProgressRecord
 
-_NEWS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
-"""Events that may tell of a move: most tell of calls."""
+# Most events are calls, and a call never changes a status.
+_STATUS_EVENTS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
 
 
 class Coordinator:
-    """Keeps one run's snapshot and carries out what `decide` says."""
+    """Snapshot of one run, with the writes that `decide` asks for."""
 
-    def __init__(self, crew: RunServices) -> None:
-        self._crew = crew
-        self._seen = 0
+    def __init__(self, services: RunServices) -> None:
+        self._services = services
+        self._last_event = 0
         self._snapshot: RunSnapshot | None = None
 
     async def drive(self) -> None:
-        """Release and block tasks until every task of the run has ended; then return."""
-        crew = self._crew
-        with crew.wake.coordinating_here():
+        """Release and block tasks until every task of the run has ended."""
+        services = self._services
+        with services.wake.coordinating_here():
             while True:
-                moves = crew.wake.moves
-                commands = decide(await self._look())
-                if _finished(commands):
+                # Read before the snapshot: a move during the decision is not missed.
+                moves = services.wake.moves
+                commands = decide(await self._refresh())
+                if any(isinstance(command, FinishRun) for command in commands):
                     return
                 if commands:
-                    await self._carry_out(commands)
-                crew.wake.mark_decided(moves)
-                if not any(isinstance(c, BlockTask) for c in commands):  # more may follow from one
-                    await crew.wake.until_moved(moves, crew.poll_seconds)
+                    await self._apply(commands)
+                services.wake.mark_decided(moves)
+                # A blocked task may block its dependents: decide again at once.
+                if not any(isinstance(command, BlockTask) for command in commands):
+                    await services.wake.until_moved(moves, services.poll_seconds)
 
-    async def _look(self) -> RunSnapshot:
-        """Bring the snapshot up to the store's events; build it from the rows the first time."""
-        run = self._crew.facts.id
+    async def _refresh(self) -> RunSnapshot:
+        """Apply the new events to the snapshot; the first call builds it from the tasks."""
+        run = self._services.facts.id
         if self._snapshot is None:
-            rows, self._seen = await self._crew.store.read(
-                lambda reads: (runs.tasks(reads, run), runs.last_seq(reads, run))
-            )
-            self._snapshot = _snapshot(self._crew, rows)
+
+            def load(reads: ReadOps) -> tuple[list[TaskProgressRecord], int]:
+                return load_tasks(reads, run, TaskProgressRecord), runs.last_seq(reads, run)
+
+            tasks, self._last_event = await self._services.store.read(load)
+            self._snapshot = _make_snapshot(self._services, tasks)
             return self._snapshot
-        look = partial(runs.events, run=run, after=self._seen, kinds=_NEWS)
-        for event in await self._crew.store.read(look, brief=True):
-            self._seen = event.seq
+        load_events = partial(runs.events, run=run, after=self._last_event, kinds=_STATUS_EVENTS)
+        for event in await self._services.store.read(load_events, brief=True):
+            self._last_event = event.seq
             to = event.data.get("to")
             if event.task and isinstance(to, str):
                 self._snapshot.apply(event.task, TaskStatus(to))
         return self._snapshot
 
-    async def _carry_out(self, commands: Sequence[Command]) -> None:
-        run = self._crew.facts.id
-        releases, blocks = _parted(commands)
+    async def _apply(self, commands: Sequence[Command]) -> None:
+        run = self._services.facts.id
+        releases = [(one.task, one.priority) for one in commands if isinstance(one, ReleaseTask)]
+        blocks = [(one.task, one.because) for one in commands if isinstance(one, BlockTask)]
 
         def work(ops: WriteOps) -> None:
             if releases:
@@ -71,42 +76,22 @@ class Coordinator:
             for task, because in blocks:
                 claims.block_task(ops, run, task, because)
 
-        await self._crew.store.write(work, durable=False)  # it follows from what is stored
+        # Not durable: the same decision follows again from what is stored.
+        await self._services.store.write(work, durable=False)
         if self._snapshot:
             for task, _ in releases:
                 self._snapshot.note_released(task)
         if releases:
-            self._crew.wake.work_available()
+            self._services.wake.work_available()
 
 
-def _parted(commands: Sequence[Command]) -> tuple[list[tuple[str, float]], list[tuple[str, str]]]:
-    """Part what is to be done: (task, priority) of those released, (task, because) of those blocked."""
-    releases: list[tuple[str, float]] = []
-    blocks: list[tuple[str, str]] = []
-    for command in commands:
-        match command:
-            case ReleaseTask(task=task, priority=priority):
-                releases.append((task, priority))
-            case BlockTask(task=task, because=because):
-                blocks.append((task, because))
-            case FinishRun():
-                pass
-            case _:
-                assert_never(command)
-    return releases, blocks
-
-
-def _finished(commands: Sequence[Command]) -> bool:
-    return any(isinstance(c, FinishRun) for c in commands)
-
-
-def _snapshot(crew: RunServices, rows: Sequence[Row]) -> RunSnapshot:
-    run, plan = crew.facts.id, crew.facts.plan
-    by_id = {row["id"]: row for row in rows}
-    known = {t.id: by_id[task_id(run, t.id)] for t in plan.tasks}
+def _make_snapshot(services: RunServices, tasks: Sequence[TaskProgressRecord]) -> RunSnapshot:
+    plan = services.facts.plan
+    by_id = {task.task_id: task for task in tasks}
+    known = [by_id[task.id] for task in plan.tasks]
     return RunSnapshot.from_rows(
         plan,
-        {t: TaskStatus(str(row["status"])) for t, row in known.items()},
-        [t for t, row in known.items() if row.get("released")],
-        weights(plan, crew.facts.learned),
+        {task.task_id: task.status for task in known},
+        [task.task_id for task in known if task.released],
+        weights(plan, services.facts.learned),
     )

@@ -1,9 +1,11 @@
-"""Attempts of one process think one after another, from an answer to the next question.
+"""CPU turns: one attempt at a time runs, from a model's answer to its next call.
 
-All of them share one thread. If each went a small step in turn, those whose answers came at the same moment would all ask their next
-question late, and together, and so on in step. One that goes on to its question first lets its model think while the others go on.
+All attempts share one thread. In small alternating steps, those whose answers came together would send their next calls late and
+together. One that runs to its next call first lets its model work while the others run. A turn ends at the next call, at any wait
+for a program, and after `MOST_SECONDS`.
 
-A turn is given away at the next question, by whatever waits for a program, and at the latest after a while: it makes nobody wait for long.
+Switched off, wall time over httpx2 rose from 1.70 to 1.88 (2026-11-26, alternating runs of the engine benchmark's subject process,
+loaded machine).
 """
 
 import asyncio
@@ -18,74 +20,73 @@ T = TypeVar("T")
 
 MOST_SECONDS = 0.05
 AT_ONCE_SECONDS = 0.02
-"""Where models answer sooner nothing is gained by asking sooner, and without turns more is committed together."""
+"""Faster answers: turns gain nothing, and without them more writes share one commit."""
 
 
 class CpuTurns:
-    """The turns of one process."""
+    """Turns of one process."""
 
     def __init__(self) -> None:
-        """Begin with turns: the first answer tells whether they pay."""
         self.lock = asyncio.Lock()
         self.pay = True
-        """Whether the last answer was waited for."""
+        """Whether the last answer took longer than `AT_ONCE_SECONDS`; the first one decides."""
 
 
 class CpuTurn:
-    """One attempt's turns."""
+    """Turns of one attempt."""
 
     def __init__(self, turns: CpuTurns) -> None:
         self._turns = turns
         self._until: asyncio.TimerHandle | None = None
 
     async def acquire(self) -> None:
-        """Wait for a turn, first come first served; nothing if it is this attempt's already, or turns do not pay."""
+        """Wait for a turn, in order; return at once if it is held or turns do not pay."""
         if self._until is None and self._turns.pay:
             await self._turns.lock.acquire()
             self._until = asyncio.get_running_loop().call_later(MOST_SECONDS, self.yield_turn)
 
     def yield_turn(self) -> None:
-        """Let the next one think; nothing if it is not this attempt's turn."""
+        """End the turn, if this attempt holds it."""
         if self._until is not None:
             self._until.cancel()
             self._until = None
             self._turns.lock.release()
 
-    async def away(self, thinking: Awaitable[T]) -> T:
-        """Give the turn away while somebody else thinks; what came of that, once there is a turn for what it leads to."""
+    async def away(self, work: Awaitable[T]) -> T:
+        """End the turn during `work`; return its result in a new turn."""
         loop = asyncio.get_running_loop()
-        # A step of the loop later: the question must be on its way before the next one begins to think.
+        # One step of the loop later: the call must be sent before the next attempt runs.
         leaving = loop.call_soon(self.yield_turn)
         since = loop.time()
         try:
-            thought = await thinking
+            result = await work
         finally:
             leaving.cancel()
             self.yield_turn()
         self._turns.pay = loop.time() - since > AT_ONCE_SECONDS
         await self.acquire()
-        return thought
+        return result
 
 
 class TurnTakingModels:
-    """Models of an attempt that thinks in turns."""
+    """Models of an attempt that runs in turns."""
 
     def __init__(self, models: ModelSource, turn: CpuTurn) -> None:
         self._models = models
         self._turn = turn
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
-        """Return the model of a role, bound to a lane."""
+        """Return the model of a role, bound to a transcript."""
         return _TurnTakingModel(self._models.for_lane(role, lane, model), self._turn)
 
 
 class _TurnTakingModel:
-    """A model that others think beside while it does."""
+    """Model whose calls end the attempt's turn."""
 
     def __init__(self, inner: ChatModel, turn: CpuTurn) -> None:
         self._inner = inner
         self._turn = turn
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask; the answer is had when there is a turn for what it leads to."""
+        """Ask, and return the answer in a new turn."""
         return await self._turn.away(self._inner.ask(request))

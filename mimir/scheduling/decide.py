@@ -1,7 +1,9 @@
-"""What happens next in a run: snapshot → commands. Pure; the snapshot is kept up change by change, so a decision costs what changed.
+"""Decisions of the coordinator: from a run's snapshot to commands. Pure.
 
-No barrier: a task is released when its own dependencies are done. Among ready tasks whose declared files overlap, the one with the
-longest remaining path goes first and the others wait for it.
+The snapshot is updated change by change, so a decision costs what changed.
+
+A task is released as soon as its own dependencies are completed. Of ready tasks whose declared files overlap, the one with the longest
+remaining path is released first, and the others wait for it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,30 +19,30 @@ from mimir.domain.task_states import TERMINAL, TaskStatus
 
 @dataclass(slots=True)
 class RunSnapshot:
-    """Where every task stands, with what a decision needs to be quick."""
+    """Status of every task, with the indexes that make decisions fast."""
 
     tasks: Mapping[str, Task]
     priority: Mapping[str, float]
     dependents: Mapping[str, tuple[str, ...]]
     status: dict[str, TaskStatus]
     missing: dict[str, int]
-    """Dependencies that are not completed yet."""
+    """Number of dependencies that are not completed yet."""
     open: int
-    """Tasks that have not ended."""
+    """Number of tasks that have not ended."""
     released: set[str] = field(default_factory=set[str])
     """Released and not ended."""
     ready: set[str] = field(default_factory=set[str])
-    """Pending, dependencies done, not released."""
+    """Pending, with completed dependencies, and not released."""
     doomed: dict[str, str] = field(default_factory=dict[str, str])
-    """Pending task → the dependency that ended without being completed."""
+    """Pending task → dependency that ended without being completed."""
     declared: set[str] = field(default_factory=set[str])
-    """Released tasks that declare `files`; only these can hold another back."""
+    """Released tasks that declare `files`; only these can delay another."""
     taken: GlobSet = field(default_factory=GlobSet)
-    """What they declare."""
+    """Files of these tasks."""
     alike: dict[tuple[str, ...], list[tuple[float, str]]] = field(
         default_factory=dict[tuple[str, ...], list[tuple[float, str]]], compare=False
     )
-    """Ready tasks by the files that they declare, a heap each, longest remaining path first; who is not ready any more is still in it."""
+    """Files → heap of their tasks, longest remaining path first; removed lazily."""
 
     @classmethod
     def from_rows(
@@ -50,7 +52,7 @@ class RunSnapshot:
         released: Iterable[str],
         weights: Mapping[str, float],
     ) -> "RunSnapshot":
-        """Build a snapshot from stored rows."""
+        """Build a snapshot from the stored status of each task."""
         graph = TaskGraph.from_plan(plan)
         snapshot = cls(
             tasks={t.id: t for t in plan.tasks},
@@ -70,7 +72,8 @@ class RunSnapshot:
         return snapshot
 
     def apply(self, task: str, to: TaskStatus) -> None:
-        """Take in one change of status."""
+        """Apply one change of status."""
+        # An event may repeat a status that the snapshot was built from.
         before = self.status[task]
         if before in TERMINAL or before is to:
             return
@@ -91,24 +94,23 @@ class RunSnapshot:
         if self.status[task] is not TaskStatus.PENDING:
             return
         if not completed:
+            # The first dependency that failed is reported as the reason.
             self.doomed.setdefault(task, dependency)
             self.ready.discard(task)
             return
         self.missing[task] -= 1
+        # A released task may still be pending: no process has claimed it yet.
         if self.missing[task] == 0 and task not in self.released:
             self.note_ready(task)
 
     def note_ready(self, task: str) -> None:
-        """Take in that a task could be released."""
+        """Record that a task can be released."""
         self.ready.add(task)
         waiting = self.alike.setdefault(self.tasks[task].files, [])
         heappush(waiting, (-self.priority[task], task))
 
     def candidates(self) -> list[str]:
-        """Return the ready tasks that a decision has to look at, longest remaining path first.
-
-        Of those that declare the same files only the first can go: the others wait for it, or for whom it waits for.
-        """
+        """Return the ready tasks that a decision must consider, longest remaining path first."""
         first: list[tuple[float, str]] = []
         for files in list(self.alike):
             waiting = self.alike[files]
@@ -117,13 +119,14 @@ class RunSnapshot:
             if not waiting:
                 del self.alike[files]
             elif files:
+                # Of the tasks that declare the same files only the first can be released.
                 first.append(waiting[0])
             else:
                 first += [one for one in waiting if one[1] in self.ready]
         return [id for _, id in sorted(first)]
 
     def note_released(self, task: str) -> None:
-        """Take in that a task was released."""
+        """Record that a task was released."""
         if self.status[task] in TERMINAL:
             return
         self.ready.discard(task)
@@ -135,7 +138,7 @@ class RunSnapshot:
 
 
 def decide(snapshot: RunSnapshot) -> list[Command]:
-    """Return what must happen now. The snapshot learns of it when it has happened, through `apply` and `note_released`."""
+    """Return the commands that follow; the caller records their effects in the snapshot."""
     blocks: list[Command] = [
         BlockTask(task=t, because=b) for t, b in sorted(snapshot.doomed.items())
     ]
@@ -144,13 +147,14 @@ def decide(snapshot: RunSnapshot) -> list[Command]:
 
 
 def _releases(snapshot: RunSnapshot) -> list[Command]:
-    """Release every ready task that no declared overlap holds back, longest remaining path first."""
+    """Release every ready task without an overlap, longest remaining path first."""
     out: list[Command] = []
     chosen = GlobSet()
     for id in snapshot.candidates():
         files = snapshot.tasks[id].files
         if snapshot.taken.meets(files) or chosen.meets(files):
             continue
+        # Two tasks of the same decision must not overlap either.
         chosen.add(files)
         out.append(ReleaseTask(task=id, priority=snapshot.priority[id]))
     return out

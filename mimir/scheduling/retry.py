@@ -1,4 +1,4 @@
-"""Retry or fail: what follows an attempt that was not accepted. Pure."""
+"""Retry or failure of a task after an attempt that was not accepted. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,39 +9,42 @@ MAX_INTEGRATION_RETRIES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryInput:
-    """What counts for the decision, after the attempt that just ended."""
+    """Inputs of the retry decision, after the attempt that just ended."""
 
     cause: Cause
     judged_failures: int
-    """With this one; integration and provider trouble never count."""
+    """With this one; merge conflicts and provider errors never count."""
     max_retries: int
     integration_retries: int
-    """So far, this one not counted."""
+    """Retries after merge conflicts, without this one."""
     same_as_before: bool = False
-    """Tree and answer equal those of the judged failure before."""
+    """True: tree and answer equal those of the judged failure before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """The decision."""
+    """Decision after a failed attempt."""
 
     retry: bool
     cause: Cause
-    """Of the failure; for a retry, its reason."""
+    """Cause of the failure, or reason of the retry."""
 
 
+# Another attempt cannot change these causes.
 _FINAL = (Cause.CRITERIA_IMPOSSIBLE, Cause.UNVERIFIABLE, Cause.QC_UNAVAILABLE, Cause.WORKER_DIED)
 
 
-def decide(standing: RetryInput) -> RetryDecision:
-    """Decide what follows; attempts are `max_retries` + 1, integration retries two."""
-    if standing.cause in _FINAL:
-        return RetryDecision(retry=False, cause=standing.cause)
-    if standing.cause is Cause.INTEGRATION:
-        again = standing.integration_retries < MAX_INTEGRATION_RETRIES
+def decide(given: RetryInput) -> RetryDecision:
+    """Decide between retry and failure: `max_retries` + 1 attempts, two more after conflicts."""
+    if given.cause in _FINAL:
+        return RetryDecision(retry=False, cause=given.cause)
+    if given.cause is Cause.INTEGRATION:
+        # The other task's merge came first: this uses up no attempt.
+        again = given.integration_retries < MAX_INTEGRATION_RETRIES
         return RetryDecision(retry=again, cause=Cause.INTEGRATION)
-    if standing.judged_failures > standing.max_retries:
-        return RetryDecision(retry=False, cause=standing.cause)
-    if standing.same_as_before:
+    if given.judged_failures > given.max_retries:
+        return RetryDecision(retry=False, cause=given.cause)
+    # The same result would be rejected again.
+    if given.same_as_before:
         return RetryDecision(retry=False, cause=Cause.NO_PROGRESS)
-    return RetryDecision(retry=True, cause=standing.cause)
+    return RetryDecision(retry=True, cause=given.cause)

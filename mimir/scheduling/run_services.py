@@ -1,11 +1,10 @@
-"""What the workers and the coordinator of one process share."""
+"""Services that the workers and the coordinator of one process share."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from mimir.attempts.services import PinnedRun
 from mimir.domain.clock import Clock
@@ -14,58 +13,49 @@ from mimir.scheduling.attempt_order import AttemptOrder, Unordered
 from mimir.scheduling.cpu_turns import CpuTurns
 from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
-from mimir.store.protocol import GraphStore, Row
-
-
-class Owners(Protocol):
-    """Which processes of this host are alive: an `flock` each."""
-
-    def find_dead(self) -> Collection[str]:
-        """Return owners of this host, in this project, whose process is gone."""
-        ...
-
-    def find_dead_of(self, known: Mapping[str, str]) -> Collection[str]:
-        """Return those of some owners of this host (name → lock file) whose process is gone; of any project."""
-        ...
+from mimir.store.protocol import GraphStore
+from mimir.store.records.artifact_records import ProcessRecord
+from mimir.workspace.process_locks import ProcessLocks
 
 
 @dataclass(slots=True)
 class ProcessLiveness:
-    """Which processes are known to be gone: by their lock files here, and by those that the processes of a run have named."""
+    """Dead processes of this host, by lock files of the project and the run."""
 
-    owners: Owners
+    owners: ProcessLocks
     host: str
     _known: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def learn(self, rows: Sequence[Row]) -> None:
-        """Take in the registrations of a run."""
-        self._known = worker_processes.by_host(rows, self.host)
+    def learn(self, processes: Sequence[ProcessRecord]) -> None:
+        """Add the lock files of a run's registered processes."""
+        self._known = worker_processes.lock_files(processes, self.host)
 
     def dead(self) -> frozenset[str]:
-        """Return owners whose process is gone."""
-        return frozenset(self.owners.find_dead()) | frozenset(self.owners.find_dead_of(self._known))
+        """Return the owners whose process is dead."""
+        # Other projects keep their locks elsewhere; the store names their files.
+        return self.owners.find_dead() | self.owners.find_dead_of(self._known)
 
 
 @dataclass(slots=True)
 class WorkSignals:
-    """The bells of one process: of the coordinator, when a task has moved; of idle agents, when there may be work for them.
+    """Wake-up signals of one process, for its coordinator and its idle agents.
 
-    Where the run's coordinator is in this process, who looks for work looks after it: a task that the last change made ready
-    may matter more than all that was ready before.
+    If the coordinator is in this process, agents claim after its decision: a task that has just become ready may have a
+    higher priority than all others.
     """
 
     moves: int = 0
-    """How often a task has moved; read it before looking, hand it to `until_moved`."""
+    """Moves of tasks so far; read it before looking, and pass it to `until_moved`."""
     offers: int = 0
-    """How often tasks could be claimed that could not be before."""
+    """How often new tasks could be claimed."""
     calls: int = 0
-    """How often agents were called: there is an offer, or one of them became idle; as `moves`, for `until_called`."""
+    """How often agents were called, because of an offer or an idle agent; for `until_called`."""
     _decided: int | None = None
-    """The moves after which the coordinator has looked; None: it is not here."""
+    """Moves that the coordinator has decided on. None: it is not in this process."""
     _waiting: dict["asyncio.Future[None]", Callable[[], bool]] = field(
         default_factory=dict["asyncio.Future[None]", Callable[[], bool]]
     )
-    """Who waits, and for what."""
+    """Waiter → its condition."""
 
     @property
     def decides_here(self) -> bool:
@@ -73,24 +63,25 @@ class WorkSignals:
         return self._decided is not None
 
     def task_moved(self, *, is_offer: bool = False) -> None:
-        """Tell the coordinator that a task has moved; `is_offer`: it can be claimed again, once its agent is idle and calls."""
+        """Signal that a task moved; `is_offer`: its idle agent can claim it again."""
         self.moves += 1
+        # A retry can be claimed when its agent has ended, which calls the others.
         self.offers += is_offer
-        self._tell()
+        self._notify()
 
     def work_available(self) -> None:
-        """Tell agents that there is work which was not there before."""
+        """Signal that new tasks can be claimed."""
         self.offers += 1
         self.wake_idle()
 
     def wake_idle(self) -> None:
-        """Have idle agents look for work."""
+        """Signal idle agents to look for work."""
         self.calls += 1
-        self._tell()
+        self._notify()
 
     @contextlib.contextmanager
     def coordinating_here(self) -> Generator[None]:
-        """Be the coordinator, here."""
+        """Mark this process as the coordinator while the block runs."""
         self._decided = -1
         try:
             yield
@@ -98,85 +89,84 @@ class WorkSignals:
             self.mark_decided(None)
 
     def mark_decided(self, moves: int | None) -> None:
-        """Tell that all that follows from so many moves was decided; None: nobody decides here any more."""
+        """Record the moves that the coordinator has decided on. None: it is not here any more."""
         self._decided = moves
-        self._tell()
+        self._notify()
 
     async def until_decided(self, moves: int) -> None:
-        """Wait until the coordinator has looked after so many moves; where it is not in this process, do not wait."""
+        """Wait for the coordinator's decision on `moves`; do not wait if it is in another process."""
         await self._until(lambda: self._decided is None or self._decided >= moves)
 
     async def until_moved(self, seen: int, seconds: float | None) -> None:
-        """Wait until a task has moved after `seen`, at most `seconds`: of other processes nothing is heard here."""
+        """Wait for a move after `seen`, at most `seconds`: other processes send no signal."""
         await self._wait(lambda: self.moves != seen, seconds)
 
     async def until_called(self, seen: int, seconds: float) -> None:
-        """Wait until agents were called after `seen`, at most `seconds`, as above."""
+        """Wait for a call of agents after `seen`, at most `seconds`."""
         await self._wait(lambda: self.calls != seen, seconds)
 
-    async def _wait(self, is_heard: Callable[[], bool], seconds: float | None) -> None:
+    async def _wait(self, is_met: Callable[[], bool], seconds: float | None) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._until(is_heard)
+                await self._until(is_met)
 
-    async def _until(self, is_heard: Callable[[], bool]) -> None:
-        while not is_heard():
+    async def _until(self, is_met: Callable[[], bool]) -> None:
+        while not is_met():
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting[waiter] = is_heard
+            self._waiting[waiter] = is_met
             try:
                 await waiter
             finally:
                 self._waiting.pop(waiter, None)
 
-    def _tell(self) -> None:
-        """Wake those who hear it, in one step of the loop: of a condition's waiters each would wait for the one before, and whoever thinks for all."""
-        for waiter, is_heard in list(self._waiting.items()):
-            if is_heard() and not waiter.done():
+    def _notify(self) -> None:
+        # All in one step of the loop: the waiters of an `asyncio.Condition` wake one after another.
+        for waiter, is_met in list(self._waiting.items()):
+            if is_met() and not waiter.done():
                 waiter.set_result(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunServices:
-    """Services of one process for one run."""
+    """Services and facts of one process for one run."""
 
     facts: PinnedRun
     store: GraphStore
     leases: GraphStore
-    """The same store, for writes that name no commit: a slow exchange of commits must not hold back a heartbeat."""
+    """The same store for writes without commits, which no slow exchange may delay."""
     clock: Clock
     owner: str
     """Name of this process in leases."""
     process: worker_processes.WorkerProcess
-    """How it is registered; `owner` is its name."""
+    """Registration of this process."""
     owners: ProcessLiveness
     lease_seconds: float
     work_room: Path
     wake: WorkSignals
     completions: CompletedTasks
-    """Looked at by whoever holds `integrating`."""
+    """Used under `integrating` only."""
     integrating: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a task of this process is integrated: two that prove their merges at once would prove one of them in vain."""
+    """Held during an integration: of two merges at once, one would have to be proved again."""
     turns: CpuTurns = field(default_factory=CpuTurns)
-    """In which its attempts think."""
+    """CPU turns of its attempts."""
     pace: AttemptOrder = field(default_factory=Unordered)
     poll_seconds: float = 0.25
-    """How often the store is asked for what other processes did."""
+    """Seconds between looks at the changes of other processes."""
     answers_wait: bool = True
-    """For the attempt's next write; False: each is committed as it comes, as in a replay, where time goes on with the events."""
+    """True: answers are committed with the attempt's next write. False: each at once."""
 
 
 @dataclass(slots=True)
 class StopSignal:
-    """The first reason why this process stops serving the run; set once."""
+    """Signal that this process stops serving the run; the first reason counts."""
 
     reason: Paused | None = None
     broken: bool = False
-    """True: a worker failed by a fault of ours, which its pool is about to raise; nothing more is taken."""
-    on_halt: Callable[[], Awaitable[None]] | None = None
+    """True: a worker failed because of a bug; no further task is claimed."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def stop(self, paused: Paused) -> None:
-        """Stop all workers of this process; later reasons are dropped."""
+    def stop(self, paused: Paused) -> None:
+        """Stop all workers of this process; later reasons are ignored."""
         if self.reason is None:
             self.reason = paused
-            if self.on_halt:
-                await self.on_halt()
+            self.stopped.set()

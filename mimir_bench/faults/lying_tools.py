@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mimir.attempts.services import OpenLane, RoleTools, Stand, WorkerWorkspace
+from mimir.attempts.services import RoleTools, Stand, WorkerWorkspace
+from mimir.domain.call_outcome import Transcript
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.tools.protocol import Toolset
 
@@ -29,7 +30,7 @@ class LyingTools:
         self,
         run: str,
         where: Path,
-        lane: OpenLane,
+        lane: Transcript,
         artifacts: Sequence[str],
         stand: Stand,
     ) -> Toolset:

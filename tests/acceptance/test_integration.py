@@ -9,9 +9,7 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
-from mimir.qc.checks.regression import AcceptedTask
-from mimir.scheduling.completion import integration
-from mimir.scheduling.completion.integration import IntegrationServices, RunBranch
+from mimir.scheduling.completion.integration import MergeConflict, RunBranch, TaskIntegration
 from tests.support import invariants
 from tests.support.whole_run import (
     FAIL,
@@ -204,10 +202,10 @@ async def test_the_third_failed_integration_ends_the_task(
 ):
     """No plan makes a line move under every attempt for sure, so here the merge is said to be red."""
 
-    async def red(task: Task, work: object, *rest: object) -> integration.MergeConflict | None:
-        return integration.MergeConflict(cause=Cause.INTEGRATION, issues=("it does not fit",))
+    async def red(_: TaskIntegration) -> MergeConflict | None:
+        return MergeConflict(cause=Cause.INTEGRATION, issues=("it does not fit",))
 
-    monkeypatch.setattr("mimir.scheduling.completion.task_completion.integrate", red)
+    monkeypatch.setattr(TaskIntegration, "integrate", red)
     parts = [
         worker("a", writes("a.txt", f"a\n{n}\n"), f"Try {n}.", attempt=n, when={"brief_has": told})
         for n, told in ((1, "Attempt 1 of 1"), (2, "Attempt 2 of 2"), (3, "Attempt 3 of 3"))
@@ -252,16 +250,11 @@ async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merg
     tmp_path: Path, curtain: Curtain, monkeypatch: pytest.MonkeyPatch
 ):
     async def blind(
-        task: Task,
-        work: object,
-        accepted: AcceptedTask,
-        line: RunBranch,
-        tree: str,
-        use: IntegrationServices,
+        _: TaskIntegration, branch: RunBranch, tree: str
     ) -> tuple[tuple[()], tuple[()]]:
         return (), ()
 
-    monkeypatch.setattr(integration, "_prove", blind)
+    monkeypatch.setattr(TaskIntegration, "_prove", blind)
     tasks, parts = items()
     curtain.hold("second", until="first").hold("third", until="second")
 

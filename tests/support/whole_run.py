@@ -23,7 +23,7 @@ from mimir.llm.scripted.scripted_model import ScriptedModel
 from mimir.orchestrator.api import Mimir
 from mimir.planning import parser
 from mimir.planning.renderer import render
-from mimir.scheduling.completion.transition import TransitionWriter
+from mimir.scheduling.completion.transition import ClaimJournal
 from tests.support.projects import make_project
 from tests.support.run_facts import Facts, gather
 
@@ -217,7 +217,7 @@ class Curtain:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._ended: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, str] = {}
-        ask, move = ScriptedModel.ask, TransitionWriter.__call__
+        ask, move = ScriptedModel.ask, ClaimJournal.transition
 
         async def held(model: ScriptedModel, request: object) -> object:
             lane = model._lane.split("/", 1)[1]
@@ -226,15 +226,15 @@ class Curtain:
             return await ask(model, request)  # type: ignore[arg-type]
 
         async def moved(
-            mover: TransitionWriter, to: TaskStatus, *given: object, **named: object
+            journal: ClaimJournal, to: TaskStatus, *given: object, **named: object
         ) -> bool:
-            done = await move(mover, to, *given, **named)  # type: ignore[arg-type]
+            done = await move(journal, to, *given, **named)  # type: ignore[arg-type]
             if done and to in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.PREPARING_RETRY):
-                self._event(mover._claim.task).set()
+                self._event(journal.claim.task).set()
             return done
 
         patch.setattr(ScriptedModel, "ask", held)
-        patch.setattr(TransitionWriter, "__call__", moved)
+        patch.setattr(ClaimJournal, "transition", moved)
 
     def hold(self, task: str, *, until: str, attempt: int = 1, role: str = "worker") -> "Curtain":
         """Let this lane say nothing before task `until` has ended an attempt."""

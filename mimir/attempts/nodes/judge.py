@@ -1,4 +1,4 @@
-"""The judge's node: QC looks at the deliverable in a throw-away checkout, the engine rules, the status moves."""
+"""Judge node: QC examines the deliverable, and the engine decides the verdict."""
 
 import shutil
 from collections.abc import Sequence
@@ -7,13 +7,15 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.citations import parse as citations
+from mimir.agents.citations import parse as parse_citations
 from mimir.agents.context.inputs import ChangedFile, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
-from mimir.attempts.results import JUDGEMENT, AttemptState, Deliverable
-from mimir.attempts.services import AttemptServices, Props, seal_records
+from mimir.attempts.journal import Changes
+from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
+from mimir.attempts.services import AttemptServices, seal_records
 from mimir.domain.clock import stamp
+from mimir.domain.criteria_counts import count
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
 from mimir.domain.task_states import Cause, TaskStatus
@@ -21,8 +23,13 @@ from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import verdict_body
 from mimir.qc.judgement import judge as qc
-from mimir.store.operations import evidence
-from mimir.store.schema import pack
+from mimir.store.records.attempt_changes import (
+    AttemptVerdictChange,
+    QCContextChange,
+    QCReceiptChange,
+)
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.task_changes import CriteriaCountsChange, QCFeedbackChange, VerdictChange
 from mimir.workspace.aio import to_thread_shielded
 
 MOST_FILES = 60
@@ -30,161 +37,162 @@ MOST_FILES = 60
 FILE_BYTES = 400_000
 
 
-async def judge_attempt(
-    desk: AttemptServices, course: AttemptState
-) -> tuple[TaskStatus, AttemptState]:
-    """Have the deliverable judged and move the status."""
-    work = course.work
-    if work is None:
-        raise AssertionError("qc_executing without a deliverable")
-    given = await _input(desk, course, work, work.tree)
-    ruling = await qc.review_attempt(
-        given, _services(desk, work.tree, "qc"), protected=work.protected
-    )
-    if isinstance(ruling, qc.ReviewUnavailable):
-        return await _unavailable(desk, course, work, ruling)
-    judgement = ruling.judgement
-    to = TaskStatus.QC_PASSED if judgement.passed else TaskStatus.QC_FAILED
-    now = stamp(desk.clock.now())
-    values = _values(judgement) | {"qcCompletedAt": now}
-    await desk.move(
-        to,
+async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | NotJudged:
+    """Ask QC for its answer, record the verdict and change the status."""
+    work = state.work
+    review = await _review(services, state, work, work.tree, "qc")
+    if isinstance(review, qc.ReviewUnavailable):
+        return await _fail_without_verdict(services, work, review)
+    verdict = review.judgement
+    # The next attempt replaces these values on the task, so the attempt keeps them too.
+    shared = _verdict_changes(verdict, stamp(services.clock.now()))
+    await services.journal.transition(
+        TaskStatus.QC_PASSED if verdict.passed else TaskStatus.QC_FAILED,
         EventKind.VERDICT_GIVEN,
-        task=values,
-        attempt=values
-        | {
-            "judgementJson": JUDGEMENT.encode(judgement),
-            **_receipt(ruling.receipt),
-            "qcTokens": ruling.usage.total,
-        },
+        task=shared,
+        attempt=(
+            *shared,
+            AttemptVerdictChange(
+                verdict=PackedJson.pack(verdict),
+                qc_receipt=PackedJson.pack(review.receipt.as_json()),
+                qc_tokens=review.usage.total,
+            ),
+            _context_change(review.receipt),
+        ),
         data={
-            "passed": judgement.passed,
-            "score": float(judgement.score),
-            "model_score": float(judgement.model_score),
-            "verdict": judgement.verdict.verdict,
-            "reasons": list(judgement.reasons)[:20],
+            "passed": verdict.passed,
+            "score": float(verdict.score),
+            "model_score": float(verdict.model_score),
+            "verdict": verdict.verdict.verdict,
+            "reasons": list(verdict.reasons)[:20],
         },
-        judgement=judgement,
-        records=seal_records(desk, [("verdict", verdict_body(judgement, work.tree, work.answer))]),
-        # Where nothing has to be merged it is completed at once.
-        waits=judgement.passed and not work.commit,
+        verdict=verdict,
+        records=seal_records(
+            services, [("verdict", verdict_body(verdict, work.tree, work.answer))]
+        ),
+        # Without a merge the task is completed at once, in the same write.
+        defer=verdict.passed and not work.commit,
     )
-    return to, replace(course, judgement=judgement)
+    return Judged(work=work, outcomes=state.outcomes, verdict=verdict)
 
 
 async def judge_merged(
-    desk: AttemptServices, course: AttemptState, tree: str, both: Sequence[str]
+    services: AttemptServices, state: Judged, tree: str, shared_files: Sequence[str]
 ) -> Verdict | Cause:
-    """Have QC judge the merge where a file was changed on both sides; a lane of its own for each merged tree."""
-    work = course.work
-    if work is None:
-        raise AssertionError("qc_passed without a deliverable")
-    merged = replace(
-        work, notes=(*work.notes, f"Others changed these files too: {', '.join(both)}.")
-    )
-    given = await _input(desk, course, merged, tree)
-    ruling = await qc.review_attempt(
-        given, _services(desk, tree, f"qc.merged-{tree[:12]}"), protected=work.protected
-    )
-    if isinstance(ruling, qc.ReviewUnavailable):
-        return Cause.QC_UNAVAILABLE
-    return ruling.judgement
+    """Ask QC about a merged tree in which both sides changed a file."""
+    note = f"Others changed these files too: {', '.join(shared_files)}."
+    merged = replace(state.work, notes=(*state.work.notes, note))
+    # Each merged tree has its own transcript: a resumed merge may be of another tree.
+    review = await _review(services, state, merged, tree, f"qc.merged-{tree[:12]}")
+    return Cause.QC_UNAVAILABLE if isinstance(review, qc.ReviewUnavailable) else review.judgement
 
 
-async def _unavailable(
-    desk: AttemptServices, course: AttemptState, work: Deliverable, ruling: qc.ReviewUnavailable
-) -> tuple[TaskStatus, AttemptState]:
+async def _review(
+    services: AttemptServices, state: Judging | Judged, work: Deliverable, tree: str, role: str
+) -> qc.Review | qc.ReviewUnavailable:
+    given = await _qc_input(services, state, work, tree)
+    return await qc.review_attempt(
+        given, _review_services(services, tree, role), protected=work.protected
+    )
+
+
+async def _fail_without_verdict(
+    services: AttemptServices, work: Deliverable, review: qc.ReviewUnavailable
+) -> NotJudged:
     cause = Cause.QC_UNAVAILABLE
-    task, attempt = await desk.last_words(work, cause, ruling.why)
-    await desk.move(
+    task, attempt = await services.journal.failure_values(work, cause, review.why)
+    await services.journal.transition(
         TaskStatus.FAILED,
         EventKind.TASK_FAILED,
-        task={**task, "qcFeedback": ruling.why},
-        attempt={**attempt, **_receipt(ruling.receipt)},
-        data={"cause": cause.value, "issues": [ruling.why]},
+        task=(*task, QCFeedbackChange(qc_feedback=review.why)),
+        attempt=(
+            *attempt,
+            QCReceiptChange(qc_receipt=PackedJson.pack(review.receipt.as_json())),
+            _context_change(review.receipt),
+        ),
+        data={"cause": cause.value, "issues": [review.why]},
     )
-    return TaskStatus.FAILED, replace(course, failure=cause)
+    return NotJudged()
 
 
-def _services(desk: AttemptServices, tree: str, lane: str) -> qc.ReviewServices:
-    async def sitting(number: int) -> qc.ReviewSession:
-        return await _sitting(desk, tree, lane if number == 1 else f"{lane}.{number}")
+def _review_services(services: AttemptServices, tree: str, role: str) -> qc.ReviewServices:
+    async def open_session(number: int) -> qc.ReviewSession:
+        return await _open_session(services, tree, role if number == 1 else f"{role}.{number}")
 
     async def read_file(path: str) -> str | None:
-        return await _text(desk, tree, path)
+        return await _read_text(services, tree, path)
 
-    name = lane_id(desk.facts.id, desk.task.id, desk.number, lane)
-    return qc.ReviewServices(sittings=sitting, read_file=read_file, lane=name)
+    name = lane_id(services.facts.id, services.task.id, services.number, role)
+    return qc.ReviewServices(sittings=open_session, read_file=read_file, lane=name)
 
 
-async def _sitting(desk: AttemptServices, tree: str, role: str) -> qc.ReviewSession:
-    """Prepare one conversation: a lane, a checkout of its own, tools over it."""
-    lane = await desk.open_lane(role)
-    where = desk.where.with_name(f"{desk.where.name}.{role}")
-    watch = WorkTimer(desk.clock)
+async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.ReviewSession:
+    """Prepare one conversation: its transcript, its checkout, and tools over it."""
+    transcript = await services.journal.open_transcript(role)
+    # A separate directory: the worker's may contain files outside the deliverable.
+    directory = services.directory.with_name(f"{services.directory.name}.{role}")
+    timer = WorkTimer(services.clock)
 
     async def on_live(_tree: str) -> None:
-        watch.start()
+        timer.start()
 
-    is_made = False
+    is_checked_out = False
 
     async def stand(_effectful: bool) -> Path:
-        nonlocal is_made
-        if not is_made:
-            await desk.history.checkout(tree, where)
-            is_made = True
-        return where
+        nonlocal is_checked_out
+        if not is_checked_out:
+            await services.history.checkout(tree, directory)
+            is_checked_out = True
+        return directory
 
     async def close() -> None:
-        await lane.flush()
-        if where.exists():
-            await to_thread_shielded(shutil.rmtree, where, ignore_errors=True)
+        await transcript.flush()
+        if directory.exists():
+            await to_thread_shielded(shutil.rmtree, directory, ignore_errors=True)
 
-    lane.on_live = on_live
-    name = lane_id(desk.facts.id, desk.task.id, desk.number, role)
-    choice = desk.qc_choice
+    transcript.on_live = on_live
+    run, choice = services.facts.id, services.qc_choice
+    name = lane_id(run, services.task.id, services.number, role)
     return qc.ReviewSession(
         services=LoopServices(
-            model=JournaledModel(desk.models.for_lane("qc", name, choice.model), lane),
-            tools=desk.tools.judge(desk.facts.id, where, lane, desk.artifacts, stand),
-            context=replace(desk.context, role="qc"),
+            model=JournaledModel(services.models.for_lane("qc", name, choice.model), transcript),
+            tools=services.tools.judge(run, directory, transcript, services.artifacts, stand),
+            context=replace(services.context, role="qc"),
             breaker=CircuitBreaker.for_estimate(
+                # QC has no estimate: time and tokens limit it.
                 None,
-                seconds=desk.task.time_limit_minutes * 60,
-                max_tokens=desk.facts.attempt_tokens,
+                seconds=services.task.time_limit_minutes * 60,
+                max_tokens=services.facts.attempt_tokens,
             ),
-            settings=qc.turn(desk.task, model=choice.model, temperature=choice.temperature),
-            elapsed=watch,
+            settings=qc.turn(services.task, model=choice.model, temperature=choice.temperature),
+            elapsed=timer,
         ),
         close=close,
     )
 
 
-async def _input(
-    desk: AttemptServices, course: AttemptState, work: Deliverable, tree: str
+async def _qc_input(
+    services: AttemptServices, state: Judging | Judged, work: Deliverable, tree: str
 ) -> QCInput:
-    extra = desk.start.integration_retries
-    cited = {c.number for c in citations(work.answer)}
+    task, number = services.task, services.number
+    cited = {citation.number for citation in parse_citations(work.answer)}
     return QCInput(
-        preamble=desk.facts.preambles["qc", desk.task.reviewer].text,
-        task=desk.task,
-        attempt=desk.number,
-        attempts=desk.total + extra,
+        preamble=services.facts.preambles["qc", task.reviewer].text,
+        task=task,
+        attempt=number,
+        attempts=services.total + services.start.integration_retries,
         answer=work.answer,
-        artifact=f"{desk.task.id}/{desk.number}/answer",
-        outcomes=course.outcomes,
-        changed=await _changed(desk, work, tree),
+        artifact=f"{task.id}/{number}/answer",
+        outcomes=state.outcomes,
+        changed=await _load_changed_files(services, work, tree),
+        # Only the result of a call on the delivered tree is proof of the deliverable.
         cited={n: text for n, at, text in work.ledger if n in cited and at == work.tree},
         unsupported=work.unsupported,
-        required_fixes=desk.start.required_fixes,
-        related=desk.related,
+        required_fixes=services.start.required_fixes,
+        related=services.related,
         notes=_notes(work),
-        hidden=desk.facts.background.hidden_from(desk.task),
+        hidden=services.facts.background.hidden_from(task),
     )
-
-
-def _receipt(receipt: ContextReceipt) -> Props:
-    return {"qcReceiptJson": pack(receipt.as_json()), **flatten_receipt(receipt, "qc")}
 
 
 def _notes(work: Deliverable) -> tuple[str, ...]:
@@ -199,36 +207,46 @@ def _notes(work: Deliverable) -> tuple[str, ...]:
     return (*notes, *work.notes)
 
 
-async def _changed(desk: AttemptServices, work: Deliverable, tree: str) -> tuple[ChangedFile, ...]:
-    out: list[ChangedFile] = []
-    for change in (await desk.history.diff_trees(work.base_tree, tree))[:MOST_FILES]:
+async def _load_changed_files(
+    services: AttemptServices, work: Deliverable, tree: str
+) -> tuple[ChangedFile, ...]:
+    history, files = services.history, list[ChangedFile]()
+    # A change of another task may be in the merged tree; only the attempt's own is judged.
+    for change in (await history.diff_trees(work.base_tree, tree))[:MOST_FILES]:
         if change.path not in work.changed:
             continue
-        text = None if change.status == "deleted" else await _text(desk, tree, change.path)
-        diff = await desk.history.diff(work.base_tree, tree, paths=[change.path])
-        out.append(
-            ChangedFile(path=change.path, status=change.status, text=text, diff=desk.redact(diff))
-        )
-    return tuple(out)
+        is_deleted = change.status == "deleted"
+        text = None if is_deleted else await _read_text(services, tree, change.path)
+        diff = services.redact(await history.diff(work.base_tree, tree, paths=[change.path]))
+        files.append(ChangedFile(path=change.path, status=change.status, text=text, diff=diff))
+    return tuple(files)
 
 
-async def _text(desk: AttemptServices, tree: str, path: str) -> str | None:
-    content = await desk.history.file(tree, path)
+async def _read_text(services: AttemptServices, tree: str, path: str) -> str | None:
+    content = await services.history.file(tree, path)
     if content is None or len(content) > FILE_BYTES:
         return None
     try:
-        return desk.redact(content.decode("utf-8"))
+        return services.redact(content.decode("utf-8"))
     except UnicodeDecodeError:
         return None
 
 
-def _values(judgement: Verdict) -> dict[str, str | int | float | bool | list[str]]:
-    return {
-        "qcScore": float(judgement.score),
-        "qcPassed": judgement.passed,
-        "qcFeedback": judgement.verdict.feedback,
-        "qcIssues": list(judgement.issues),
-        "qcRequiredFixes": list(judgement.required_fixes),
-        "requiredFixes": list(judgement.required_fixes),
-        **evidence.properties((c.state, c.basis) for c in judgement.criteria),
-    }
+def _context_change(receipt: ContextReceipt) -> QCContextChange:
+    return QCContextChange.from_row(flatten_receipt(receipt, "qc"))
+
+
+def _verdict_changes(verdict: Verdict, now: str) -> Changes:
+    """Return the changes that the task and the attempt share."""
+    return (
+        VerdictChange(
+            qc_score=float(verdict.score),
+            qc_passed=verdict.passed,
+            qc_feedback=verdict.verdict.feedback,
+            qc_issues=verdict.issues,
+            qc_required_fixes=verdict.required_fixes,
+            required_fixes=verdict.required_fixes,
+            qc_completed_at=now,
+        ),
+        CriteriaCountsChange.of_counts(count((c.state, c.basis) for c in verdict.criteria)),
+    )

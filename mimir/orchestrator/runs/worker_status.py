@@ -6,7 +6,7 @@ from functools import partial
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.processes import pool_metrics
 from mimir.scheduling.run_services import ProcessLiveness
-from mimir.store.operations import worker_processes as registrations
+from mimir.store.operations.record_loading import load_processes
 
 
 async def workers(parts: ProjectServices, run: str) -> Mapping[str, object]:
@@ -18,5 +18,5 @@ async def workers(parts: ProjectServices, run: str) -> Mapping[str, object]:
 async def dead(parts: ProjectServices, run: str) -> frozenset[str]:
     """Return the processes that are known to be gone: of this directory, and of others of this host that serve the run."""
     roster = ProcessLiveness(owners=parts.owners, host=parts.process.host)
-    roster.learn(await parts.store.read(partial(registrations.present, run=run)))
+    roster.learn(await parts.store.read(partial(load_processes, run=run)))
     return roster.dead()

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
-from mimir.attempts.services import OpenLane, RoleTools, Stand, WorkerWorkspace
+from mimir.attempts.services import RoleTools, Stand, WorkerWorkspace
 from mimir.domain.actor import SPEAKER
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.message import Answer, ModelRequest
@@ -119,7 +119,7 @@ class _PlaybackModel:
 class PlaybackTranscript:
     """A lane whose tools are not run: each call has its recorded outcome. What is asked of it is decided anew."""
 
-    def __init__(self, inner: OpenLane, served: PlaybackState, lane: str) -> None:
+    def __init__(self, inner: Transcript, served: PlaybackState, lane: str) -> None:
         self._inner = inner
         self._served = served
         self._lane = lane
@@ -191,20 +191,20 @@ class PlaybackTools:
         self,
         run: str,
         where: Path,
-        lane: OpenLane,
+        lane: Transcript,
         artifacts: Sequence[str],
         stand: Stand,
     ) -> Toolset:
         """Return QC's tools."""
         return self.inner.judge(run, where, self._lane(lane), artifacts, stand)
 
-    def planner(self, where: Path, lane: OpenLane) -> Toolset:
+    def planner(self, where: Path, lane: Transcript) -> Toolset:
         """Return the PM's tools."""
         return self.planners(where, self._lane(lane))
 
-    def _lane(self, lane: OpenLane) -> OpenLane:
+    def _lane(self, lane: Transcript) -> Transcript:
         name = str(getattr(lane, "name", ""))
-        return cast("OpenLane", PlaybackTranscript(lane, self.served, name))
+        return PlaybackTranscript(lane, self.served, name)
 
 
 class NullCache(dict[str, CheckRun]):

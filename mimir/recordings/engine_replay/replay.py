@@ -273,7 +273,7 @@ class RunReplay:
     async def _resume(self, event: Event) -> None:
         """Kill what is under way, and go on as another process did."""
         await self._stop()
-        row = await self.stage.write(
+        await self.stage.write(
             partial(
                 lifecycle.take_run,
                 run=self.tape.id,
@@ -284,6 +284,7 @@ class RunReplay:
                 models=_models(event),
             )
         )
+        row = await self.stage.read(partial(runs.node, run=self.tape.id))
         self.parts = run_models.services_for_run(self.parts, row)
         await self._engage()
 

@@ -1,12 +1,18 @@
-"""What a task's row becomes after an attempt ended: completed, prepared for a retry, or failed with its report. Pure values."""
+"""Outcome of an attempt that was not accepted, with the changes that store it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from mimir.attempts.results import AttemptState, WorkerUsage, phase_values
+from mimir.attempts.results import (
+    OUTPUT_ON_TASK,
+    AttemptRejection,
+    Deliverable,
+    Judged,
+    WorkerUsage,
+)
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport, TimelineEntry
+from mimir.domain.json_value import as_number, as_object, as_text, as_whole_number
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
@@ -15,19 +21,19 @@ from mimir.qc.judgement import score
 from mimir.qc.judgement.diagnosis import failure_report
 from mimir.scheduling import retry
 from mimir.scheduling.completion.integration import MergeConflict
-from mimir.store import row_fields
-from mimir.store.protocol import Row, Value
-from mimir.store.schema import pack, unpack
+from mimir.store.records.attempt_changes import RejectedAttemptChange
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.task_changes import FailureChange, RetryChange, VerdictHistoryChange
+from mimir.store.records.task_records import TaskRecord
 
-ANSWER_KEPT = 50_000
-"""Characters of an answer kept on its attempt; the whole is an artifact."""
 MAX_OUTPUT = 8_000
-"""Characters of one failed check's output that a retry is shown."""
+"""Characters of a failed check's output that a retry is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """How an attempt ended without being completed."""
+    """End of an attempt that was not accepted."""
 
     cause: Cause
     issues: tuple[str, ...]
@@ -37,120 +43,133 @@ class AttemptOutcome:
     answer: str = ""
     tree: str = ""
     base_tree: str = ""
-    commit: str = ""
-    """Empty: nothing was changed, or the deliverable was refused."""
     failed_checks: tuple[tuple[str, str], ...] = ()
-    """(check, output) of each that is red."""
+    """(check, output) of each red check."""
     tripped: str = ""
     smaller_context: bool = False
     judged: bool = True
     """True: it uses up an attempt."""
     effort: WorkerUsage | None = None
-    """What the worker used. None: that was written when it answered."""
+    """Usage of the worker. None: it was stored when the worker answered."""
     onto: str = ""
-    """Head of the line that it could not be merged with; empty: not tried."""
+    """Head that it could not be merged with. Empty: no merge was tried."""
 
 
-def outcome_of_rejection(course: AttemptState, base_tree: str) -> AttemptOutcome:
-    """Say how an attempt ended that was rejected, or judged and not passed."""
-    if course.rejection:
-        r = course.rejection
-        return AttemptOutcome(
-            cause=r.cause,
-            issues=r.issues,
-            answer=r.answer,
-            tree=r.tree,
-            base_tree=base_tree,
-            smaller_context=r.smaller_context,
-            effort=r.effort,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryContext:
+    """Part of the failed attempt that the next attempt starts from."""
+
+    tree: str = ""
+    """Empty: nothing to start from."""
+    base_tree: str = ""
+    smaller_context: bool = False
+
+    @classmethod
+    def of_task(cls, task: TaskRecord) -> "RetryContext":
+        """Read the context of a task's retry; empty for its first attempt."""
+        stored = task.retry_error_context.mapping()
+        return cls(
+            tree=as_text(stored.get("tree")),
+            base_tree=as_text(stored.get("baseTree")),
+            smaller_context=bool(stored.get("smallerContext")),
         )
-    work, judgement = course.work, course.judgement
-    return AttemptOutcome(
-        cause=course.failure or _cause(judgement, course.outcomes),
-        issues=(*judgement.issues, *judgement.reasons) if judgement else ("QC gave no verdict.",),
-        required_fixes=judgement.required_fixes if judgement else (),
-        feedback=judgement.verdict.feedback if judgement else "",
-        score=float(judgement.score) if judgement else None,
-        answer=work.answer if work else "",
-        tree=work.tree if work else "",
-        base_tree=base_tree,
-        commit=work.commit if work else "",
-        failed_checks=_failed(course.outcomes),
-        tripped=work.tripped if work else "",
-        judged=course.failure is None,
+
+
+def outcome_of_rejection(state: AttemptRejection | Judged, base_tree: str) -> AttemptOutcome:
+    """Return the outcome of an attempt that was rejected, without QC or by its verdict."""
+    if isinstance(state, AttemptRejection):
+        return AttemptOutcome(
+            cause=state.cause,
+            issues=state.issues,
+            answer=state.answer,
+            tree=state.tree,
+            base_tree=base_tree,
+            smaller_context=state.smaller_context,
+            effort=state.effort,
+        )
+    verdict = state.verdict
+    return replace(
+        _of_deliverable(state.work, base_tree),
+        cause=score.cause(verdict, state.outcomes) or Cause.QC_REJECTED,
+        issues=(*verdict.issues, *verdict.reasons),
+        required_fixes=verdict.required_fixes,
+        feedback=verdict.verdict.feedback,
+        score=float(verdict.score),
+        failed_checks=_failed_checks(state.outcomes),
     )
 
 
-def outcome_of_conflict(
-    course: AttemptState, clash: MergeConflict, base_tree: str
-) -> AttemptOutcome:
-    """Say how an accepted attempt ended that could not be merged: no attempt is used up."""
-    end = outcome_of_rejection(replace(course, judgement=None), base_tree)
+def outcome_without_verdict(work: Deliverable, cause: Cause, reason: str) -> AttemptOutcome:
+    """Return the outcome of an attempt that QC did not judge; it uses up no attempt."""
+    end = _of_deliverable(work, work.base_tree)
+    return replace(end, cause=cause, issues=(reason,), judged=False)
+
+
+def outcome_of_conflict(state: Judged, conflict: MergeConflict, base_tree: str) -> AttemptOutcome:
+    """Return the outcome of an accepted attempt that cannot be merged; it uses up no attempt."""
     return replace(
-        end,
-        cause=clash.cause,
-        issues=clash.issues,
-        onto=clash.onto,
-        score=float(course.judgement.score) if course.judgement else None,
+        _of_deliverable(state.work, base_tree),
+        cause=conflict.cause,
+        issues=conflict.issues,
+        onto=conflict.onto,
+        score=float(state.verdict.score),
         failed_checks=tuple(
-            (r.check, r.output_tail[-MAX_OUTPUT:]) for _, r in clash.runs if not r.green
+            (run.check, run.output_tail[-MAX_OUTPUT:]) for _, run in conflict.runs if not run.green
         ),
         judged=False,
     )
 
 
-def judged_before(attempts: Sequence[Row], number: int) -> Row | None:
-    """Return the last judged failure before attempt `number`."""
-    before = [
-        r for r in attempts if r.get("judged") and row_fields.int_field(r, "attemptNumber") < number
-    ]
-    return before[-1] if before else None
+def _of_deliverable(work: Deliverable, base_tree: str) -> AttemptOutcome:
+    return AttemptOutcome(
+        cause=Cause.QC_REJECTED,
+        issues=(),
+        answer=work.answer,
+        tree=work.tree,
+        base_tree=base_tree,
+        tripped=work.tripped,
+    )
 
 
-def _cause(judgement: Verdict | None, outcomes: Sequence[CheckOutcome]) -> Cause:
-    if judgement is None:
-        return Cause.QC_UNAVAILABLE
-    return score.cause(judgement, outcomes) or Cause.QC_REJECTED
-
-
-def _failed(outcomes: Sequence[CheckOutcome]) -> tuple[tuple[str, str], ...]:
+def _failed_checks(outcomes: Sequence[CheckOutcome]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (o.check, o.after.output_tail[-MAX_OUTPUT:]) for o in outcomes if o.state == "failed"
     )
 
 
+def find_judged_before(attempts: Sequence[AttemptRecord], number: int) -> AttemptRecord | None:
+    """Return the last judged failure before attempt `number`; None if there is none."""
+    before = [attempt for attempt in attempts if attempt.judged and attempt.number < number]
+    return before[-1] if before else None
+
+
 def retry_input(
-    task: Task, row: Row, previous: Row | None, end: AttemptOutcome
+    plan_task: Task, task: TaskRecord, previous: AttemptRecord | None, end: AttemptOutcome
 ) -> retry.RetryInput:
-    """Return what counts for the decision; `row` is the task's, `previous` the judged attempt before."""
-    failures = row_fields.int_field(row, "qcFailuresCount") + (
-        1 if end.judged and end.cause is not Cause.INTEGRATION else 0
-    )
-    # Without an answer there is nothing that could be the same: the model may find its words the next time.
-    same = (
+    """Return the inputs of the retry decision; `previous` is the judged failure before."""
+    # Merge conflicts use up no attempt.
+    counts = end.judged and end.cause is not Cause.INTEGRATION
+    # Two attempts without an answer are not alike: the model may answer the next time.
+    is_same = (
         bool(end.answer)
         and previous is not None
-        and (previous.get("tree"), previous.get("answerHash"))
-        == (
-            end.tree,
-            fingerprint(end.answer),
-        )
+        and (previous.tree, previous.answer_hash) == (end.tree, fingerprint(end.answer))
     )
     return retry.RetryInput(
         cause=end.cause,
-        judged_failures=failures,
-        max_retries=task.max_retries,
-        integration_retries=row_fields.int_field(row, "integrationRetries"),
-        same_as_before=same and end.judged,
+        judged_failures=task.qc_failures_count + counts,
+        max_retries=plan_task.max_retries,
+        integration_retries=task.integration_retries,
+        same_as_before=is_same and end.judged,
     )
 
 
-def retry_values(
-    attempt: int, end: AttemptOutcome, standing: retry.RetryInput, now: str
-) -> dict[str, Value]:
-    """Return the values of phase 7: what the next attempt is told."""
-    integration = end.cause is Cause.INTEGRATION
-    context = {
+def retry_change(
+    attempt: int, end: AttemptOutcome, given: retry.RetryInput, now: str
+) -> RetryChange:
+    """Return the change that prepares a retry (phase 7), with the findings of the attempt."""
+    is_integration = end.cause is Cause.INTEGRATION
+    context: Mapping[str, object] = {
         "previousAttempt": attempt,
         "qcFeedback": end.feedback,
         "issues": list(end.issues),
@@ -158,135 +177,120 @@ def retry_values(
         "answer": end.answer,
         "tree": end.tree,
         "baseTree": end.base_tree,
-        "failedChecks": [list(c) for c in end.failed_checks],
+        "failedChecks": [list(check) for check in end.failed_checks],
         "tripped": end.tripped,
         "smallerContext": end.smaller_context,
         "reason": end.cause.value,
     }
-    return {
-        "nextAttemptNumber": attempt + 1,
-        "retryReason": "integration" if integration else "qc_failure",
-        "retryErrorContextJson": pack(context),
-        "retryPreparedAt": now,
-        "isRetry": True,
-        "qcFailuresCount": standing.judged_failures,
-        "integrationRetries": standing.integration_retries + (1 if integration else 0),
-    }
+    return RetryChange(
+        next_attempt_number=attempt + 1,
+        retry_reason="integration" if is_integration else "qc_failure",
+        retry_error_context=PackedJson.pack(context),
+        retry_prepared_at=now,
+        qc_failures_count=given.judged_failures,
+        integration_retries=given.integration_retries + is_integration,
+    )
 
 
-def work_values(end: AttemptOutcome, now: str) -> dict[str, Value]:
-    """Return the values of phase 3 of an attempt that was rejected as it answered, so that they are not written yet."""
-    if end.effort is None:
-        return {}
-    return {**phase_values(end.answer, end.effort), "workerCompletedAt": now}
-
-
-def history_values(
-    row: Row, attempt: int, judgement: Verdict | None, *, now: str, is_done: bool
-) -> dict[str, Value]:
-    """Return what a task's row tells of all verdicts: the history with this one, and at the end what it comes to.
+def history_change(
+    task: TaskRecord, attempt: int, verdict: Verdict | None, *, now: str, is_done: bool
+) -> VerdictHistoryChange:
+    """Return the history of a task's verdicts, with the scores of a completed task.
 
     Args:
-        row: The task's, before.
-        attempt: Of the verdict.
-        judgement: None: no new one.
-        now: When it was given.
+        task: The task before the change.
+        attempt: Number of the attempt.
+        verdict: New verdict. None: no new one.
+        now: Time of the verdict.
         is_done: True: the task is completed with it.
     """
-    packed = row_fields.text_field(row, "qcVerificationHistoryJson")
-    history = list(cast("list[dict[str, object]]", unpack(packed))) if packed else []
-    values: dict[str, Value] = {}
-    if judgement:
-        history.append(_told(attempt, judgement, now))
-        values["qcVerificationHistoryJson"] = pack(history)
-    if is_done:
-        last = {entry["attempt"]: cast("float", entry["score"]) for entry in history}
-        values["qcAttemptMetricsJson"] = pack(
-            _metrics([(cast("int", n), s) for n, s in last.items()])
+    stored = task.qc_verification_history
+    history = [as_object(one) for one in stored.decode(tuple[object, ...])] if stored else []
+    if verdict:
+        history.append(
+            {
+                "attempt": attempt,
+                "passed": verdict.passed,
+                "score": float(verdict.score),
+                "feedback": verdict.verdict.feedback,
+                "issues": list(verdict.issues),
+                "requiredFixes": list(verdict.required_fixes),
+                "at": now,
+            }
         )
-        values["qcFailuresCount"] = row_fields.int_field(row, "qcFailuresCount")
-    return values
+    change = VerdictHistoryChange()
+    if verdict:
+        change = replace(change, qc_verification_history=PackedJson.pack(history))
+    if is_done:
+        # The last verdict on an attempt counts: its merge may have been judged again.
+        last = {as_whole_number(one.get("attempt")): as_number(one.get("score")) for one in history}
+        metrics = _score_metrics([(number or 0, value) for number, value in last.items()])
+        change = replace(
+            change, qc_attempt_metrics=metrics, qc_failures_count=task.qc_failures_count
+        )
+    return change
 
 
-def _told(attempt: int, judgement: Verdict, now: str) -> dict[str, object]:
-    return {
-        "attempt": attempt,
-        "passed": judgement.passed,
-        "score": float(judgement.score),
-        "feedback": judgement.verdict.feedback,
-        "issues": list(judgement.issues),
-        "requiredFixes": list(judgement.required_fixes),
-        "at": now,
-    }
+def _score_metrics(scored: Sequence[tuple[int, float | None]]) -> PackedJson:
+    """Return the scores of a task's attempts in numbers; None: judged without QC."""
+    scores = [value for _, value in scored if value is not None]
+    return PackedJson.pack(
+        {
+            "history": [{"attempt": attempt, "score": value} for attempt, value in scored],
+            "lowestScore": min(scores, default=None),
+            "highestScore": max(scores, default=None),
+            "avgScore": sum(scores) / len(scores) if scores else None,
+        }
+    )
 
 
-def _metrics(scored: Sequence[tuple[int, float | None]]) -> dict[str, object]:
-    """Return what the scores of a task's attempts come to; an attempt without one was judged without QC."""
-    scores = [score for _, score in scored if score is not None]
-    return {
-        "history": [{"attempt": attempt, "score": score} for attempt, score in scored],
-        "lowestScore": min(scores, default=None),
-        "highestScore": max(scores, default=None),
-        "avgScore": sum(scores) / len(scores) if scores else None,
-    }
-
-
-def attempt_values(end: AttemptOutcome) -> dict[str, Value]:
-    """Return what is kept on an attempt that was not accepted."""
-    return {
-        "endCause": end.cause.value,
-        "answerText": end.answer[:ANSWER_KEPT],
-        "tripped": end.tripped,
-        "requiredFixes": list(end.required_fixes),
-        "issues": list(end.issues),
-        "tree": end.tree,
-        "answerHash": fingerprint(end.answer),
-        "judged": end.judged,
-        "score": end.score,
-    }
+def rejected_change(end: AttemptOutcome) -> RejectedAttemptChange:
+    """Return the change of an attempt that was not accepted."""
+    return RejectedAttemptChange(
+        end_cause=end.cause.value,
+        answer_text=end.answer[:OUTPUT_ON_TASK],
+        tripped=end.tripped,
+        required_fixes=end.required_fixes,
+        issues=end.issues,
+        tree=end.tree,
+        answer_hash=fingerprint(end.answer),
+        judged=end.judged,
+        score=end.score,
+    )
 
 
 def report(
-    task: Task, attempts: Sequence[Row], last: tuple[int, AttemptOutcome], cause: Cause
+    task: Task, attempts: Sequence[AttemptRecord], last: tuple[int, AttemptOutcome], cause: Cause
 ) -> QCFailureReport:
-    """Compute the failure report from the attempts before and the one that ended the task."""
+    """Compute the failure report from the earlier attempts and the one that ended the task."""
     number, end = last
     timeline = [
         TimelineEntry(
-            attempt=row_fields.int_field(row, "attemptNumber"),
-            score=_score(row),
-            cause=str(row.get("endCause") or ""),
-            issues=tuple(row_fields.text_list_field(row, "issues")),
+            attempt=attempt.number,
+            score=None if attempt.score is None else float(attempt.score),
+            cause=attempt.end_cause,
+            issues=attempt.issues,
         )
-        for row in attempts
-        if row.get("endCause") and row_fields.int_field(row, "attemptNumber") != number
+        for attempt in attempts
+        if attempt.has_ended and attempt.number != number
     ]
+    # The attempt that ended the task is not stored yet.
     timeline.append(
         TimelineEntry(attempt=number, score=end.score, cause=end.cause.value, issues=end.issues)
     )
     return failure_report(task.id, cause, tuple(timeline))
 
 
-def failure_values(
-    report_json: str,
-    end: AttemptOutcome,
-    standing: retry.RetryInput,
-    timeline: Sequence[TimelineEntry],
-) -> dict[str, Value]:
-    """Return the values of phase 9: why the task failed."""
-    return {
-        "qcPassed": False,
-        "qcFailureReportJson": report_json,
-        "qcFailureReportGenerated": True,
-        "totalAttempts": len(timeline),
-        "totalQCFailures": standing.judged_failures,
-        "qcFailuresCount": standing.judged_failures,
-        "finalWorkerOutput": end.answer[:50_000],
-        "improvementNeeded": True,
-        "qcAttemptMetricsJson": pack(_metrics([(e.attempt, e.score) for e in timeline])),
-    }
-
-
-def _score(row: Row) -> float | None:
-    value = row.get("score")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def failure_change(
+    failure: QCFailureReport, cause: Cause, end: AttemptOutcome, given: retry.RetryInput
+) -> FailureChange:
+    """Return the change of a task that failed, with its report (phase 9)."""
+    return FailureChange(
+        cause=cause.value,
+        qc_failure_report=PackedJson.pack(asdict(failure)),
+        total_attempts=len(failure.timeline),
+        total_qc_failures=given.judged_failures,
+        qc_failures_count=given.judged_failures,
+        final_worker_output=end.answer[:OUTPUT_ON_TASK],
+        qc_attempt_metrics=_score_metrics([(e.attempt, e.score) for e in failure.timeline]),
+    )

@@ -1,25 +1,25 @@
-"""`--from RUN`: completed tasks of an earlier run are taken over where nothing that decides them has changed.
+"""Reuse of unchanged, completed tasks of an earlier run (`--from RUN`).
 
-Definition and dependencies must be equal, and the dependencies taken over too. The deliverable is merged onto the new line and its checks
-run there; on a conflict or a red check the task stays pending. Attempt, verdict and evidence are copied under the new run's ids and sealed
-again: a chain belongs to its attempt by name. `takenFrom` names the source.
+Definition and dependencies must be equal, and the dependencies reused too. The deliverable is merged onto the new run branch and its
+checks run there; after a conflict or a red check the task stays pending. Attempt, verdict and evidence are copied and sealed again
+under the new ids, because a chain belongs to its attempt by name.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
-from mimir.attempts.results import JUDGEMENT, WORK, Deliverable
+from mimir.attempts.results import Deliverable
+from mimir.attempts.services import AttemptStart
 from mimir.domain.actor import SPEAKER, Actor
 from mimir.domain.clock import stamp
-from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.graph import TaskGraph
-from mimir.domain.ids import attempt_id, task_id
+from mimir.domain.ids import attempt_id
+from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan, Task
-from mimir.domain.task_states import TaskStatus, TransitionActor
+from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
@@ -27,220 +27,181 @@ from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, run_body
 from mimir.scheduling.completion.final_gate import counts
 from mimir.scheduling.run_services import RunServices
-from mimir.store import row_fields
-from mimir.store.operations import claims, evidence, runs
-from mimir.store.operations import evidence as tally
-from mimir.store.protocol import ReadOps, Row, Value, WriteOps
-from mimir.store.schema import EdgeType, NodeLabel
+from mimir.store.operations import claims, evidence, record_loading, runs
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.task_changes import ReuseChange
+from mimir.store.records.task_records import TaskProgressRecord
 from mimir.store.transcripts import shared_texts
 from mimir.workspace.git.history import GitHistory
-
-COPIED = ("checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash")
-KEPT = (
-    "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
-    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", *tally.NAMES, tally.OPEN,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReusableTask:
     """A completed task of the earlier run, with its accepted attempt."""
 
-    task: Row
-    attempt: Row
-    records: tuple[EvidenceRecord, ...]
     number: int
-
-    @property
-    def work(self) -> Deliverable:
-        """The accepted deliverable."""
-        return WORK.decode(row_fields.text_field(self.attempt, "workJson"))
-
-    @property
-    def judgement(self) -> Verdict:
-        """The accepted ruling."""
-        return JUDGEMENT.decode(row_fields.text_field(self.attempt, "judgementJson"))
+    """Number of the accepted attempt."""
+    work: Deliverable
+    verdict: Verdict
+    passed_checks: tuple[str, ...]
+    system_text: str
+    """Name of the text that its brief shares with others. Empty: none."""
+    records: tuple[EvidenceRecord, ...]
 
 
 async def take_over(
-    crew: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
+    services: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
 ) -> list[str]:
-    """Complete what can be taken over; the ids of those tasks, dependencies first.
+    """Reuse the completed tasks that did not change; return their ids, dependencies first.
 
     Raises:
         UsageError: There is no such run.
         Paused: A check could not be run.
     """
-    SPEAKER.set(Actor(run=crew.facts.id))
-    before = await crew.store.read(partial(runs.get, run=source_run))
-    theirs = runs.plan_of(before)
-    done = await crew.store.read(partial(_completed, run=crew.facts.id))
-    taken: list[str] = []
-    for task in equal_tasks(crew.facts.plan, theirs):
+    SPEAKER.set(Actor(run=services.facts.id))
+    source_plan = record_loading.decode_plan(
+        await services.store.read(partial(record_loading.load_run_with_plan, run=source_run))
+    )
+    done = await services.store.read(partial(_load_completed, run=services.facts.id))
+    reused: list[str] = []
+    for task in equal_tasks(services.facts.plan, source_plan):
+        # Reused before a crash of this process.
         if task.id in done:
-            taken.append(task.id)
+            reused.append(task.id)
             continue
-        if not set(task.dependencies) <= set(taken):
+        # A dependency that is done again may leave another base.
+        if not set(task.dependencies) <= set(reused):
             continue
-        source = await crew.store.read(partial(_source, run=source_run, task=task.id))
-        if source and await _TaskReuse(crew, history, checks, source_run).take(task, source):
-            taken.append(task.id)
-    return taken
+        source = await services.store.read(partial(_load_reusable, run=source_run, task=task.id))
+        if source and await _TaskReuse(services, history, checks, source_run).reuse(task, source):
+            reused.append(task.id)
+    return reused
 
 
-def equal_tasks(ours: Plan, theirs: Plan) -> list[Task]:
-    """Return our tasks that stand in both plans with the same definition, dependencies before dependents. Pure."""
-    known = {t.id: t for t in theirs.tasks}
-    order = TaskGraph.from_plan(ours).topological()
-    return [ours.task(id) for id in order if known.get(id) == ours.task(id)]
+def equal_tasks(plan: Plan, source_plan: Plan) -> list[Task]:
+    """Return the tasks that both plans define alike, dependencies before dependents."""
+    known = {task.id: task for task in source_plan.tasks}
+    order = TaskGraph.from_plan(plan).topological()
+    return [plan.task(id) for id in order if known.get(id) == plan.task(id)]
 
 
-def _completed(reads: ReadOps, run: str) -> set[str]:
-    done = TaskStatus.COMPLETED.value
-    return {
-        row_fields.text_field(r, "taskId")
-        for r in runs.tasks(reads, run)
-        if r.get("status") == done
-    }
+def _load_completed(reads: ReadOps, run: str) -> set[str]:
+    tasks = record_loading.load_tasks(reads, run, TaskProgressRecord)
+    return {task.task_id for task in tasks if task.status is TaskStatus.COMPLETED}
 
 
-def _source(reads: ReadOps, run: str, task: str) -> ReusableTask | None:
-    row = reads.get(NodeLabel.TASK, task_id(run, task))
-    if row is None or row.get("status") != TaskStatus.COMPLETED.value:
+def _load_reusable(reads: ReadOps, run: str, task: str) -> ReusableTask | None:
+    record = record_loading.find_task(reads, run, task)
+    if record is None or record.status is not TaskStatus.COMPLETED:
         return None
-    number = row_fields.int_field(row, "acceptedAttempt")
-    name = attempt_id(run, task, number)
-    attempt = reads.get(NodeLabel.ATTEMPT, name)
+    number = record.accepted_attempt
+    attempt = record_loading.find_attempt(reads, run, task, number)
     if attempt is None:
         return None
     return ReusableTask(
-        task=row, attempt=attempt, records=tuple(evidence.records(reads, name)), number=number
+        number=number,
+        work=attempt.deliverable.decode(Deliverable),
+        verdict=attempt.verdict.decode(Verdict),
+        passed_checks=record.passed_checks,
+        system_text=attempt.start.decode(AttemptStart).system if attempt.start else "",
+        records=tuple(evidence.records(reads, attempt.id)),
     )
 
 
 class _TaskReuse:
-    """Takes one task over."""
+    """Reuses one task."""
 
     def __init__(
-        self, crew: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
+        self, services: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
     ) -> None:
-        self._crew = crew
+        self._services = services
         self._history = history
         self._checks = checks
         self._source_run = source_run
 
-    async def take(self, task: Task, source: ReusableTask) -> bool:
-        """Take it over; False: it has to be done again."""
-        run, work = self._crew.facts.id, source.work
-        row = await self._crew.store.read(partial(runs.node, run=run))
-        head, tree = row_fields.text_field(row, "head"), row_fields.text_field(row, "headTree")
-        commit, merged_tree = "", tree
+    async def reuse(self, task: Task, source: ReusableTask) -> bool:
+        """Complete the task with the earlier result; False if it must be done again."""
+        work = source.work
+        run = await self._services.store.read(
+            partial(record_loading.load_run, run=self._services.facts.id)
+        )
+        tree = run.head_tree
         if work.commit:
-            merge = await self._history.merge(tree, work.tree, work.base_tree)
+            merge = await self._history.merge(run.head_tree, work.tree, work.base_tree)
             if merge.conflicts:
                 return False
-            merged_tree = merge.tree
-        seen = await self._run_checks(task, source, merged_tree)
-        if seen is None:
+            tree = merge.tree
+        check_runs = await self._run_checks(task, source, tree)
+        if check_runs is None:
             return False
-        if merged_tree != tree:
+        commit = ""
+        if tree != run.head_tree:
             message = f"{task.id}: {task.title}\n\nMimir-Taken-From: {self._source_run}\n"
-            commit = await self._history.commit(merged_tree, [head], message)
-        return await self._crew.store.write(
-            partial(
-                self._write, task=task, source=source, seen=seen, move=(head, commit, merged_tree)
-            )
+            commit = await self._history.commit(tree, [run.head], message)
+        now = stamp(self._services.clock.now())
+        change = ReuseChange(
+            verified_at=now,
+            integrated_at=now,
+            integrated_commit=commit or None,
+            integrated_tree=tree if commit else None,
+            accepted_attempt=source.number,
+            total_attempts=source.number,
+            taken_from=self._source_run,
         )
+        save = partial(
+            self._save,
+            task=task,
+            source=source,
+            check_runs=check_runs,
+            change=change,
+            head=run.head,
+        )
+        return await self._services.store.write(save)
 
     async def _run_checks(
         self, task: Task, source: ReusableTask, tree: str
     ) -> list[CheckRun] | None:
-        """Run the task's checks on the merged tree; None: one that counted is red."""
-        mine = AcceptedTask(
+        """Run the task's checks on the merged tree; None if one that counts is red."""
+        accepted = AcceptedTask(
             task=task,
             attempt=source.number,
             answer=source.work.answer,
-            passed=frozenset(row_fields.text_list_field(source.task, "passedChecks")),
+            passed=frozenset(source.passed_checks),
         )
-        seen: list[CheckRun] = []
+        check_runs: list[CheckRun] = []
         for check in task.checks:
-            ran = await self._checks.on_tree(mine, check, tree, (), phase="merged")
-            seen += ran
-            if counts(mine, check) and not ran[-1].green:
+            ran = await self._checks.on_tree(accepted, check, tree, (), phase="merged")
+            check_runs += ran
+            if counts(accepted, check) and not ran[-1].green:
                 return None
-        return seen
+        return check_runs
 
-    def _write(
+    def _save(
         self,
         ops: WriteOps,
         task: Task,
         source: ReusableTask,
-        seen: Sequence[CheckRun],
-        move: tuple[str, str, str],
+        check_runs: Sequence[CheckRun],
+        change: ReuseChange,
+        head: str,
     ) -> bool:
-        """Copy, seal and complete in one transaction; False: the head has moved."""
-        run, number = self._crew.facts.id, source.number
-        head, commit, tree = move
+        """Copy, seal and complete in one transaction; False if the head has moved."""
+        run, number = self._services.facts.id, source.number
+        commit, tree = change.integrated_commit or "", change.integrated_tree or ""
         if commit and not runs.advance_head(ops, run, head, commit, tree):
             return False
+        # The copied brief names a text that the source run keeps.
+        if source.system_text:
+            shared_texts.carry(ops, self._source_run, run, [source.system_text])
+        claims.complete_reused_task(ops, run, task.id, change, commit=commit)
         name = attempt_id(run, task.id, number)
-        self._copy_attempt(ops, task, source, name)
-        ops.patch(NodeLabel.TASK, task_id(run, task.id), {"attemptNumber": number})
-        row = claims.check_fence(ops, run, task.id, 0)
-        claims.move(
-            ops,
-            run,
-            task.id,
-            row_fields.int_field(row, "fence"),
-            TaskStatus.COMPLETED,
-            TransitionActor.SCHEDULING,
-            props=self._values(source, commit, tree),
-            kind=EventKind.TASK_COMPLETED,
-            data={"takenFrom": self._source_run, "commit": commit},
-        )
         evidence.put_artifact(ops, f"{name}/answer", run, "answer", source.work.answer, name)
-        evidence.put_verdict(ops, run, task.id, number, 1, source.judgement)
-        bodies: list[tuple[seal.RecordKind, Body]] = [_body(r) for r in source.records]
-        merged: list[tuple[seal.RecordKind, Body]] = [
-            ("check", run_body(one, task=task.id)) for one in seen
+        evidence.put_verdict(ops, run, task.id, number, 1, source.verdict)
+        # Sealed again: the seal of a record covers the name of its chain.
+        bodies: list[tuple[seal.RecordKind, Body]] = [
+            *((one.kind, as_object(json.loads(one.body))) for one in source.records),
+            *(("check", run_body(check_run, task=task.id)) for check_run in check_runs),
         ]
-        evidence.append(
-            ops, run, task.id, number, None, name, seal.extend(name, None, bodies + merged)
-        )
+        records = seal.extend(name, None, bodies)
+        evidence.append(ops, run, task.id, number, None, name, records)
         return True
-
-    def _copy_attempt(self, ops: WriteOps, task: Task, source: ReusableTask, name: str) -> None:
-        run = self._crew.facts.id
-        row: dict[str, Value] = {
-            "id": name,
-            "name": f"{task.id} attempt {source.number}",
-            "runId": run,
-            "taskId": task.id,
-            "seq": source.number,
-            "attemptNumber": source.number,
-            "status": TaskStatus.COMPLETED.value,
-            "takenFrom": self._source_run,
-        }
-        row |= {key: source.attempt[key] for key in COPIED if key in source.attempt}
-        ops.upsert(NodeLabel.ATTEMPT, [row])
-        if system := row_fields.json_field(source.attempt, "startJson").get("system"):
-            shared_texts.carry(ops, self._source_run, run, [str(system)])
-        ops.link(EdgeType.HAS_ATTEMPT, [(task_id(run, task.id), name)])
-
-    def _values(self, source: ReusableTask, commit: str, tree: str) -> dict[str, Value]:
-        now = stamp(self._crew.clock.now())
-        values: dict[str, Value] = {key: source.task[key] for key in KEPT if key in source.task}
-        return values | {
-            "qcPassed": True,
-            "verifiedAt": now,
-            "integratedAt": now,
-            "integratedCommit": commit or None,
-            "integratedTree": tree if commit else None,
-            "acceptedAttempt": source.number,
-            "totalAttempts": source.number,
-            "takenFrom": self._source_run,
-        }
-
-
-def _body(record: EvidenceRecord) -> tuple[seal.RecordKind, Body]:
-    return record.kind, cast("Mapping[str, object]", json.loads(record.body))

@@ -1,141 +1,32 @@
-"""Moves a claimed task: status, phase values, sealed records, artifacts, the run's head and the event in one fenced transaction."""
+"""Journal of a claimed task: every write of its attempt, in one fenced transaction each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
-from mimir.attempts.services import Props
+from mimir.attempts.journal import Changes
+from mimir.attempts.results import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import attempt_id
-from mimir.domain.task_states import TERMINAL, TaskStatus, TransitionActor
+from mimir.domain.plan import Task
+from mimir.domain.task_states import Cause, TaskStatus, TransitionActor
 from mimir.domain.turn_hook import give_way
 from mimir.domain.verdict import Verdict
+from mimir.scheduling import retry
 from mimir.scheduling.completion import attempt_outcome
+from mimir.scheduling.completion.attempt_outcome import AttemptOutcome
 from mimir.scheduling.run_services import RunServices
 from mimir.store.deferring_store import DeferringStore
 from mimir.store.operations import attempt_traces, claims, evidence, runs
 from mimir.store.operations.claims import Claim
+from mimir.store.operations.record_loading import load_task_attempts, save_change
 from mimir.store.protocol import WriteOps
-from mimir.store.schema import PHASES
-
-
-class TransitionWriter:
-    """The mover of one claim; the chain that it was made with grows as records are sealed."""
-
-    def __init__(
-        self, crew: RunServices, store: DeferringStore, claim: Claim, records: list[EvidenceRecord]
-    ) -> None:
-        self._crew = crew
-        self._store = store
-        self._claim = claim
-        self._records = records
-
-    async def __call__(
-        self,
-        to: TaskStatus,
-        kind: EventKind,
-        *,
-        task: Props | None = None,
-        attempt: Props | None = None,
-        data: Mapping[str, object] | None = None,
-        records: Sequence[EvidenceRecord] = (),
-        artifacts: Mapping[str, str] | None = None,
-        judgement: Verdict | None = None,
-        mover: TransitionActor | None = None,
-        publish: "HeadUpdate | None" = None,
-        waits: bool = False,
-    ) -> bool:
-        """Write it all, or nothing; with `waits` together with the attempt's next write.
-
-        Returns:
-            False only if `publish` refused: the run's head has moved meanwhile.
-
-        Raises:
-            LeaseLost: Another holder has the task.
-        """
-        run, claim = self._crew.facts.id, self._claim
-        name = attempt_id(run, claim.task, claim.attempt)
-        done = to is TaskStatus.COMPLETED
-
-        def work(ops: WriteOps) -> bool:
-            if publish and not runs.advance_head(
-                ops, run, publish.expect, publish.head, publish.tree
-            ):
-                return False
-            for suffix, text in (artifacts or {}).items():
-                evidence.put_artifact(ops, f"{name}/{suffix}", run, suffix, text, name)
-            if records:
-                evidence.append(ops, run, claim.task, claim.attempt, claim.fence, name, records)
-            if judgement:
-                number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
-                evidence.put_verdict(ops, run, claim.task, claim.attempt, number, judgement)
-                self._trace_reviewer(ops, name)
-            told: Props = {}
-            if judgement or done:
-                row = claims.check_fence(ops, run, claim.task, claim.fence)
-                attempt_traces.left_files(ops, run, name, _changed(task) if done else ())
-                told = attempt_outcome.history_values(
-                    row, claim.attempt, judgement, now=ops.now(), is_done=done
-                )
-            values = {**(task or {}), **told}
-            claims.move(
-                ops,
-                run,
-                claim.task,
-                claim.fence,
-                to,
-                mover or _mover(to),
-                props=values,
-                attempt_props={**_copied(values, to), **(attempt or {})},
-                kind=kind,
-                data=data,
-            )
-            return True
-
-        if waits and self._crew.answers_wait:
-            self._store.later(work)
-            self._records.extend(records)
-            return True
-        moved = await self._commit(work, durable=not done or self._must_stay(publish))
-        if moved:
-            self._records.extend(records)
-            if to not in _BY_MACHINE:  # nobody waits for what happens inside an attempt
-                self._crew.wake.task_moved(is_offer=to is TaskStatus.PREPARING_RETRY)
-        return moved
-
-    def _must_stay(self, publish: "HeadUpdate | None") -> bool:
-        """Tell whether no power cut may take a completion: what changed no file may be judged once more.
-
-        Where models answer at once nobody waits for the disk alone: who does is committed together with all others of that moment.
-        """
-        return publish is not None or not self._crew.turns.pay
-
-    async def _commit(self, work: Callable[[WriteOps], bool], *, durable: bool) -> bool:
-        if durable:
-            give_way()  # the disk is waited for
-        return await self._store.write(work, durable=durable)
-
-    def _trace_reviewer(self, ops: WriteOps, attempt: str) -> None:
-        facts = self._crew.facts
-        role = facts.tasks[self._claim.task].reviewer
-        used = facts.preambles["qc", role]
-        attempt_traces.used_preamble(ops, attempt, facts.project, "qc", role, used.hash)
-
-
-def _changed(values: Props | None) -> list[str]:
-    """Return the files that a completed task brings onto the line."""
-    changed = (values or {}).get("filesChanged")
-    return changed if isinstance(changed, list) else []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadUpdate:
-    """A move of the run's head that must happen together with a status."""
-
-    expect: str
-    head: str
-    tree: str
-
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.record_codec import StoredRecord
+from mimir.store.records.task_changes import CompletionChange
+from mimir.store.records.task_records import TaskRecord
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 
 _BY_MACHINE = (
     TaskStatus.WORKER_COMPLETED,
@@ -145,18 +36,194 @@ _BY_MACHINE = (
 )
 
 
-_PHASES = frozenset(name for names in PHASES.values() for name in names)
-_VERDICT = frozenset(PHASES[6])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadUpdate:
+    """Change of the run's head that is committed together with a status."""
+
+    expect: str
+    head: str
+    tree: str
 
 
-def _copied(values: Props, to: TaskStatus) -> Props:
-    """Return what an attempt keeps of the values of a phase: on the task the next attempt's take their place.
+@dataclass(slots=True, kw_only=True)
+class ClaimJournal:
+    """Journal of one claim; implements `AttemptJournal`."""
 
-    What QC said of it stays as it was sealed, whatever became of the task afterwards.
-    """
-    own = _PHASES - _VERDICT if to in TERMINAL else _PHASES
-    return {name: value for name, value in values.items() if name in own}
+    services: RunServices
+    store: DeferringStore
+    claim: Claim
+    task: Task
+    record: TaskRecord
+    """The task when it was claimed."""
+    is_new: bool
+    """False: an earlier holder of the lease began this attempt."""
+    records: list[EvidenceRecord] = field(default_factory=list[EvidenceRecord])
+    """Evidence chain of the attempt; grows with each transition."""
 
+    @property
+    def name(self) -> str:
+        """Id of the attempt's node."""
+        return attempt_id(self.services.facts.id, self.claim.task, self.claim.attempt)
 
-def _mover(to: TaskStatus) -> TransitionActor:
-    return TransitionActor.MACHINE if to in _BY_MACHINE else TransitionActor.SCHEDULING
+    async def open_transcript(self, role: str) -> StoredTranscript:
+        """Open the attempt's transcript of a role, under the claim's fence."""
+        return await StoredTranscript.open(
+            self.store,
+            run=self.services.facts.id,
+            task=self.claim.task,
+            attempt=self.claim.attempt,
+            role=role,
+            fence=self.claim.fence,
+            is_new=self.is_new,
+            later=self.store.later if self.services.answers_wait else None,
+        )
+
+    async def note(
+        self, kind: EventKind, *changes: StoredRecord, data: Mapping[str, object]
+    ) -> None:
+        """Write an event and changes of the attempt; the status stays."""
+        run, claim = self.services.facts.id, self.claim
+
+        def work(ops: WriteOps) -> None:
+            claims.load_claimed_task(ops, run, claim.task, claim.fence)
+            if changes:
+                save_change(ops, self.name, *changes)
+            runs.append_event(ops, run, kind, task=claim.task, attempt=claim.attempt, data=data)
+
+        await self.store.write(work)
+
+    async def load_attempts(self) -> list[AttemptRecord]:
+        """Load the attempts of the task, after committing the deferred writes."""
+        # Deferred writes may contain values of the attempt that just ended.
+        await self.store.settle()
+        load = partial(load_task_attempts, run=self.services.facts.id, task=self.claim.task)
+        return await self.services.store.read(load)
+
+    async def failure_values(
+        self, work: Deliverable, cause: Cause, reason: str
+    ) -> tuple[Changes, Changes]:
+        """Return the changes (of task, of attempt) for a task that fails without a verdict."""
+        attempts = await self.load_attempts()
+        end = attempt_outcome.outcome_without_verdict(work, cause, reason)
+        given = attempt_outcome.retry_input(self.task, self.record, None, end)
+        return self.failure_changes(attempts, end, given, cause)
+
+    def failure_changes(
+        self,
+        attempts: Sequence[AttemptRecord],
+        end: AttemptOutcome,
+        given: retry.RetryInput,
+        cause: Cause,
+    ) -> tuple[Changes, Changes]:
+        """Return the changes of a failed task with its report, and of its last attempt (phase 9)."""
+        report = attempt_outcome.report(self.task, attempts, (self.claim.attempt, end), cause)
+        return (
+            (attempt_outcome.failure_change(report, cause, end, given),),
+            (attempt_outcome.rejected_change(end),),
+        )
+
+    async def transition(
+        self,
+        to: TaskStatus,
+        kind: EventKind,
+        *,
+        task: Changes = (),
+        attempt: Changes = (),
+        data: Mapping[str, object] | None = None,
+        records: Sequence[EvidenceRecord] = (),
+        artifacts: Mapping[str, str] | None = None,
+        verdict: Verdict | None = None,
+        publish: HeadUpdate | None = None,
+        defer: bool = False,
+    ) -> bool:
+        """Change the status with all that belongs to the phase; see `AttemptJournal.transition`.
+
+        Returns:
+            False only if `publish` found that another process has moved the run's head.
+        """
+        done = to is TaskStatus.COMPLETED
+
+        def work(ops: WriteOps) -> bool:
+            run, claim = self.services.facts.id, self.claim
+            # First: if the head has moved, nothing of this transaction is written.
+            if publish and not runs.advance_head(
+                ops, run, publish.expect, publish.head, publish.tree
+            ):
+                return False
+            self._save_evidence(ops, records, artifacts or {}, verdict)
+            history = self._history(ops, task, verdict, done=done) if verdict or done else ()
+            claims.move(
+                ops,
+                run,
+                claim.task,
+                claim.fence,
+                to,
+                TransitionActor.MACHINE if to in _BY_MACHINE else TransitionActor.SCHEDULING,
+                changes=(*task, *history),
+                attempt_changes=attempt,
+                kind=kind,
+                data=data,
+            )
+            return True
+
+        if defer and self.services.answers_wait:
+            self.store.later(work)
+            # The next records are sealed after these, before they are committed.
+            self.records.extend(records)
+            return True
+        moved = await self._commit(work, durable=not done or self._must_be_durable(publish))
+        if moved:
+            self.records.extend(records)
+            if to not in _BY_MACHINE:  # the coordinator does not wait for moves inside an attempt
+                self.services.wake.task_moved(is_offer=to is TaskStatus.PREPARING_RETRY)
+        return moved
+
+    def _save_evidence(
+        self,
+        ops: WriteOps,
+        records: Sequence[EvidenceRecord],
+        artifacts: Mapping[str, str],
+        verdict: Verdict | None,
+    ) -> None:
+        facts, claim = self.services.facts, self.claim
+        for suffix, text in artifacts.items():
+            evidence.put_artifact(ops, f"{self.name}/{suffix}", facts.id, suffix, text, self.name)
+        if records:
+            evidence.append(
+                ops, facts.id, claim.task, claim.attempt, claim.fence, self.name, records
+            )
+        if verdict:
+            # A merge may add a second verdict to the attempt.
+            number = len(ops.neighbours(self.name, ["HAS_VERDICT"], "out")) + 1
+            evidence.put_verdict(ops, facts.id, claim.task, claim.attempt, number, verdict)
+            role = self.task.reviewer
+            preamble = facts.preambles["qc", role]
+            attempt_traces.used_preamble(ops, self.name, facts.project, "qc", role, preamble.hash)
+
+    def _history(
+        self, ops: WriteOps, task: Changes, verdict: Verdict | None, *, done: bool
+    ) -> Changes:
+        """Record which files the attempt left, and return the task's verdicts with this one."""
+        run, claim = self.services.facts.id, self.claim
+        record = claims.load_claimed_task(ops, run, claim.task, claim.fence)
+        changed = [
+            path for one in task if isinstance(one, CompletionChange) for path in one.files_changed
+        ]
+        attempt_traces.left_files(ops, run, self.name, changed)
+        history = attempt_outcome.history_change(
+            record, claim.attempt, verdict, now=ops.now(), is_done=done
+        )
+        return (history,)
+
+    def _must_be_durable(self, publish: HeadUpdate | None) -> bool:
+        """Return whether a completion must survive a power cut.
+
+        One that changed no file may be judged again. If models answer at once, it is durable too: then all completions of a moment
+        share one commit.
+        """
+        return publish is not None or not self.services.turns.pay
+
+    async def _commit(self, work: Callable[[WriteOps], bool], *, durable: bool) -> bool:
+        if durable:
+            give_way()  # other attempts run while the disk writes
+        return await self.store.write(work, durable=durable)

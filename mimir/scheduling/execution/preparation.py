@@ -1,4 +1,4 @@
-"""How an attempt starts: base, workspace tree and brief, made once and stored; a resumed attempt uses what was stored."""
+"""Preparation of an attempt: base, workspace tree and brief, stored for a resume."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,124 +18,117 @@ from mimir.agents.context.inputs import (
 from mimir.agents.context.qc import MOST_RELATED, how_it_ended
 from mimir.agents.context.receipt import flatten_receipt
 from mimir.agents.context.task_context import AgentContext, get_task_context
-from mimir.attempts.results import OUTCOMES, JsonCodec
+from mimir.attempts.results import JsonCodec
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
+from mimir.domain.evidence import CheckOutcome
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Task
 from mimir.domain.task_states import TaskStatus
+from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.run_services import RunServices
-from mimir.scheduling.task_queries import load_attempts
-from mimir.store import row_fields
 from mimir.store.deferring_store import Later
-from mimir.store.operations import attempt_traces, claims, runs
+from mimir.store.operations import attempt_traces, claims, record_loading
 from mimir.store.operations.claims import Claim
-from mimir.store.protocol import ReadOps, Row, WriteOps
-from mimir.store.schema import pack
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_changes import AttemptStartChange, WorkerContextChange
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_changes import TaskStartChange
+from mimir.store.records.task_records import TaskRecord
 from mimir.store.transcripts import shared_texts
 from mimir.workspace.git.history import GitHistory, TreeMerge
 
 START = JsonCodec(AttemptStart)
 MOST_FILES = 10
 CONTEXT_BYTES = 200_000
-"""A context file larger than this is only named."""
-ANSWER = "answer"
+"""A larger context file is given by name only."""
 Relation = Literal["needs", "needed_by"]
-Step = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    """What the store says around a task, from one view."""
+    """Stored surroundings of a task, from one view of the store."""
 
-    run: Row
+    run: RunRecord
     dependencies: tuple[DependencyView, ...]
-    attempts: tuple[Row, ...]
-    """Of this task."""
+    attempts: tuple[AttemptRecord, ...]
+    """Attempts of this task by number."""
     related: tuple[RelatedTask, ...]
-    """The tasks near it."""
+    """Tasks within two edges of the task graph."""
 
     @classmethod
     def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":
-        """Read them."""
-        rows = [reads.get("Task", task_id(facts.id, d)) for d in task.dependencies]
+        """Load the view of a task."""
+        found = [
+            record_loading.find_task(reads, facts.id, dependency)
+            for dependency in task.dependencies
+        ]
         return cls(
-            run=runs.node(reads, facts.id),
-            dependencies=tuple(_dependency(facts, row) for row in rows if row),
-            attempts=tuple(load_attempts(reads, facts.id, task.id)),
-            related=_related_to(facts, task),
+            run=record_loading.load_run(reads, facts.id),
+            dependencies=tuple(_dependency_view(one) for one in found if one),
+            attempts=tuple(record_loading.load_task_attempts(reads, facts.id, task.id)),
+            related=_find_related(facts, task),
         )
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """Return the answers that an attempt may read: its dependencies', its own earlier ones."""
-        own = [
-            answer_id(
-                row_fields.text_field(row, "taskId"), row_fields.int_field(row, "attemptNumber")
-            )
-            for row in self.attempts
-        ]
-        return (*(one.artifact for one in self.dependencies), *own)
+        """Answers that an attempt may read: of its dependencies, and of its earlier attempts."""
+        own = [answer_id(attempt.task_id, attempt.number) for attempt in self.attempts]
+        return (*(dependency.artifact for dependency in self.dependencies), *own)
 
 
 class AttemptPreparer:
-    """Makes starts."""
+    """Prepares the starts of attempts."""
 
     def __init__(
         self,
-        crew: RunServices,
+        services: RunServices,
         history: GitHistory,
         choice: ModelChoice,
         redact: Callable[[str], str],
     ) -> None:
-        """Bind them to their services.
+        """Bind the preparer.
 
         Args:
-            crew: This process's, for the run.
-            history: Where trees come from.
-            choice: How the worker's model is asked.
-            redact: Replaces secrets in what is read of files.
+            services: Services of this process for the run.
+            history: Hidden repository.
+            choice: Model settings of the worker.
+            redact: Replaces secrets in file contents.
         """
-        self._crew = crew
+        self._services = services
         self._history = history
         self._choice = choice
         self._redact = redact
 
     async def start(
-        self,
-        task: Task,
-        claim: Claim,
-        attempt_row: Row,
-        known: TaskView,
-        later: Later,
+        self, task: Task, claim: Claim, attempt: AttemptRecord | None, view: TaskView, later: Later
     ) -> AttemptStart:
-        """Return the attempt's start: as stored, or made now and given to `later`, to be stored with the first call."""
-        stored = row_fields.text_field(attempt_row, "startJson")
-        if stored:
-            short = START.decode(stored)
-            start = await self._crew.store.read(
-                partial(_whole, run=self._crew.facts.id, start=short)
-            )
-            return replace(start, model=self._model(task))  # another one after a pause for it
-        start, context = await self._make(task, claim, known)
-        later(self._kept(claim, start, context))
+        """Return the stored start, or make one; `later` stores it with the first call."""
+        if attempt and attempt.start:
+            short = attempt.start.decode(AttemptStart)
+            expand = partial(_expand, run=self._services.facts.id, start=short)
+            start = await self._services.store.read(expand)
+            return replace(start, model=self._model(task))  # a pause may change the model
+        start, context = await self._make(task, claim, view)
+        later(self._save(claim, start, context))
         return start
 
     async def _make(
-        self, task: Task, claim: Claim, known: TaskView
+        self, task: Task, claim: Claim, view: TaskView
     ) -> tuple[AttemptStart, AgentContext]:
-        base_tree = row_fields.text_field(known.run, "headTree")
-        first = row_fields.text_field(claim.row, "firstBaseTree") or base_tree
-        again = row_fields.json_field(claim.row, "retryErrorContextJson")
-        merge = await self._merge(first, str(again.get("tree") or ""), base_tree)
-        given = await self._input(task, claim, known, again, merge)
-        budgets = ContextBudgets().smaller() if again.get("smallerContext") else ContextBudgets()
-        lane = lane_id(self._crew.facts.id, task.id, claim.attempt, "worker")
+        base_tree = view.run.head_tree
+        first = claim.record.first_base_tree or base_tree
+        retry = RetryContext.of_task(claim.record)
+        merge = await self._merge(first, retry.tree, base_tree)
+        given = await self._worker_input(task, claim, view, retry, merge)
+        budgets = ContextBudgets().smaller() if retry.smaller_context else ContextBudgets()
+        lane = lane_id(self._services.facts.id, task.id, claim.attempt, "worker")
         context = get_task_context("worker", given, lane=lane, budgets=budgets)
-        preamble = self._crew.facts.preambles["worker", task.worker_role]
         start = AttemptStart(
-            base_commit=row_fields.text_field(known.run, "head"),
+            base_commit=view.run.head,
             base_tree=base_tree,
             tree=merge.tree,
             first_base_tree=first,
@@ -143,9 +136,9 @@ class AttemptPreparer:
             model=self._model(task),
             temperature=self._choice.temperature,
             max_tokens=self._choice.max_tokens,
-            preamble_hash=preamble.hash,
+            preamble_hash=self._services.facts.preambles["worker", task.worker_role].hash,
             required_fixes=given.required_fixes,
-            integration_retries=row_fields.int_field(claim.row, "integrationRetries"),
+            integration_retries=claim.record.integration_retries,
         )
         return start, context
 
@@ -153,53 +146,51 @@ class AttemptPreparer:
         return named_model(task) or self._choice.model
 
     async def _merge(self, first: str, before: str, base: str) -> TreeMerge:
-        """Return what the workspace starts with: the line's tree, with the attempt before merged in, markers and all.
+        """Merge the attempt before into the base, with conflict markers.
 
-        What cannot be merged line by line is as the line has it: it was accepted, the attempt was not.
+        A file that cannot be merged by lines is that of the base: it was accepted, the attempt was not.
         """
         if not before or before == base:
             return TreeMerge(tree=base, conflicts=())
         return await self._history.merge(base, before, first)
 
-    async def _input(
-        self,
-        task: Task,
-        claim: Claim,
-        known: TaskView,
-        again: Mapping[str, object],
-        merge: TreeMerge,
+    async def _worker_input(
+        self, task: Task, claim: Claim, view: TaskView, retry: RetryContext, merge: TreeMerge
     ) -> WorkerInput:
-        facts = self._crew.facts
-        earlier = [_earlier(row) for row in known.attempts if row.get("endCause")]
-        if earlier and again.get("tree"):
-            diff = await self._history.diff(str(again.get("baseTree")), str(again.get("tree")))
-            issues = (*earlier[-1].issues, *map(_disagree, merge.conflicts))
+        facts = self._services.facts
+        ended = [attempt for attempt in view.attempts if attempt.has_ended]
+        earlier = [_earlier_attempt(attempt) for attempt in ended]
+        if earlier and retry.tree:
+            # Only the last attempt's changes are merged into the workspace.
+            diff = await self._history.diff(retry.base_tree, retry.tree)
+            issues = (*earlier[-1].issues, *map(_conflict_issue, merge.conflicts))
             earlier[-1] = replace(earlier[-1], diff=self._redact(diff), issues=issues)
-        extra = row_fields.int_field(claim.row, "integrationRetries")
         return WorkerInput(
             preamble=facts.preambles["worker", task.worker_role].text,
             task=task,
             attempt=claim.attempt,
-            attempts=task.max_retries + 1 + extra,
+            attempts=task.max_retries + 1 + claim.record.integration_retries,
             tools=facts.granted_tools(task),
-            files=await self._files(task, merge.tree),
-            dependencies=known.dependencies,
+            files=await self._load_files(task, merge.tree),
+            dependencies=view.dependencies,
             earlier=tuple(earlier),
-            required_fixes=_fixes(known.attempts),
+            required_fixes=ended[-1].required_fixes if ended else (),
             hidden=facts.background.hidden_from(task),
         )
 
-    async def _files(self, task: Task, tree: str) -> tuple[FileView, ...]:
+    async def _load_files(self, task: Task, tree: str) -> tuple[FileView, ...]:
         paths = await self._history.paths(tree, task.context_files) if task.context_files else ()
+        # A missing file is named, so that the worker does not search for it.
         literal = [p for p in task.context_files if p not in paths and not _is_glob(p)]
-        views = [await self._file(tree, path) for path in tuple(paths)[:MOST_FILES]]
+        views = [await self._load_file(tree, path) for path in tuple(paths)[:MOST_FILES]]
         views += [FileView(path=p, size=0, text=None, note="not there") for p in literal]
         return tuple(views[:MOST_FILES])
 
-    async def _file(self, tree: str, path: str) -> FileView:
+    async def _load_file(self, tree: str, path: str) -> FileView:
         content = await self._history.file(tree, path)
         if content is None:
             return FileView(path=path, size=0, text=None, note="not there")
+        # The worker can still read the file by a tool call.
         if len(content) > CONTEXT_BYTES:
             return FileView(path=path, size=len(content), text=None, note="large")
         try:
@@ -208,58 +199,58 @@ class AttemptPreparer:
         except UnicodeDecodeError:
             return FileView(path=path, size=len(content), text=None, note="binary")
 
-    def _kept(
+    def _save(
         self, claim: Claim, start: AttemptStart, context: AgentContext
     ) -> Callable[[WriteOps], None]:
-        facts = self._crew.facts
-        run, now = facts.id, stamp(self._crew.clock.now())
-        short, named = _short(start)
-        values = {
-            "startJson": START.encode(short),
-            "receiptJson": pack(context.receipt.as_json()),
-            **flatten_receipt(context.receipt),
-            "preambleHash": start.preamble_hash,
-            "estimatedContextTokens": context.receipt.given_tokens,
-            "workerStartTime": now,
-        }
+        facts = self._services.facts
+        run, now = facts.id, stamp(self._services.clock.now())
+        short, texts = _shorten(start)
+        tokens = context.receipt.given_tokens
+        attempt_change = AttemptStartChange(
+            start=PackedJson.pack(short),
+            receipt=PackedJson.pack(context.receipt.as_json()),
+            preamble_hash=start.preamble_hash,
+            estimated_context_tokens=tokens,
+            worker_start_time=now,
+        )
+        task_change = TaskStartChange(
+            first_base_tree=start.first_base_tree,
+            estimated_context_tokens=tokens,
+            worker_start_time=now,
+        )
+        context_change = WorkerContextChange.from_row(flatten_receipt(context.receipt))
+        role = facts.tasks[claim.task].worker_role
 
         def work(ops: WriteOps) -> None:
-            claims.check_fence(ops, run, claim.task, claim.fence)
-            shared_texts.save_text(ops, run, named)
+            # A process that lost the lease must not replace the stored start.
+            claims.load_claimed_task(ops, run, claim.task, claim.fence)
+            shared_texts.save_text(ops, run, texts)
             name = attempt_id(run, claim.task, claim.attempt)
-            ops.patch("Attempt", name, values)
-            role = facts.tasks[claim.task].worker_role
+            record_loading.save_change(ops, name, attempt_change, context_change)
             attempt_traces.used_preamble(
                 ops, name, facts.project, "worker", role, start.preamble_hash
             )
-            ops.patch(
-                "Task",
-                task_id(run, claim.task),
-                {
-                    "firstBaseTree": start.first_base_tree,
-                    "estimatedContextTokens": context.receipt.given_tokens,
-                    "workerStartTime": now,
-                },
-            )
+            record_loading.save_change(ops, task_id(run, claim.task), task_change)
 
         return work
 
 
-def _short(start: AttemptStart) -> tuple[AttemptStart, Mapping[str, str]]:
-    """Return a start as it is stored, and what it names: an agent is told the same at the beginning of every attempt."""
+def _shorten(start: AttemptStart) -> tuple[AttemptStart, Mapping[str, str]]:
+    """Return a start in its stored form, and the text that it names."""
+    # All attempts of a role share their first message, so the run keeps it once.
     first = start.brief[0] if start.brief else None
-    named = shared_texts.name_of(first.text) if first else None
-    if first is None or named is None:
+    name = shared_texts.name_of(first.text) if first else None
+    if first is None or name is None:
         return start, {}
-    short = replace(start, brief=(replace(first, text=""), *start.brief[1:]), system=named)
-    return short, {named: first.text}
+    short = replace(start, brief=(replace(first, text=""), *start.brief[1:]), system=name)
+    return short, {name: first.text}
 
 
-def _whole(reads: ReadOps, run: str, start: AttemptStart) -> AttemptStart:
+def _expand(reads: ReadOps, run: str, start: AttemptStart) -> AttemptStart:
     """Return a start as it was made.
 
     Raises:
-        StoreError: What it names is not there, or was changed.
+        StoreError: The text that it names is missing or was changed.
     """
     if not start.system:
         return start
@@ -267,104 +258,92 @@ def _whole(reads: ReadOps, run: str, start: AttemptStart) -> AttemptStart:
     return replace(start, brief=(first, *start.brief[1:]), system="")
 
 
-def _related_to(facts: PinnedRun, task: Task) -> tuple[RelatedTask, ...]:
-    near = _near(facts.graph, task.id)
-    # Those beyond are told by their number alone.
+def _find_related(facts: PinnedRun, task: Task) -> tuple[RelatedTask, ...]:
+    """Return the tasks within two edges, as QC is given them."""
+    # Of those beyond `MOST_RELATED`, QC is given the number only.
     return tuple(
-        _related(facts, *one, is_shown=number < MOST_RELATED) for number, one in enumerate(near)
+        RelatedTask(
+            id=id,
+            title=facts.tasks[id].title if place < MOST_RELATED else "",
+            status=_related_status(relation).value if place < MOST_RELATED else "",
+            distance=distance,
+            relation=relation,
+        )
+        for place, (id, distance, relation) in enumerate(_find_near(facts.graph, task.id))
     )
 
 
-def _near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
-    """Return the tasks within two edges: (task, distance, relation), as QC is shown them: the nearest first."""
+def _related_status(relation: Relation) -> TaskStatus:
+    # A dependency is completed. A dependent may be blocked by now, but a prompt must not differ for that.
+    return TaskStatus.COMPLETED if relation == "needs" else TaskStatus.PENDING
+
+
+def _find_near(graph: TaskGraph, task: str) -> list[tuple[str, int, Relation]]:
+    """Return (task, distance, relation) of the tasks within two edges, the nearest first."""
     found: dict[str, tuple[str, int, Relation]] = {}
-    steps: tuple[tuple[Relation, Step], ...] = (
+    steps: tuple[tuple[Relation, Callable[[str], tuple[str, ...]]], ...] = (
         ("needs", graph.dependencies),
         ("needed_by", graph.dependents),
     )
     for relation, step in steps:
         first = step(task)
-        second = [n for one in first for n in step(one)]
+        second = [far for near in first for far in step(near)]
         for distance, ids in ((1, first), (2, second)):
             for id in ids:
                 found.setdefault(id, (id, distance, relation))
     return sorted(found.values(), key=lambda one: (one[1], one[2], one[0]))
 
 
-def _related(
-    facts: PinnedRun, id: str, distance: int, relation: Relation, *, is_shown: bool
-) -> RelatedTask:
-    # What a task needs is completed, or it would not have begun. Whether one that waits for it was blocked meanwhile must not change
-    # a prompt: it would differ each time.
-    status = TaskStatus.COMPLETED if relation == "needs" else TaskStatus.PENDING
-    return RelatedTask(
-        id=id,
-        title=facts.tasks[id].title if is_shown else "",
-        status=status.value if is_shown else "",
-        distance=distance,
-        relation=relation,
-    )
-
-
-def _dependency(facts: PinnedRun, row: Row) -> DependencyView:
-    task = row_fields.text_field(row, "taskId")
+def _dependency_view(task: TaskRecord) -> DependencyView:
     return DependencyView(
-        id=task,
-        title=row_fields.text_field(row, "title"),
-        answer=row_fields.text_field(row, "workerOutput"),
-        files=tuple(row_fields.text_list_field(row, "filesChanged")),
-        artifact=answer_id(task, row_fields.int_field(row, "acceptedAttempt")),
+        id=task.task_id,
+        title=task.title,
+        answer=task.worker_output,
+        files=task.files_changed,
+        artifact=answer_id(task.task_id, task.accepted_attempt),
     )
 
 
 def answer_id(task: str, attempt: int) -> str:
-    """Name the artifact of an attempt's answer within its run: what `read_artifact` takes. No run id enters a prompt."""
-    return f"{task}/{attempt}/{ANSWER}"
+    """Return the id of an attempt's answer within its run, for `read_artifact`."""
+    # Without the run's id, which would make every prompt different.
+    return f"{task}/{attempt}/answer"
 
 
-def _earlier(row: Row) -> EarlierAttempt:
-    outcomes = OUTCOMES.decode(row_fields.text_field(row, "checksJson") or "[]")
-    score = row.get("score")
-    number = row_fields.int_field(row, "attemptNumber")
+def _earlier_attempt(attempt: AttemptRecord) -> EarlierAttempt:
+    stored = attempt.check_outcomes
+    outcomes: Sequence[CheckOutcome] = stored.decode(tuple[CheckOutcome, ...]) if stored else ()
     return EarlierAttempt(
-        number=number,
-        reason=row_fields.text_field(row, "endCause"),
-        score=Fraction(str(score)) if isinstance(score, int | float) else None,
-        issues=tuple(row_fields.text_list_field(row, "issues")),
+        number=attempt.number,
+        reason=attempt.end_cause,
+        score=None if attempt.score is None else Fraction(str(attempt.score)),
+        issues=attempt.issues,
         checks=tuple(
             FailedCheck(
-                id=o.check,
-                command=" ".join(o.after.argv),
-                outcome=how_it_ended(o.after),
-                output=o.after.output_tail,
+                id=outcome.check,
+                command=" ".join(outcome.after.argv),
+                outcome=how_it_ended(outcome.after),
+                output=outcome.after.output_tail,
             )
-            for o in outcomes
-            if o.state != "passed"
+            for outcome in outcomes
+            if outcome.state != "passed"
         ),
-        answer=row_fields.text_field(row, "answerText"),
-        artifact=answer_id(row_fields.text_field(row, "taskId"), number),
-        tripped=row_fields.text_field(row, "tripped"),
-        note=row_fields.text_field(row, "note"),
+        answer=attempt.answer_text,
+        artifact=answer_id(attempt.task_id, attempt.number),
+        tripped=attempt.tripped,
+        note=attempt.note,
     )
 
 
-def _disagree(path: str) -> str:
+def _conflict_issue(path: str) -> str:
     return (
         f"Others changed {path!r} too since your work on it began. Where both changed the same lines, your workspace holds "
         "conflict markers (`head` is theirs, `attempt` is yours); what has no lines is theirs. Settle it so that both hold."
     )
 
 
-def _fixes(attempts: Sequence[Row]) -> tuple[str, ...]:
-    """Return the required fixes of the last judged attempt."""
-    for row in reversed(attempts):
-        if row.get("endCause"):
-            return tuple(row_fields.text_list_field(row, "requiredFixes"))
-    return ()
-
-
 def named_model(task: Task) -> str:
-    """Return the model that a task asks for by name; empty: the worker's own."""
+    """Return the model that a task names. Empty: the worker's own."""
     name = task.model.strip()
     return "" if name.lower() in ("", "default") else name
 

@@ -1,1 +1,4 @@
-"""Several processes, one run: each claims in batches and beats for all that it holds; one of them, by a lease, has the chair. Entered by `scheduling.serve`."""
+"""Processes that serve one run: agent pool, heartbeat, and election of the coordinator.
+
+Each process claims tasks in batches and renews all its leases at once. `mimir.orchestrator` imports it.
+"""

@@ -1,84 +1,62 @@
-"""The agents of one process: so many tasks at once. One claimer takes tasks for all that are idle, in one transaction."""
+"""Agent pool of one process: its concurrent task slots, filled by one claimer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from mimir.scheduling.processes import pool_metrics
-from mimir.scheduling.processes.task_worker import TaskWorker
+from mimir.scheduling.processes.task_worker import RunClaim, TaskWorker
 from mimir.scheduling.run_services import RunServices, StopSignal
-from mimir.store.operations import claims, worker_processes
-from mimir.store.operations.claims import Claim
+from mimir.store.operations import claims
 from mimir.store.operations.worker_processes import PoolCounters
 from mimir.store.protocol import ReadOps
 
-SeeThrough = Callable[[Claim], Awaitable[None]]
-"""Brings one claimed task to its next resting status."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """How a pool is."""
-
-    agents: int
-    """Tasks at once, at most."""
-    busy: tuple[str, ...]
-    """Tasks that are worked on, in the order in which they were taken."""
-    stopping: str
-    """Why it takes no more tasks; empty: it does."""
-
 
 class AgentPool:
-    """Works on a run with as many agents as it was told."""
+    """Concurrent agents of one process that serves a run."""
 
-    def __init__(self, crew: RunServices, see_through: SeeThrough, halt: StopSignal) -> None:
-        """Make a pool without agents.
-
-        Args:
-            crew: Services and facts of this process.
-            see_through: Does the work of one claim.
-            halt: Says when no more tasks are taken; a task that has to pause the run says it there.
-        """
-        self._crew = crew
-        self._see_through = see_through
-        self._halt = halt
+    def __init__(self, services: RunServices, run_claim: RunClaim, stop: StopSignal) -> None:
+        """Make a pool without agents; it claims no more tasks after `stop`."""
+        self._services = services
+        self._run_claim = run_claim
+        self._stop_signal = stop
         self._agents = 0
-        self._held: dict[TaskWorker, asyncio.Task[None]] = {}
-        self._offers = crew.wake.offers
-        self._dry_since: float | None = None
+        self._jobs: dict[TaskWorker, asyncio.Task[None]] = {}
+        self._offers = services.wake.offers
+        self._empty_since: float | None = None
         self._tries = self._empty = self._claimed = self._lost = 0
         self._busy_seconds = self._served_seconds = 0.0
-        self._counted_at = crew.clock.monotonic()
+        self._counted_at = services.clock.monotonic()
 
     async def spawn(self, agents: int) -> int:
-        """Add agents; how many there are now."""
+        """Add agents; return their new number."""
         return await self.scale(self._agents + agents)
 
     async def scale(self, agents: int) -> int:
-        """Have so many agents; those who are too many finish what they work on first.
+        """Set the number of agents; surplus ones finish their tasks first.
 
         Raises:
-            ValueError: Fewer than none.
+            ValueError: The number is negative.
         """
         if agents < 0:
             raise ValueError(f"A pool cannot have {agents} agents.")
-        self._count()
+        self._count_time()
         self._agents = agents
-        self._crew.wake.wake_idle()
+        self._services.wake.wake_idle()
         return agents
 
-    def health(self) -> Health:
-        """Return how it is."""
-        return Health(
-            agents=self._agents,
-            busy=tuple(worker.claim.task for worker in self._held),
-            stopping=str(self._halt.reason or ""),
-        )
+    @property
+    def agents(self) -> int:
+        """Largest number of concurrent tasks."""
+        return self._agents
 
-    def tally(self) -> PoolCounters:
-        """Return what it has done so far."""
-        self._count()
+    @property
+    def held(self) -> Sequence[tuple[str, int]]:
+        """(task, fence) of each claim, oldest first."""
+        return [(worker.claim.task, worker.claim.fence) for worker in self._jobs]
+
+    def counters(self) -> PoolCounters:
+        """Return the counters of the pool so far."""
+        self._count_time()
         return PoolCounters(
             agents=self._agents,
             tries=self._tries,
@@ -89,125 +67,108 @@ class AgentPool:
             served_seconds=round(self._served_seconds, 3),
         )
 
-    async def metrics(self) -> Mapping[str, object]:
-        """Return its figures: context size and completion times of its tasks, lock contention, retry rate, idle share."""
-        run, owner, tally = self._crew.facts.id, self._crew.owner, self.tally()
-        attend = partial(
-            worker_processes.register_process,
-            run=run,
-            process=self._crew.process,
-            tally=tally,
-            seconds=self._crew.lease_seconds,
-        )
-        await self._crew.leases.write(attend)
-        return await self._crew.store.read(partial(pool_metrics.metrics, run=run, agent=owner))
-
-    @property
-    def held(self) -> Sequence[tuple[str, int]]:
-        """(task, fence) of each claim that is worked on."""
-        return [(worker.claim.task, worker.claim.fence) for worker in self._held]
-
     def lose(self, tasks: Collection[str]) -> None:
-        """Stop working on tasks that another holder has."""
+        """Stop the work on tasks whose lease another process holds."""
         self._lost += self._stop(tasks)
 
     async def serve(self) -> None:
-        """Work until the run stops or this coroutine is cancelled; then every lease was given back."""
-        crew = self._crew
+        """Work until the run stops or this coroutine is cancelled; then every lease is released."""
+        wake = self._services.wake
         try:
-            while self._halt.reason is None:
-                # Who became idle after these moves waits for the next look: what its task made ready may not be released yet.
-                calls, moves, idle = crew.wake.calls, crew.wake.moves, self._idle()
-                await crew.wake.until_decided(moves)
+            while self._stop_signal.reason is None:
+                # An agent that became idle after these moves waits for the next round: what its task made ready may not be
+                # released yet.
+                calls, moves, idle = wake.calls, wake.moves, self._idle()
+                await wake.until_decided(moves)
                 await self._claim(min(idle, self._idle()))
-                await crew.wake.until_called(calls, crew.poll_seconds)
-                self._look_for_faults()
+                await wake.until_called(calls, self._services.poll_seconds)
+                self._raise_bugs()
         finally:
-            self._count()
-            works = list(self._held.values())
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
+            self._count_time()
+            jobs = list(self._jobs.values())
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
 
     def _idle(self) -> int:
-        return self._agents - len(self._held)
+        return self._agents - len(self._jobs)
 
     async def _claim(self, idle: int) -> None:
-        """Take as many tasks as agents are idle. What was offered since the last time is there; else the store is asked first."""
-        crew, offers = self._crew, self._crew.wake.offers
+        """Claim a task for each idle agent, if there are any tasks to claim."""
+        services, offers = self._services, self._services.wake.offers
         is_offered = offers != self._offers
-        if idle <= 0 or not (is_offered or self._may_be_work()):
+        if idle <= 0 or not (is_offered or self._must_look()):
             return
-        run, dead = crew.facts.id, frozenset(crew.owners.dead())
-        suspect = any(worker.claim.suspect for worker in self._held)
-        look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=suspect)
-        if not (is_offered or await self._is_work_there(look)) or self._halt.broken:
+        run, dead = services.facts.id, services.owners.dead()
+        has_suspect = any(worker.claim.suspect for worker in self._jobs)
+        look = partial(claims.is_work_there, run=run, dead=dead, has_suspect=has_suspect)
+        if not (is_offered or await self._is_work_there(look)) or self._stop_signal.broken:
             return
-        take = partial(
+        claim = partial(
             claims.claim,
             run=run,
-            owner=crew.owner,
-            lease_seconds=crew.lease_seconds,
+            owner=services.owner,
+            lease_seconds=services.lease_seconds,
             limit=idle,
             dead=dead,
-            has_suspect=suspect,
+            has_suspect=has_suspect,
         )
-        # What is done under a claim and cannot be done twice is written durably before, and the claim with it.
-        taken = await crew.leases.write(take, durable=False)
+        # Not durable: the first durable write of an attempt makes its claim durable too.
+        taken = await services.leases.write(claim, durable=False)
         self._offers = offers
-        self._note_dry(len(taken) < idle)
+        self._note_empty(len(taken) < idle)
         self._tries += 1
         self._empty += not taken
         self._claimed += len(taken)
-        self._count()
-        # An own lease that ended before it was renewed is lost; who has just prepared a retry was about to be done.
-        self.lose([claim.task for claim in taken if not claim.fresh])
-        self._stop([claim.task for claim in taken if claim.fresh])
-        for claim in taken:
-            worker = TaskWorker(crew, self._see_through, self._halt, claim)
-            self._held[worker] = asyncio.ensure_future(self._work(worker))
+        self._count_time()
+        # A lease of this process that was not renewed in time is lost; a worker that has just prepared a retry was about to end.
+        self.lose([one.task for one in taken if not one.fresh])
+        self._stop([one.task for one in taken if one.fresh])
+        for one in taken:
+            worker = TaskWorker(services, self._run_claim, self._stop_signal, one)
+            self._jobs[worker] = asyncio.ensure_future(self._work(worker))
 
     def _stop(self, tasks: Collection[str]) -> int:
-        """Stop who works on these tasks; how many they were."""
-        found = [worker for worker in self._held if worker.claim.task in tasks]
+        """Stop the workers of these tasks; return how many there were."""
+        found = [worker for worker in self._jobs if worker.claim.task in tasks]
         for worker in found:
             worker.lose()
         return len(found)
 
-    def _may_be_work(self) -> bool:
-        """Tell whether the store need be asked.
+    def _must_look(self) -> bool:
+        """Return whether the store may hold tasks that were not offered here.
 
-        Where nothing was left, and whoever releases tasks is in this process, there is only what other processes leave: that is
-        looked for now and then.
+        If none was left and the coordinator is in this process, only another process can leave one: look now and then.
         """
-        crew, since = self._crew, self._dry_since
-        if since is None or not crew.wake.decides_here:
+        since = self._empty_since
+        if since is None or not self._services.wake.decides_here:
             return True
-        return crew.clock.monotonic() - since >= crew.poll_seconds
+        return self._services.clock.monotonic() - since >= self._services.poll_seconds
 
     async def _is_work_there(self, look: Callable[[ReadOps], bool]) -> bool:
-        """Ask the store whether a claim would find anything: without its lock, so that who is idle keeps nobody waiting."""
-        found = await self._crew.store.read(look, brief=True)
-        self._note_dry(not found)
+        # Without the store's lock: idle processes must not delay others.
+        found = await self._services.store.read(look, brief=True)
+        self._note_empty(not found)
         return found
 
-    def _note_dry(self, is_dry: bool) -> None:
-        self._dry_since = self._crew.clock.monotonic() if is_dry else None
+    def _note_empty(self, is_empty: bool) -> None:
+        self._empty_since = self._services.clock.monotonic() if is_empty else None
 
     async def _work(self, worker: TaskWorker) -> None:
         await worker.serve()
-        self._count()
-        del self._held[worker]  # one that failed by a fault of ours stays, to be found
-        self._crew.wake.wake_idle()
+        self._count_time()
+        del self._jobs[worker]  # a worker that failed because of a bug stays, to be found
+        self._services.wake.wake_idle()
 
-    def _look_for_faults(self) -> None:
-        for work in list(self._held.values()):
-            if work.done():
-                work.result()
+    def _raise_bugs(self) -> None:
+        # A worker handles expected errors itself, so an exception here is a bug.
+        for job in list(self._jobs.values()):
+            if job.done():
+                job.result()
 
-    def _count(self) -> None:
-        """Add up the time since the last change."""
-        now = self._crew.clock.monotonic()
+    def _count_time(self) -> None:
+        """Add the time since the last change of the pool."""
+        now = self._services.clock.monotonic()
         passed, self._counted_at = now - self._counted_at, now
-        self._busy_seconds += passed * len(self._held)
-        self._served_seconds += passed * max(self._agents, len(self._held))
+        self._busy_seconds += passed * len(self._jobs)
+        self._served_seconds += passed * max(self._agents, len(self._jobs))

@@ -1,11 +1,11 @@
-"""Who coordinates a run: one process, by a lease. When it dies, any other one that serves the run takes the chair.
+"""Leader election: one process coordinates a run while it holds the coordinator lease.
 
-The chair's work is everything that is done once a run: deciding, the final gate, the seals, the report.
+If it dies, any other process that serves the run takes over. The coordinator does what is done once a run: decisions, final gate, seals
+and report.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.domain.run import RunResult
@@ -13,130 +13,109 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, Paused, UsageError
 from mimir.scheduling import lifecycle
 from mimir.scheduling.run_services import RunServices
-from mimir.store import row_fields
-from mimir.store.operations import leases, worker_processes
-from mimir.store.protocol import ReadOps, Row
-from mimir.store.schema import NodeLabel
+from mimir.store.operations.record_loading import lease_holder, load_processes, load_run
+from mimir.store.protocol import ReadOps
+from mimir.store.records.artifact_records import ProcessRecord
+from mimir.store.records.run_records import RunRecord
 
 Lead = Callable[[], Awaitable[RunResult]]
 """Coordinates a run to its end."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunState:
-    """Where a run stands, as every process that serves it looks again and again."""
-
-    status: RunStatus
-    coordinator: str
-    """Empty: nobody, or nobody who lives."""
-    row: Row
+ELSEWHERE = "elsewhere"
+"""Reason of a pause that another process wrote."""
 
 
 class CoordinatorElection:
-    """This process's place in the election."""
+    """Part of this process in the election."""
 
-    def __init__(self, crew: RunServices, lead: Lead, *, leads: bool) -> None:
-        """Prepare it.
-
-        Args:
-            crew: Services and facts of this process.
-            lead: What the coordinator does.
-            leads: True: this process has taken the lease already.
-        """
+    def __init__(self, services: RunServices, lead: Lead, *, leads: bool) -> None:
+        """Prepare the election; `leads`: this process holds the lease already."""
         self.leads = leads
-        self._crew = crew
+        self._services = services
         self._lead = lead
         self._leading: asyncio.Future[RunResult] | None = None
 
     def lose(self) -> None:
-        """Stop leading: the lease is another process's."""
+        """Stop coordinating: another process holds the lease."""
         self.leads = False
         if self._leading is not None:
             self._leading.cancel()
 
-    async def sit(self) -> RunResult | None:
-        """Lead the run to its end, whenever nobody else does.
+    async def attend(self) -> RunResult | None:
+        """Coordinate the run whenever no other process does, until it ends.
 
         Returns:
-            How it ended; None: another process has ended it.
+            The result. None: another process ended the run.
 
         Raises:
-            Paused: The run is paused, by this process's part or by another.
+            Paused: This process or another one paused the run.
         """
         try:
             while True:
-                standing = await self.look()
-                if standing.status in RUN_ENDED and self._leading is None:
+                run, coordinator = await self._look()
+                # If this process leads, its own result follows.
+                if run.status in RUN_ENDED and self._leading is None:
                     return None
-                if standing.status is RunStatus.PAUSED:
-                    raise _paused(standing.row)
-                await self._take(standing)
-                ending = await self._wait()
-                if ending is not None:
-                    return ending
+                if run.status is RunStatus.PAUSED:
+                    raise _pause_error(run)
+                await self._take(coordinator)
+                result = await self._wait()
+                if result is not None:
+                    return result
         finally:
-            await self._rise()
+            if self._leading is not None:
+                self._leading.cancel()
+                await asyncio.gather(self._leading, return_exceptions=True)
 
-    async def look(self) -> RunState:
-        """Look where the run stands and who is gone."""
-        crew = self._crew
-        row, rows, now = await crew.store.read(partial(_look, run=crew.facts.id), brief=True)
-        crew.owners.learn(rows)
-        return RunState(
-            status=RunStatus(row_fields.text_field(row, "status")),
-            coordinator=leases.holder_at(row, lifecycle.COORDINATOR, now, crew.owners.dead()),
-            row=row,
-        )
+    async def _look(self) -> tuple[RunRecord, str]:
+        """Return the run and its coordinator; empty if no live process holds the lease."""
+        services = self._services
+        load = partial(_load, run=services.facts.id)
+        run, processes, now = await services.store.read(load, brief=True)
+        services.owners.learn(processes)
+        return run, lease_holder(run, lifecycle.COORDINATOR, now, services.owners.dead())
 
-    async def _take(self, standing: RunState) -> None:
-        """Take the chair if it is free."""
-        crew = self._crew
-        if self._leading is None and not self.leads and not standing.coordinator:
+    async def _take(self, coordinator: str) -> None:
+        """Take the lease if it is free, and coordinate if it is held."""
+        services = self._services
+        # The process that finds the free lease first takes it; the others are refused.
+        if self._leading is None and not self.leads and not coordinator:
             take = partial(
                 lifecycle.take_run,
-                run=crew.facts.id,
-                owner=crew.owner,
-                seconds=crew.lease_seconds,
-                dead=crew.owners.dead(),
+                run=services.facts.id,
+                owner=services.owner,
+                seconds=services.lease_seconds,
+                dead=services.owners.dead(),
                 resumed=True,
             )
             try:
-                await crew.leases.write(take)
+                await services.leases.write(take)
             except (BusyError, UsageError):
-                return  # another one was faster, or the run has just ended
+                return  # another process was faster, or the run has just ended
             self.leads = True
         if self.leads and self._leading is None:
             self._leading = asyncio.ensure_future(self._lead())
 
     async def _wait(self) -> RunResult | None:
-        """Wait for news, or for the end; None: nothing is decided yet."""
+        """Wait for the result, at most for the poll time; None: there is none yet."""
         if self._leading is None:
-            await asyncio.sleep(self._crew.poll_seconds)
+            await asyncio.sleep(self._services.poll_seconds)
             return None
-        done, _ = await asyncio.wait((self._leading,), timeout=self._crew.poll_seconds)
+        done, _ = await asyncio.wait((self._leading,), timeout=self._services.poll_seconds)
         if not done:
             return None
         led, self._leading = self._leading, None
         return None if led.cancelled() else led.result()
 
-    async def _rise(self) -> None:
-        if self._leading is not None:
-            self._leading.cancel()
-            await asyncio.gather(self._leading, return_exceptions=True)
+
+def _load(reads: ReadOps, run: str) -> tuple[RunRecord, list[ProcessRecord], str]:
+    return load_run(reads, run), load_processes(reads, run), reads.now()
 
 
-def _look(reads: ReadOps, run: str) -> tuple[Row, list[Row], str]:
-    return reads.get(NodeLabel.RUN, run) or {}, worker_processes.present(reads, run), reads.now()
-
-
-def _paused(row: Row) -> Paused:
-    run, why = str(row["id"]), row_fields.text_field(row, "pauseMessage")
+def _pause_error(run: RunRecord) -> Paused:
+    why = f": {run.pause_message}" if run.pause_message else "."
     return Paused(
-        f"Run {run} was paused{f': {why}' if why else '.'}",
+        f"Run {run.id} was paused{why}",
         reason=ELSEWHERE,
-        next_step=f"Go on with: mimir resume {run}",
+        next_step=f"Continue it: mimir resume {run.id}",
     )
-
-
-ELSEWHERE = "elsewhere"
-"""Reason of a pause that another process has written."""

@@ -1,8 +1,8 @@
-"""One process serves a run: its agents, its heartbeat, and its place in the election of the coordinator; until the run ends or something says stop."""
+"""Server of a run in one process: its agents, its heartbeat and its part in the election."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from mimir.domain.run import RunResult
@@ -10,60 +10,53 @@ from mimir.errors import MimirError
 from mimir.scheduling.processes.agent_pool import AgentPool
 from mimir.scheduling.processes.election import CoordinatorElection, Lead
 from mimir.scheduling.processes.heartbeat import send_heartbeat
+from mimir.scheduling.processes.task_worker import RunClaim
 from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import worker_processes
-from mimir.store.operations.claims import Claim
 
 
 async def serve_run(
-    crew: RunServices,
-    see_through: Callable[[Claim], Awaitable[None]],
-    lead: Lead,
-    *,
-    agents: int,
-    leads: bool,
+    services: RunServices, run_claim: RunClaim, lead: Lead, *, agents: int, leads: bool
 ) -> RunResult | None:
     """Work on a run until it has ended.
 
     Args:
-        crew: Services and facts of this process.
-        see_through: Brings one claimed task to its next resting status.
-        lead: What this process does when it coordinates.
-        agents: Tasks worked on at once; >= 1.
-        leads: True: this process has taken the coordinator's lease already.
+        services: Services and facts of this process.
+        run_claim: Brings one claimed task to its next resting status.
+        lead: Work of the coordinator.
+        agents: Concurrent tasks, at least 1.
+        leads: True: this process holds the coordinator lease already.
 
     Returns:
-        How it ended, if this process ended it; None: another one did.
+        The result, if this process ended the run. None: another one did.
 
     Raises:
-        Paused: Why it stops here; every lease was given back, no work is lost.
+        Paused: The reason of a stop; every lease was released, and no work is lost.
     """
-    stop = asyncio.Event()
-
-    async def on_halt() -> None:
-        stop.set()
-
-    halt = StopSignal(on_halt=on_halt)
-    pool = AgentPool(crew, see_through, halt)
+    stop = StopSignal()
+    pool = AgentPool(services, run_claim, stop)
+    # The agents stay idle until `serve` starts.
     await pool.spawn(agents)
-    chair = CoordinatorElection(crew, lead, leads=leads)
-    sitting = asyncio.ensure_future(chair.sit())
+    election = CoordinatorElection(services, lead, leads=leads)
+    attending = asyncio.ensure_future(election.attend())
     others = [
-        asyncio.ensure_future(job) for job in (pool.serve(), send_heartbeat(crew, pool, chair))
+        asyncio.ensure_future(job)
+        for job in (pool.serve(), send_heartbeat(services, pool, election), _wait(stop.stopped))
     ]
-    stopped = asyncio.ensure_future(_wait(stop))
-    # The end of the run, a halt, or a fault of ours: whichever comes first.
+    # The end of the run, a stop or a bug: the first one counts.
     try:
-        await _first((sitting, *others, stopped))
+        await _await_first((attending, *others))
     finally:
-        await asyncio.shield(_last_tally(crew, pool))
-    if halt.reason:
-        raise halt.reason
-    return sitting.result()
+        await asyncio.shield(_save_counters(services, pool))
+    if stop.reason:
+        raise stop.reason
+    return attending.result()
 
 
-async def _first(jobs: "Sequence[asyncio.Future[RunResult | None] | asyncio.Future[None]]") -> None:
-    """Wait until one of them is done and end the others; a failure of the one is raised."""
+async def _await_first(
+    jobs: "Sequence[asyncio.Future[RunResult | None] | asyncio.Future[None]]",
+) -> None:
+    """Wait until one job is done, then end the others; its exception is raised."""
     try:
         done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
         for future in done:
@@ -74,11 +67,11 @@ async def _first(jobs: "Sequence[asyncio.Future[RunResult | None] | asyncio.Futu
         await asyncio.gather(*jobs, return_exceptions=True)
 
 
-async def _last_tally(crew: RunServices, pool: AgentPool) -> None:
-    """Write down what the agents have done; figures are no reason to fail."""
-    work = partial(worker_processes.count, run=crew.facts.id, owner=crew.owner, tally=pool.tally())
-    with contextlib.suppress(MimirError):
-        await crew.leases.write(work, durable=False)
+async def _save_counters(services: RunServices, pool: AgentPool) -> None:
+    run, owner = services.facts.id, services.owner
+    save = partial(worker_processes.count, run=run, owner=owner, tally=pool.counters())
+    with contextlib.suppress(MimirError):  # counters are no reason to fail
+        await services.leases.write(save, durable=False)
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""One agent on one claimed task: attempt, integration, retry or failure. Losing the lease stops the work."""
+"""Worker of one claimed task: it runs the claim and releases the lease."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,53 +10,52 @@ from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims
 from mimir.store.operations.claims import Claim
 
+RunClaim = Callable[[Claim], Awaitable[None]]
+"""Brings one claimed task to its next resting status."""
+
 
 class TaskWorker:
-    """Holds one claim until the task has come to rest."""
+    """Holder of one claim."""
 
     def __init__(
-        self,
-        crew: RunServices,
-        see_through: Callable[[Claim], Awaitable[None]],
-        halt: StopSignal,
-        claim: Claim,
+        self, services: RunServices, run_claim: RunClaim, stop: StopSignal, claim: Claim
     ) -> None:
         self.claim = claim
-        self._crew = crew
-        self._see_through = see_through
-        self._halt = halt
+        self._services = services
+        self._run_claim = run_claim
+        self._stop = stop
         self._work: asyncio.Task[None] | None = None
         self._is_lost = False
 
     def lose(self) -> None:
-        """Stop the work with its tools: another holder has the task."""
+        """Stop the work with its tools: another process holds the task."""
         if self._work is not None and not self._is_lost:
             self._is_lost = True
             self._work.cancel()
 
     async def serve(self) -> None:
-        """See the task through, and give the lease back however that ends; a cancelled attempt goes on where it was."""
-        is_over = False
+        """Run the claim, and release the lease in any case; a cancelled attempt can be resumed."""
+        has_ended = False
         try:
-            await self._through()
-            is_over = True  # its last move ended the lease
+            await self._run()
+            has_ended = True  # its last move ended the lease
         except Paused as paused:
-            await self._halt.stop(paused)
+            self._stop.stop(paused)
         except LeaseLost:
-            return  # another holder goes on with it; what we still had is refused by its fence
+            return  # another holder continues; the fence refuses further writes of this one
         except Exception:
-            # Said before the lease is free: nobody here shall take the task again.
-            self._halt.broken = True
+            # Set before the lease is free: no agent of this process may claim the task again.
+            self._stop.broken = True
             raise
         finally:
-            if not is_over:
-                await asyncio.shield(self._give_back(self.claim))
+            if not has_ended:
+                await asyncio.shield(self._release())
 
-    async def _through(self) -> None:
-        # In the task that called: one of its own would be heard of two steps of the loop later.
+    async def _run(self) -> None:
+        # In the caller's task: the end of a separate one would be noticed two steps of the loop later.
         self._work = work = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            await self._see_through(self.claim)
+            await self._run_claim(self.claim)
         except asyncio.CancelledError:
             if work.cancelling() > self._is_lost:  # the whole process stops
                 raise
@@ -66,11 +65,11 @@ class TaskWorker:
             if self._is_lost:
                 work.uncancel()
 
-    async def _give_back(self, claim: Claim) -> None:
-        """Give the lease back; a store that cannot be written pauses the run, and the lease ends with this process."""
-        crew = self._crew
-        give = partial(claims.release_claim, run=crew.facts.id, task=claim.task, fence=claim.fence)
+    async def _release(self) -> None:
+        """Release the lease; if the store cannot be written, the run pauses and the lease expires."""
+        run, claim = self._services.facts.id, self.claim
+        release = partial(claims.release_claim, run=run, task=claim.task, fence=claim.fence)
         try:
-            await crew.leases.write(give)
+            await self._services.leases.write(release)
         except Paused as paused:
-            await self._halt.stop(paused)
+            self._stop.stop(paused)

@@ -64,6 +64,13 @@ class AttemptChecksChange(StoredRecord, label=NodeLabel.ATTEMPT):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QCReceiptChange(StoredRecord, label=NodeLabel.ATTEMPT):
+    """Context receipt of a QC agent that gave no verdict."""
+
+    qc_receipt: PackedJson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptVerdictChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Verdict on an attempt (phase 6), with QC's context receipt."""
 

@@ -106,8 +106,15 @@ class FailureChange(StoredRecord, label=NodeLabel.TASK):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QCFeedbackChange(StoredRecord, label=NodeLabel.TASK):
+    """Reason why QC was unavailable; written together with `FailureChange`."""
+
+    qc_feedback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange(StoredRecord, label=NodeLabel.TASK):
-    """Verdict on an attempt (phase 6), with `CriteriaCountsChange`."""
+    """Verdict on an attempt (phase 6); the counts of its criteria are written together with it."""
 
     qc_score: float
     """0 to 100."""

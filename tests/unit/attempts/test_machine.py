@@ -5,9 +5,35 @@ from typing import cast
 import pytest
 from langsmith import utils as langsmith_utils
 
-from mimir.attempts.machine import PhaseNode, PhaseNodes, run_attempt
-from mimir.attempts.results import AttemptState
-from mimir.domain.task_states import NODES, TaskStatus
+from mimir.attempts.machine import run_attempt
+from mimir.attempts.results import (
+    AttemptRejection,
+    AttemptState,
+    Checking,
+    Deliverable,
+    Judged,
+    Judging,
+    Working,
+    status_of,
+)
+from mimir.domain.task_states import NODES, Cause, TaskStatus
+from mimir.domain.verdict import Verdict
+
+DELIVERED = Deliverable(answer="done", base_commit="c0", base_tree="t0", tree="t0")
+
+
+class Passed:
+    """As much of a verdict as the machine looks at."""
+
+    passed = True
+
+
+STATES: tuple[AttemptState, ...] = (
+    Working(),
+    Checking(work=DELIVERED),
+    Judging(work=DELIVERED, outcomes=()),
+    Judged(work=DELIVERED, outcomes=(), verdict=cast("Verdict", Passed())),
+)
 
 
 async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.MonkeyPatch):
@@ -15,30 +41,24 @@ async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.Monke
     langsmith_utils.get_env_var.cache_clear()
     seen: list[bool] = []
 
-    async def look(course: AttemptState, /) -> tuple[TaskStatus, AttemptState]:
+    async def look(_state: AttemptState) -> AttemptState:
         seen.append(bool(langsmith_utils.tracing_is_enabled()))
-        return TaskStatus.WORKER_EXECUTING, course
+        return AttemptRejection(cause=Cause.INVALID_ANSWER, issues=())
 
-    phases = cast("PhaseNodes", {TaskStatus.WORKER_EXECUTING: cast("PhaseNode", look)})
     assert langsmith_utils.tracing_is_enabled()
-    await run_attempt(TaskStatus.WORKER_EXECUTING, cast("AttemptState", object()), phases)
+    await run_attempt(Working(), look)
     langsmith_utils.get_env_var.cache_clear()
     assert seen == [False]
 
 
 @pytest.mark.parametrize("entry", range(len(NODES)), ids=NODES)
 async def test_attempt_goes_on_at_the_phase_in_which_it_stands(entry: int):
-    after = [*NODES[1:], TaskStatus.QC_PASSED]
     done: list[TaskStatus] = []
 
-    def phase(at: TaskStatus, to: TaskStatus) -> PhaseNode:
-        async def work(course: AttemptState, /) -> tuple[TaskStatus, AttemptState]:
-            done.append(at)
-            return to, course
+    async def advance(state: AttemptState) -> AttemptState:
+        done.append(status_of(state))
+        return STATES[STATES.index(state) + 1]
 
-        return work
+    ended = await run_attempt(STATES[entry], advance)
 
-    phases = {at: phase(at, to) for at, to in zip(NODES, after, strict=True)}
-    ended, _ = await run_attempt(NODES[entry], AttemptState(), phases)
-
-    assert (done, ended) == (list(NODES[entry:]), TaskStatus.QC_PASSED)
+    assert (done, status_of(ended)) == (list(NODES[entry:]), TaskStatus.QC_PASSED)

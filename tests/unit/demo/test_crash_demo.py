@@ -1,6 +1,6 @@
 """What the demo says of its kill: when it may strike, and what it cost."""
 
-from mimir.demo.crash_demo import DOING, CrashCost, toll, under_way
+from mimir.demo.crash_demo import PHASE_NAMES, CrashCost, count_cost, find_acting_tasks
 from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import EXECUTING, TaskStatus
 
@@ -19,25 +19,25 @@ def acted(at: int, task: str, number: int = 0) -> Event:
 
 def test_a_task_is_under_way_once_its_worker_has_acted():
     events = [begun(1, "a"), begun(2, "b"), acted(3, "a")]
-    assert under_way(events) == {"a": TaskStatus.WORKER_EXECUTING}
-    assert set(under_way([*events, acted(4, "b")])) == {"a", "b"}
+    assert find_acting_tasks(events) == {"a": TaskStatus.WORKER_EXECUTING}
+    assert set(find_acting_tasks([*events, acted(4, "b")])) == {"a", "b"}
 
 
-def test_a_completed_task_is_not_under_way():
+def test_a_completed_task_is_not_find_acting_tasks():
     done = event(4, EventKind.TASK_COMPLETED, "a", to="completed")
-    assert under_way([begun(1, "a"), acted(2, "a"), done]) == {}
+    assert find_acting_tasks([begun(1, "a"), acted(2, "a"), done]) == {}
 
 
 def test_a_new_attempt_must_act_anew():
     again = event(3, EventKind.TASK_RETRIED, "a", to="preparing_retry")
-    assert under_way([begun(1, "a"), acted(2, "a"), again, begun(4, "a")]) == {}
+    assert find_acting_tasks([begun(1, "a"), acted(2, "a"), again, begun(4, "a")]) == {}
 
 
 def test_what_was_answered_twice_is_counted():
     events = [acted(1, "a", 0), acted(2, "a", 1), acted(3, "b", 0), acted(4, "a", 1)]
-    assert toll(events, 2) == CrashCost(before=2, after=2, repeated=1)
-    assert toll(events[:3], 2) == CrashCost(before=2, after=1, repeated=0)
+    assert count_cost(events, 2) == CrashCost(before=2, after=2, repeated=1)
+    assert count_cost(events[:3], 2) == CrashCost(before=2, after=1, repeated=0)
 
 
 def test_whatever_a_kill_hits_has_a_name():
-    assert set(DOING) == set(EXECUTING)
+    assert set(PHASE_NAMES) == set(EXECUTING)

@@ -52,7 +52,7 @@ class Told(WorkSignals):
         super().__init__()
         self.events: list[str] = []
 
-    def decided(self, moves: int | None) -> None:
+    def mark_decided(self, moves: int | None) -> None:
         self.events.append("decided")
         super().mark_decided(moves)
 
@@ -172,4 +172,4 @@ async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: Ru
         await work.until(len(TASKS))
         work.go.set()
         await asyncio.sleep(0)
-        assert pool.health().busy == ()
+        assert not pool.held

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.scheduling.completion.task_completion import take_integration
+from mimir.scheduling.completion.integration import take_integration
 from mimir.store.operations import leases
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock

@@ -46,8 +46,8 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: RunServ
     await pool.spawn(2)
     async with Running(pool.serve()):
         await work.until(2)
-        assert (pool.health().agents, pool.health().busy) == (2, ("a", "b"))
-        assert (pool.tally().tries, pool.tally().claimed) == (1, 2)
+        assert (pool.agents, tuple(task for task, _ in pool.held)) == (2, ("a", "b"))
+        assert (pool.counters().tries, pool.counters().claimed) == (1, 2)
     assert work.stopped == ["a", "b"]
     held = await crew.store.read(lambda r: worker_processes.locks(r, "r1"))
     assert held == [], "what it held was given back"
@@ -101,7 +101,9 @@ async def test_pool_grows_and_shrinks_while_it_works(crew: RunServices):
         assert await pool.spawn(1) == 2
         await work.until(2)
         assert await pool.scale(1) == 1
-        assert pool.health().busy == ("a", "b"), "who is too many ends what it does first"
+        assert tuple(task for task, _ in pool.held) == ("a", "b"), (
+            "who is too many ends what it does first"
+        )
     with pytest.raises(ValueError, match="-1"):
         await pool.scale(-1)
 
@@ -137,13 +139,13 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
 
     async def work(claim: Claim) -> None:
         begun.append((claim.task, claim.attempt))
-        if begun[-1] == ("a", 1):
-            await crew.store.write(partial(_retried, claim=claim))
-            crew.wake.task_moved(is_offer=True)
-            crew.wake.wake_idle()
-        elif begun[-1] == ("a", 2):
-            second.set()
         try:
+            if begun[-1] == ("a", 1):
+                await crew.store.write(partial(_retried, claim=claim))
+                crew.wake.task_moved(is_offer=True)
+                crew.wake.wake_idle()
+            elif begun[-1] == ("a", 2):
+                second.set()
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             stopped.append((claim.task, claim.attempt))
@@ -156,7 +158,7 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
         while not stopped:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert stopped == [("a", 1)]
-        assert (pool.tally().lost, pool.tally().claimed) == (0, len(TASKS) + 1)
+        assert (pool.counters().lost, pool.counters().claimed) == (0, len(TASKS) + 1)
 
 
 def _retried(ops: WriteOps, claim: Claim) -> None:
@@ -177,10 +179,10 @@ async def test_chair_is_one_processs_until_that_is_gone(
 
     first = CoordinatorElection(crew, lambda: lead("one"), leads=False)
     second = CoordinatorElection(other, lambda: lead("two"), leads=False)
-    async with Running(first.sit()):
+    async with Running(first.attend()):
         while not led:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        async with Running(second.sit()) as sitting:
+        async with Running(second.attend()) as sitting:
             for _ in range(50):
                 await other.store.read(lambda r: r.now())
             assert (led, second.leads) == (["one"], False)
@@ -204,7 +206,7 @@ async def test_coordinator_that_lost_its_lease_stops_leading_and_may_write_no_mo
 
     chair = CoordinatorElection(crew, lead, leads=False)
     pool = AgentPool(crew, Work(), StopSignal())
-    async with Running(chair.sit()):
+    async with Running(chair.attend()):
         while not chair.leads:  # noqa: ASYNC110
             await asyncio.sleep(0)
         frozen_clock.advance(301)
@@ -235,7 +237,7 @@ async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: RunSe
     await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
 
     with pytest.raises(Paused, match="Enough"):
-        await CoordinatorElection(crew, lead_forever, leads=False).sit()
+        await CoordinatorElection(crew, lead_forever, leads=False).attend()
     claim = await crew.store.write(lambda ops: claims.claim(ops, "r1", "one", lease_seconds=300))
     assert claim == []
 
@@ -246,7 +248,15 @@ async def test_workers_and_their_locks_are_seen(crew: RunServices, frozen_clock:
     await pool.spawn(1)
     async with Running(pool.serve()):
         await work.until(1)
-        figured = await pool.metrics()
+        attend = partial(
+            worker_processes.register_process,
+            run="r1",
+            process=crew.process,
+            tally=pool.counters(),
+            seconds=crew.lease_seconds,
+        )
+        await crew.store.write(attend)
+        figured = await crew.store.read(lambda r: pool_metrics.metrics(r, "r1", crew.owner))
         shape = await crew.store.read(lambda r: pool_metrics.shape(r, "r1", ()))
         frozen_clock.advance(301)
         late = await crew.store.read(lambda r: pool_metrics.shape(r, "r1", ()))

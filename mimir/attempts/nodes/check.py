@@ -1,0 +1,44 @@
+"""Check node: the task's checks run on clean checkouts, and their outcomes are sealed."""
+
+from mimir.attempts.results import Checking, Judging
+from mimir.attempts.services import AttemptServices, Bodies, seal_records
+from mimir.domain.clock import stamp
+from mimir.domain.event import EventKind
+from mimir.domain.task_states import TaskStatus
+from mimir.qc.evidence.payloads import check_bodies, deliverable_body
+from mimir.store.records.attempt_changes import AttemptChecksChange
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.task_changes import ChecksCompletedChange
+
+
+async def run_checks(services: AttemptServices, state: Checking) -> Judging:
+    """Run the task's checks and seal the deliverable and their outcomes."""
+    work = state.work
+    outcomes = await services.checks.outcomes(
+        services.task,
+        # A retry starts from a changed tree, on which a check may pass before any work.
+        base_tree=services.start.first_base_tree,
+        tree=work.tree,
+        changed=work.changed,
+        answer=work.answer,
+        own_base=services.start.base_tree,
+    )
+    bodies: Bodies = [
+        ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),
+        *(("check", body) for outcome in outcomes for body in check_bodies(outcome)),
+    ]
+    now = stamp(services.clock.now())
+    await services.journal.transition(
+        TaskStatus.QC_EXECUTING,
+        EventKind.JUDGING_STARTED,
+        task=(
+            ChecksCompletedChange(
+                checks_completed_at=now, qc_start_time=now, qc_attempt_number=services.number
+            ),
+        ),
+        attempt=(AttemptChecksChange(check_outcomes=PackedJson.pack(outcomes)),),
+        data={"checks": {outcome.check: outcome.state for outcome in outcomes}},
+        records=seal_records(services, bodies),
+        defer=True,  # QC's first model call is the next write
+    )
+    return Judging(work=work, outcomes=tuple(outcomes))
