@@ -29,7 +29,7 @@ def _of(task: TaskData, data: RunData) -> Iterator[NarrationLine]:
             yield NarrationLine(who=task.id, said=said)
     accepted = next((a for a in task.attempts if a.number == task.accepted), None)
     both = find_shared_files(task, data)
-    if accepted and both and judged_again(accepted, data):
+    if accepted and both and judged_again(accepted):
         other, path = both[0]
         yield NarrationLine(
             who=task.id,
@@ -56,7 +56,9 @@ def proof_line(data: RunData) -> str:
     """Return in a line what was proven, and by how much."""
     done = sum(task.status is TaskStatus.COMPLETED for task in data.tasks)
     attempts = sum(len(task.attempts) for task in data.tasks)
-    records: list[EvidenceRecord] = [record for chain in data.evidence.values() for record in chain]
+    chains = [attempt.evidence for task in data.tasks for attempt in task.attempts]
+    chains.append(data.gate_evidence)
+    records: list[EvidenceRecord] = [record for chain in chains for record in chain]
     ran = sum(record.kind == "check" for record in records)
     return (
         f"{done} of {len(data.tasks)} tasks completed in {attempts} attempts; "

@@ -136,7 +136,7 @@ def _completed(_: Event, seen: _EventSubject) -> Iterator[str]:
     proof = next((last_line(o.after) for o in attempt.outcomes if o.state == "passed"), "")
     yield f"completed, score {_score(task.score)}{f' ({proof})' if proof else ''}"
     both = find_shared_files(task, seen.data)
-    if both and judged_again(attempt, seen.data):
+    if both and judged_again(attempt):
         others = ", ".join(dict.fromkeys(other for other, _ in both))
         files = ", ".join(dict.fromkeys(path for _, path in both))
         yield f"MERGED: {others} changed {files} too; checked and judged again on the merged tree"
@@ -174,10 +174,9 @@ def find_shared_files(task: TaskData, data: RunData) -> list[tuple[str, str]]:
     ]
 
 
-def judged_again(attempt: AttemptData, data: RunData) -> bool:
+def judged_again(attempt: AttemptData) -> bool:
     """True if QC ruled on the merged tree too: its second verdict is sealed in the attempt's chain."""
-    chain = data.evidence.get(attempt.id, ())
-    return sum(record.kind == "verdict" for record in chain) > 1
+    return sum(record.kind == "verdict" for record in attempt.evidence) > 1
 
 
 def trouble(run: CheckRun) -> str:

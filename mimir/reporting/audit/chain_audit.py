@@ -1,13 +1,13 @@
 """One chain of sealed records: is each record the one that was sealed, at its place, and shown as it was sealed?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.json_value import JsonObject, as_objects, as_text, as_texts
 from mimir.errors import StoreError
 from mimir.qc.evidence import seal
-from mimir.reporting.summary.proofs import Body, members
+from mimir.reporting.summary.proofs import members
 from mimir.store.operations import evidence
 from mimir.store.operations.evidence import record_of
 from mimir.store.protocol import Row
@@ -21,25 +21,19 @@ class AuditedRecord:
     id: str
     """Of its node, by its place in the chain."""
     record: EvidenceRecord
-    body: Body
+    body: JsonObject
 
     def text(self, name: str) -> str:
         """Return a text of the body; empty: not there."""
-        value = self.body.get(name)
-        return value if isinstance(value, str) else ""
+        return as_text(self.body.get(name))
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts of the body; empty: not there."""
-        value = self.body.get(name)
-        return list(map(str, cast("list[object]", value))) if isinstance(value, list) else []
+        return as_texts(self.body.get(name))
 
-    def objects(self, name: str) -> list[Mapping[str, object]]:
+    def objects(self, name: str) -> list[JsonObject]:
         """Return a list of objects of the body; empty: not there."""
-        value = self.body.get(name)
-        if not isinstance(value, list):
-            return []
-        items = cast("list[object]", value)
-        return [cast("Mapping[str, object]", item) for item in items if isinstance(item, dict)]
+        return as_objects(self.body.get(name))
 
     @property
     def about(self) -> str:

@@ -6,6 +6,7 @@ Prose of models stands in sections of its own, whose headings say so; taking the
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import cast
 
 from mimir.reporting.render import metric_sections, sections
@@ -111,6 +112,8 @@ def _plain(value: object) -> object:
     match value:
         case Enum():
             return cast("object", value.value)
+        case Fraction():
+            return str(value)  # exact: `60`, `200/3`
         case str():
             return escape_text(value)
         case Mapping():

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
+from mimir.domain.verdict import CriterionResult
 from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_line
 from mimir.reporting.render.numbers import amount, format_time, points, share, span
 from mimir.reporting.summary.decisions import ReportedDecision
 from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, VerdictLine
 from mimir.reporting.summary.summary import RunSummary, RunTotals
-from mimir.reporting.summary.task_lines import CriterionLine, TaskLine
+from mimir.reporting.summary.task_lines import TaskLine
 
 MOST_FILES = 50
 """Paths of one task that are named."""
@@ -216,7 +217,7 @@ def _task(task: TaskLine) -> str:
     )
 
 
-def _criteria(criteria: Sequence[CriterionLine]) -> Iterable[str]:
+def _criteria(criteria: Sequence[CriterionResult]) -> Iterable[str]:
     for one in criteria:
         weight = ", critical" if one.critical else ""
         yield f"{one.state} ({one.basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
