@@ -118,7 +118,11 @@ def _list_limits(attempt: AttemptData) -> Iterator[_Decision]:
     claim = claim_of(work.answer) if work and failed else ""
     if claim:
         ends = (f"check {o.check}: {(o.again or o.after).describe_end}" for o in failed)
-        yield "claim", "The worker claimed success, but a required check failed.", (claim, *ends)
+        yield (
+            "claim",
+            "The worker claimed success; what the engine ran says otherwise.",
+            (claim, *ends),
+        )
 
 
 def _list_overruled(attempt: AttemptData) -> Iterator[_Decision]:
@@ -128,7 +132,7 @@ def _list_overruled(attempt: AttemptData) -> Iterator[_Decision]:
         score = f"{float(judgement.model_score):.4g}"
         yield (
             "overruled",
-            f"QC answered PASS with {score}; the engine did not accept it.",
+            f"QC said PASS with {score}; the engine did not accept it.",
             judgement.reasons,
         )
     if work and work.left_out:
@@ -144,7 +148,7 @@ def _describe_retry(event: Event) -> _Decision:
     if reason == "integration":
         text = "It was accepted but had a merge conflict. It was retried from the merged tree and used up no attempt."
         return "integration", text, issues
-    return "retry", f"It was rejected ({reason}) and retried with every finding.", issues
+    return "retry", f"It was not accepted ({reason}) and tried again with what was wrong.", issues
 
 
 def _list_refused_calls(events: Iterable[Event]) -> Iterator[_Decision]:

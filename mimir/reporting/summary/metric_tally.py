@@ -48,7 +48,8 @@ class MetricTally:
         if start and end:  # pauses count
             self.worker_seconds.append((moment(end) - moment(start)).total_seconds())
         if start:
-            self.starts = [min(start, *self.starts), max(start, *self.starts)]
+            starts = [start, *self.starts]
+            self.starts = [min(starts), max(starts)]
 
     def inputs(
         self, counted: MetricInputs, pm_context: Sequence[tuple[str, int | None]]

@@ -144,7 +144,7 @@ async def test_red_gate_is_why_the_run_failed(store, frozen_clock):
 
     told = await summary(run)
 
-    assert told.because == "The final gate is red: the result does not hold together."
+    assert told.because == "The final gate is red: checks fail on the final tree."
     assert told.proof.gate
     assert (told.proof.gate.red, told.proof.gate.runs) == ((words,), 2)
     assert told.impact is None
