@@ -23,12 +23,10 @@ from mimir.recordings.format.recording_file import RecordingWriter
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import markdown
-from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import summarise
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.reporting.summary.run_loader import load_summary
+from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 
 EVERY_SECONDS = 0.25
 
@@ -164,13 +162,14 @@ def outcome_record(reads: ReadOps, run: str) -> Line:
 
 def bytes_of(reads: ReadOps, run: str) -> tuple[str, str]:
     """Return a run's report and its plan as they follow from the store; a planning run has no report."""
-    row = runs.get(reads, run)
-    if row_fields.text_field(row, "kind") == "plan":
-        made = reads.get(NodeLabel.ARTIFACT, f"{run}#made")
-        return "", row_fields.text_field(made, "text") if made else ""
-    kept = reads.get(NodeLabel.ARTIFACT, f"{run}#prose")
-    prose = Narrative.load(row_fields.text_field(kept, "text")) if kept else NO_PROSE
-    return markdown(summarise(gather(reads, run)), prose), render(runs.plan_of(row))
+    record = record_loading.load_run_with_plan(reads, run)
+    if record.kind == "plan":
+        plan = record_loading.find_text(reads, run, "made")
+        return "", plan.text if plan else ""
+    text = record_loading.find_text(reads, run, "prose")
+    narrative = Narrative.load(text.text) if text else NO_PROSE
+    report = markdown(load_summary(reads, run), narrative)
+    return report, render(record_loading.decode_plan(record))
 
 
 def _clean(value: object, redact: Callable[[str], str]) -> object:

@@ -95,7 +95,7 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
 
 
 def of_lanes(
-    tape: RecordedRun, hashes: Mapping[tuple[str, object], tuple[str, str]]
+    tape: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
 ) -> list[ReplayDifference]:
     """Find the calls whose recorded outcome was changed: what was asked is the same, the lane's hash is not.
 

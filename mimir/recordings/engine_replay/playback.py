@@ -26,8 +26,9 @@ from mimir.recordings.format.request_match import (
     iterate_requests,
     of_request,
 )
+from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore, ReadOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 from mimir.tools.protocol import Toolset
 
 Delay = Callable[[str], Awaitable[None]]
@@ -108,12 +109,8 @@ class _PlaybackModel:
 
     def _open(self, reads: ReadOps) -> tuple[int, str]:
         """Return number and hash of the question: its intent stands in the lane."""
-        rows = reads.find(
-            NodeLabel.CALL, {"lane": self.lane, "done": False}, order=("-seq",), limit=1
-        )
-        row = rows[0] if rows else {"seq": 0}
-        seq = row.get("seq")
-        return seq if isinstance(seq, int) else 0, str(row.get("requestHash") or "")
+        call = record_loading.find_open_call(reads, self.lane)
+        return (call.number, call.request_hash) if call else (0, "")
 
 
 class PlaybackTranscript:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.ids import attempt_id
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import Paused, RecordingMiss
 from mimir.orchestrator import plan_creation, run_models
@@ -39,10 +38,10 @@ from mimir.scheduling.execution.attempt_runner import AttemptRunner, WorkerServi
 from mimir.scheduling.execution.preparation import AttemptPreparer
 from mimir.scheduling.run_services import ProcessLiveness, RunServices
 from mimir.scheduling.task_queries import CompletedTasks
-from mimir.store import row_fields
-from mimir.store.operations import claims, runs
-from mimir.store.protocol import ReadOps, Row, WriteOps
-from mimir.store.schema import NodeLabel
+from mimir.store.operations import claims, record_loading, runs
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.transcripts import call_rows
 
 OWNER = "replay"
 OF_ATTEMPTS = (
@@ -187,13 +186,13 @@ class RunReplay:
         claim = await self.stage.write(partial(recorded_moves.take, run=self.tape.id, event=event))
         actor = event.task, claim.attempt
         cast("RecordedClock", crew.clock).again(actor)
-        row, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
+        record, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
         self._begin(actor, self._pursuit(claim))
         # Nothing is awaited before it is let start: if its turn has come it would be past that, and its next step out of turn.
         facts = self.tape.attempts.get(actor)
-        if not row.get("startJson") and facts and facts.base and not claim.died:
+        if not (record and record.start) and facts and facts.base and not claim.died:
             self.starting[actor] = facts.base
-        if TaskStatus(row_fields.text_field(claim.row, "status")) is TaskStatus.QC_PASSED:
+        if claim.record.status is TaskStatus.QC_PASSED:
             self._will_merge(actor)
         await self._let(head)
 
@@ -314,9 +313,7 @@ class RunReplay:
         lane = str(event.data.get("lane") or "")
 
         def work(ops: WriteOps) -> None:
-            rows = ops.find(NodeLabel.CALL, {"lane": lane, "done": False})
-            ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
-
+            call_rows.delete_open_calls(ops, lane)
             _emit(ops, event)
 
         await self.stage.write(work)
@@ -360,12 +357,13 @@ def _models(event: Event) -> Mapping[str, str]:
 
 
 def _head(reads: ReadOps, run: str) -> str:
-    return row_fields.text_field(reads.get(NodeLabel.RUN, run) or {}, "head")
+    record = record_loading.find_run(reads, run)
+    return record.head if record else ""
 
 
-def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[Row, str]:
-    """Return an attempt's row, and the head of the line."""
-    return reads.get(NodeLabel.ATTEMPT, attempt_id(run, *actor)) or {}, _head(reads, run)
+def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[AttemptRecord | None, str]:
+    """Return an attempt, and the head of the run branch."""
+    return record_loading.find_attempt(reads, run, *actor), _head(reads, run)
 
 
 def owner_of(score: EventCursor, event: Event | None) -> Actor | None:

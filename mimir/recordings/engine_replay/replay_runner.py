@@ -27,8 +27,9 @@ from mimir.recordings.engine_replay.simulation import EventCursor, RecordedClock
 from mimir.recordings.format.recording import RecordedRun, build
 from mimir.recordings.format.recording_file import BrokenLine
 from mimir.recordings.recorder import outcome_record
+from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 
 
 class ReplayServices(Protocol):
@@ -106,11 +107,8 @@ async def _result(play: RunReplay) -> ReplayResult:
     end = build([line]).runs[tape.id].end
     if end is None:
         raise AssertionError("a run without its end")
-    rows = await play.stage.read(lambda reads: reads.find(NodeLabel.CALL, {"runId": tape.id}))
-    hashes: dict[tuple[str, object], tuple[str, str]] = {
-        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
-        for r in rows
-    }
+    calls = await play.stage.read(partial(record_loading.load_run_calls, run=tape.id))
+    hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
     # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
     told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
     found = [*of_lanes(tape, hashes), *told]

@@ -23,10 +23,8 @@ from mimir.recordings.engine_replay.differences import (
     of_events,
 )
 from mimir.recordings.format.recording import RecordedRun
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import GraphStore, ReadOps, WriteOps
-from mimir.store.schema import NodeLabel
 
 T = TypeVar("T")
 Actor = tuple[str, int]
@@ -180,10 +178,10 @@ class Simulation:
         run = self._score.tape.id
 
         def watched(ops: WriteOps) -> tuple[T, list[Event]]:
-            before = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
+            before = _last_event(ops, run)
             value = work(ops)
-            after = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
-            return value, runs.events(ops, run, after=before) if after > before else []
+            is_changed = _last_event(ops, run) > before
+            return value, runs.events(ops, run, after=before) if is_changed else []
 
         value, told = await self._inner.write(watched, durable=durable)
         if told:
@@ -234,6 +232,11 @@ class Simulation:
     def _wake(self) -> None:
         if self._yielded is not None and not self._yielded.done():
             self._yielded.set_result(None)
+
+
+def _last_event(reads: ReadOps, run: str) -> int:
+    record = record_loading.find_run(reads, run)
+    return record.last_event if record else 0
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.request_match import RequestDifference
 from mimir.recordings.model_replay.recorded_models import RecordedModels, RecordingUsage
 from mimir.recordings.model_replay.recorded_order import RecordedAttemptOrder, order_of
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import GraphStore, WriteOps
-from mimir.store.row_fields import text_field
+from mimir.store.records.task_records import TaskProgressRecord
 
 
 class ReplayingMimir(Mimir):
@@ -66,8 +66,8 @@ class ReplayingMimir(Mimir):
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
     ) -> RunResult:
         """Serve a run, in the recorded order as long as that can be kept, and with as many agents as were at work at once."""
-        rows = await self._parts.store.read(partial(runs.tasks, run=run, only=("taskId",)))
-        tasks = {text_field(row, "taskId") for row in rows}
+        load = partial(record_loading.load_tasks, run=run, kind=TaskProgressRecord)
+        tasks = {task.task_id for task in await self._parts.store.read(load)}
         for recorded in self._tape.runs.values():  # as with answers, the last one counts
             if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
                 order = order_of(recorded, tasks)
