@@ -13,7 +13,12 @@ from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
-from mimir.recordings.engine_replay.differences import ReplayResult, of_ends, of_lanes, with_broken
+from mimir.recordings.engine_replay.differences import (
+    ReplayResult,
+    diff_outcomes,
+    diff_transcripts,
+    with_broken,
+)
 from mimir.recordings.engine_replay.playback import (
     Delay,
     NullCache,
@@ -111,8 +116,8 @@ async def _result(play: RunReplay) -> ReplayResult:
     hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
     # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
     told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
-    found = [*of_lanes(tape, hashes), *told]
-    found += of_ends(tape.end, end) if tape.end else ()
+    found = [*diff_transcripts(tape, hashes), *told]
+    found += diff_outcomes(tape.end, end) if tape.end else ()
     return ReplayResult(
         run=tape.id,
         events=score.at,
