@@ -24,7 +24,7 @@ from mimir.recordings.format.request_match import (
     RecordedRequest,
     difference,
     iterate_requests,
-    of_request,
+    request_of,
 )
 from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore, ReadOps
@@ -101,7 +101,7 @@ class _PlaybackModel:
         if call is None or call.kind != "model":
             raise served.missing(lane, seq, "this question was not recorded")
         if call.request_hash != hash:
-            found = difference(served.question(lane, seq), of_request(request), exactly=True)
+            found = difference(served.question(lane, seq), request_of(request), exactly=True)
             if found is not None:
                 served.score.differ(f"lane {served.tape.own(lane)}, call {seq}", str(found))
         served.outcomes += 1

@@ -21,7 +21,7 @@ from mimir.recordings.format.request_match import (
     describe_drift,
     difference,
     iterate_requests,
-    of_request,
+    request_of,
 )
 
 AGENTINATOR = "agentinator"
@@ -174,7 +174,7 @@ class RecordedModel:
         Raises:
             Paused: The recording does not hold this question.
         """
-        now = of_request(request)
+        now = request_of(request)
         number, self._asked = self._asked, self._asked + 1
         for lane in self._known:
             for at in _order(lane):
