@@ -8,7 +8,6 @@ from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_whole_number
 from mimir.domain.task_states import TERMINAL
-from mimir.reporting.summary.run_data import ModelSpending
 
 REPORTERS = ("qc_reporter", "pm_reporter")
 """Roles whose calls are left out: a report is the same with and without a narrative."""
@@ -23,18 +22,15 @@ class EventTotals:
     last: str = ""
     """Time of the last counted event. Empty: no event."""
     calls: int = 0
+    """Model calls."""
     tokens: int = 0
+    """Of these calls, as charged."""
     priced: int = 0
+    """Calls with a price."""
     cost: Decimal = Decimal(0)
+    """Of the calls with a price."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Ended task → time from the start of its first attempt to its end."""
-
-    @property
-    def spent(self) -> ModelSpending:
-        """Sum of the model calls."""
-        return ModelSpending(
-            calls=self.calls, tokens=self.tokens, cost=self.cost, priced=self.priced
-        )
 
 
 def total_events(events: Iterable[Event]) -> EventTotals:

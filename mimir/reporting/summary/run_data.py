@@ -1,9 +1,7 @@
 """Stored run as frozen values: the input of a summary. Pure; `run_loader` fills them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ReceiptTotals
@@ -12,6 +10,7 @@ from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.verdict import Verdict
+from mimir.reporting.summary.event_totals import EventTotals
 from mimir.reporting.summary.metrics import NOTHING, MetricInputs
 
 # The name of a directory may hold blanks; a blank before a slash starts another path.
@@ -25,10 +24,11 @@ def without_places(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverableData:
-    """Deliverable of an attempt, without its trees and tool log."""
+    """Deliverable of an attempt, without its tool log."""
 
     answer: str
     """Closing answer of the worker; untrusted."""
+    tree: str
     commit: str
     """Empty: no file was changed."""
     changed: tuple[str, ...]
@@ -123,22 +123,6 @@ class TaskData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpending:
-    """Sum of the model calls of a run; those of reporters are left out."""
-
-    calls: int = 0
-    tokens: int = 0
-    """As charged."""
-    cost: Decimal = Decimal(0)
-    """Of the calls with a price."""
-    priced: int = 0
-    """Calls with a price."""
-
-
-NOTHING_SPENT = ModelSpending()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """One run."""
 
@@ -169,11 +153,7 @@ class RunData:
     """Evidence chain of the final gate."""
     events: tuple[Event, ...] = ()
     """Events that a report lists; none that is written with or after the report."""
-    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Ended task → time from the start of its first attempt to its end."""
-    spent: ModelSpending = NOTHING_SPENT
-    last: str = ""
-    """Time of the last counted event. Empty: no event."""
+    totals: EventTotals = field(default_factory=EventTotals)
     measured: MetricInputs = NOTHING
     """Inputs of the metrics that do not follow from the tasks."""
     pm_context: tuple[tuple[str, int | None], ...] = ()

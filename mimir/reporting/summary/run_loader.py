@@ -103,9 +103,7 @@ def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
         pause_message=record.pause_message,
         plan=None,
         events=tuple(totals.listed),
-        seconds=totals.seconds,
-        spent=totals.spent,
-        last=totals.last,
+        totals=totals,
     )
 
 
@@ -204,6 +202,7 @@ def load_attempt(
 def _deliverable_data(deliverable: Deliverable) -> DeliverableData:
     return DeliverableData(
         answer=deliverable.answer,
+        tree=deliverable.tree,
         commit=deliverable.commit,
         changed=deliverable.changed,
         left_out=deliverable.left_out,

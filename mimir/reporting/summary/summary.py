@@ -100,7 +100,7 @@ class _TaskCollection:
     """What the tasks of a run add to its summary; one task is in memory at a time."""
 
     def __init__(self, data: RunData) -> None:
-        self._seconds = data.seconds
+        self._seconds = data.totals.seconds
         self._events = decisions.group_by_attempt(data.events)
         self.lines: list[TaskLine] = []
         self.proofs: list[TaskProof] = []
@@ -150,7 +150,7 @@ def summarise(
 def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSummary:
     proof = prove_run(data, tasks.proofs)
     totals = _totals(data, tasks.lines)
-    ended = data.last or data.created_at
+    ended = data.totals.last or data.created_at
     measured = tasks.tally.inputs(data.measured, data.pm_context)
     return RunSummary(
         run=data.id,
@@ -187,7 +187,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
 
 def _totals(data: RunData, lines: Sequence[TaskLine]) -> RunTotals:
     by_status = Counter(task.status for task in lines)
-    spent = data.spent
+    spent = data.totals
     return RunTotals(
         tasks=len(lines),
         by_status={s.value: by_status[s.value] for s in TaskStatus if by_status[s.value]},
