@@ -32,7 +32,7 @@ def _task_highlights(task: TaskData, data: RunData) -> Iterator[str]:
         yield from _attempt_highlights(task, attempt)
     accepted = next((a for a in task.attempts if a.number == task.accepted), None)
     shared = find_shared_files(task, data)
-    if accepted and shared and was_judged_again(accepted, data):
+    if accepted and shared and was_judged_again(accepted):
         other, path = shared[0]
         yield f"changed {path} at the same time as {other}; merged, checked and judged again."
 
@@ -57,7 +57,8 @@ def proof_line(data: RunData) -> str:
     """Return the amount of proof in one line."""
     done = sum(task.status is TaskStatus.COMPLETED for task in data.tasks)
     attempts = sum(len(task.attempts) for task in data.tasks)
-    records = [record for chain in data.evidence.values() for record in chain]
+    chains = [attempt.evidence for task in data.tasks for attempt in task.attempts]
+    records = [record for chain in (*chains, data.gate_evidence) for record in chain]
     check_runs = sum(record.kind == "check" for record in records)
     return (
         f"{done} of {len(data.tasks)} tasks completed in {attempts} attempts; "

@@ -131,7 +131,7 @@ def _describe_completion(_: Event, subject: _EventSubject) -> Iterator[str]:
     shown = f" ({proof})" if " passed" in proof else ""
     yield f"completed with score {_score(task.score)}{shown}"
     shared = find_shared_files(task, subject.data)
-    if shared and was_judged_again(attempt, subject.data):
+    if shared and was_judged_again(attempt):
         others = ", ".join(dict.fromkeys(other for other, _ in shared))
         files = ", ".join(dict.fromkeys(path for _, path in shared))
         yield f"MERGED: {others} changed {files} too; the merged tree was checked and judged again"
@@ -169,10 +169,9 @@ def find_shared_files(task: TaskData, data: RunData) -> list[tuple[str, str]]:
     ]
 
 
-def was_judged_again(attempt: AttemptData, data: RunData) -> bool:
+def was_judged_again(attempt: AttemptData) -> bool:
     """Return whether the attempt's evidence chain has a second verdict, on the merged tree."""
-    chain = data.evidence.get(attempt.id, ())
-    return sum(record.kind == "verdict" for record in chain) > 1
+    return sum(record.kind == "verdict" for record in attempt.evidence) > 1
 
 
 def find_error_line(run: CheckRun) -> str:

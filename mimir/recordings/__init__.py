@@ -1,1 +1,4 @@
-"""What a run asked and got, as a file that can be read, merged and played again. Promises that a replay executes nothing, and that a difference is named by its lane, call and characters. Entered by `app`."""
+"""Recordings of runs: writing, replay, replayed models, and a recorded endpoint.
+
+A replay executes nothing and names the first difference. Only `bootstrap` and `cli` import it.
+"""

@@ -1,16 +1,16 @@
-"""Records runs as they go: whatever is in the store and not in the file yet is written behind it, a few times a second and at the end.
+"""Recording of active runs: what the store has and the file has not is appended, a few times a second and at the end.
 
-The store is the truth. A kill loses at most what was not written yet, and the next process that records the run writes that first.
+A kill loses at most the lines that are not written yet; the next process that records the run writes them first.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
+from mimir.domain.json_value import is_object
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation
 from mimir.orchestrator.api import Mimir
@@ -23,18 +23,16 @@ from mimir.recordings.format.recording_file import RecordingWriter
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import markdown
-from mimir.reporting.summary.run_loader import gather
-from mimir.reporting.summary.summary import summarise
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.reporting.summary.run_loader import load_summary
+from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 
 EVERY_SECONDS = 0.25
 
 
 class RecordingMimir(Mimir):
-    """The verbs of a project, with everything that runs ask and get written to a file."""
+    """API of a project that records its runs to a file."""
 
     def __init__(self, parts: ProjectServices, recorder: "Recorder") -> None:
         super().__init__(parts)
@@ -49,7 +47,7 @@ class RecordingMimir(Mimir):
         model: str,
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
-        """Make a plan, recorded."""
+        """Make a plan, and record it."""
         run = await plan_creation.create(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
@@ -59,7 +57,7 @@ class RecordingMimir(Mimir):
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
     ) -> RunResult:
-        """Serve a run, recorded."""
+        """Execute a run, and record it."""
         async with self._recorder.record_while(run):
             return await super().drive(
                 run, workers=workers, apply=apply, limits=limits, resumed=resumed
@@ -70,14 +68,14 @@ class RecordingMimir(Mimir):
 def recorder(
     parts: ProjectServices, path: Path, name: str, say: Callable[[str], None]
 ) -> Generator["Recorder"]:
-    """Open a recording to write behind it, with all that the history is asked.
+    """Open a recording to append to it, with git's answers.
 
     Raises:
-        PlanError: Something else is there.
+        PlanError: The file is not a recording.
     """
     writer = RecordingWriter(path, name, engine=parts.engine_version)
     if writer.healed:
-        say(f"{name} was cut in the middle of its last line; that half line was taken away.")
+        say(f"{name} was cut in the middle of its last line; the half line was removed.")
     made = Recorder(writer, parts)
     if isinstance(parts.history, RecordingHistory):
         parts.history.note = made.note
@@ -88,7 +86,7 @@ def recorder(
 
 
 class Recorder:
-    """One recording that is being written."""
+    """Recording that is written."""
 
     def __init__(self, writer: RecordingWriter, parts: ProjectServices) -> None:
         self._writer = writer
@@ -96,17 +94,21 @@ class Recorder:
         self._asked: set[str] = set(writer.known.git) if writer.known else set()
 
     def note(self, ask: Sequence[object], answer: object) -> None:
-        """Write what the history said, once; no secret that stands in a file gets into the recording."""
+        """Write an answer of git once, without the secrets of files."""
         key = pack(list(ask))
         if key not in self._asked:
             self._asked.add(key)
             self._writer.write(
-                {"kind": "git", "ask": list(ask), "answer": _clean(answer, self._parts.redact)}
+                {
+                    "kind": "git",
+                    "ask": list(ask),
+                    "answer": _redact_answer(answer, self._parts.redact),
+                }
             )
 
     @contextlib.asynccontextmanager
     async def record_while(self, run: str) -> AsyncGenerator[None]:
-        """Write a run while the block is under way, and what it came to."""
+        """Write a run during the block, and its outcome at the end."""
         written = self._before(run)
         following = asyncio.ensure_future(self._follow(run, written))
         try:
@@ -117,7 +119,7 @@ class Recorder:
             await asyncio.shield(self._finish(run, written))
 
     def _before(self, run: str) -> ExportProgress:
-        """Return how far an earlier process has written the run."""
+        """Return how much of the run earlier processes have written."""
         known = self._writer.known.runs.get(run) if self._writer.known else None
         if known is None:
             return ExportProgress()
@@ -134,9 +136,8 @@ class Recorder:
 
     async def _write(self, run: str, written: ExportProgress) -> None:
         def look(reads: ReadOps) -> tuple[list[Line], ExportProgress]:
-            further = replace(
-                written
-            )  # it may be asked again: nothing is noted before it is written
+            # On a copy: the store may repeat this, and nothing is noted before it is written.
+            further = replace(written)
             return list(lines(reads, run, further)), further
 
         found, further = await self._parts.store.read(look)
@@ -151,31 +152,31 @@ class Recorder:
 
 
 def tape_of(reads: ReadOps, run: str) -> RecordedRun:
-    """Return what the store holds of a run, as a recording would."""
+    """Return a run of the store as a recording has it."""
     whole = [*lines(reads, run, ExportProgress()), outcome_record(reads, run)]
     return build(whole).runs[run]
 
 
 def outcome_record(reads: ReadOps, run: str) -> Line:
-    """Return the line of what a run came to so far."""
+    """Return the line of a run's outcome so far."""
     report, plan = bytes_of(reads, run)
     return end_of(reads, run, report=report, plan=plan)
 
 
 def bytes_of(reads: ReadOps, run: str) -> tuple[str, str]:
-    """Return a run's report and its plan as they follow from the store; a planning run has no report."""
-    row = runs.get(reads, run)
-    if row_fields.text_field(row, "kind") == "plan":
-        made = reads.get(NodeLabel.ARTIFACT, f"{run}#made")
-        return "", row_fields.text_field(made, "text") if made else ""
-    kept = reads.get(NodeLabel.ARTIFACT, f"{run}#prose")
-    prose = Narrative.load(row_fields.text_field(kept, "text")) if kept else NO_PROSE
-    return markdown(summarise(gather(reads, run)), prose), render(runs.plan_of(row))
+    """Return the report and plan of a run; a planning run has no report."""
+    record = record_loading.load_run_with_plan(reads, run)
+    if record.kind == "plan":
+        plan = record_loading.find_text(reads, run, "made")
+        return "", plan.text if plan else ""
+    text = record_loading.find_text(reads, run, "prose")
+    narrative = Narrative.load(text.text) if text else NO_PROSE
+    report = markdown(load_summary(reads, run), narrative)
+    return report, render(record_loading.decode_plan(record))
 
 
-def _clean(value: object, redact: Callable[[str], str]) -> object:
-    if isinstance(value, Mapping):
-        row = cast("Mapping[str, object]", value)
-        text = row.get("text")
-        return {**row, "text": redact(text)} if isinstance(text, str) else row
+def _redact_answer(value: object, redact: Callable[[str], str]) -> object:
+    if is_object(value):
+        text = value.get("text")
+        return {**value, "text": redact(text)} if isinstance(text, str) else value
     return redact(value) if isinstance(value, str) else value

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.reporting.summary.metrics import Metric, metrics
-from mimir.reporting.summary.run_loader import gather
+from mimir.reporting.summary.metrics import Metric
+from mimir.reporting.summary.run_loader import load_summary
 from mimir.store.protocol import GraphStore, Row, WriteOps
 from mimir.store.schema import pack
 from tests.support import small_runs
@@ -67,8 +67,7 @@ def memories(ops: WriteOps) -> None:
 
 
 async def figures(store) -> Sequence[Metric]:
-    data = await store.read(partial(gather, run=RUN))
-    return metrics(data.measured)
+    return (await store.read(partial(load_summary, run=RUN))).metrics
 
 
 def same(metric: Metric, row: Mapping[str, object]) -> None:

@@ -15,10 +15,10 @@ from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator.runs import lookup, worker_status
 from mimir.orchestrator.runs.lookup import find_run as find_run
 from mimir.orchestrator.services import ProjectServices
+from mimir.reporting.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
-from mimir.reporting.render.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.report import ReportDraft, as_json
-from mimir.reporting.summary.incremental import summary as summarised
+from mimir.reporting.summary.run_loader import load_summary
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.completion.final_gate import await_all
 from mimir.store import row_fields
@@ -61,7 +61,7 @@ async def status(parts: ProjectServices, run: str) -> Mapping[str, object]:
 
 async def write_report(parts: ProjectServices, run: str) -> tuple[str, str]:
     """Write the report beside the plan, with the answers as files; its path and text."""
-    summary = await parts.store.read(partial(summarised, run=run))
+    summary = await parts.store.read(partial(load_summary, run=run))
     path, text = await _write_text(parts, summary, ReportDraft(summary, parts.link))
     await _write_answers(parts, summary)
     return path, text.decode()
@@ -84,7 +84,7 @@ async def write_last_report(
         outcome: That the run is to have.
         meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
     """
-    summary = await parts.store.read(partial(summarised, run=run, outcome=outcome))
+    summary = await parts.store.read(partial(load_summary, run=run, outcome=outcome))
 
     async def beside() -> ReportDraft:
         await await_all([_write_answers(parts, summary), *(do() for do in meanwhile)])
@@ -98,7 +98,7 @@ async def write_last_report(
 
 async def report_json(parts: ProjectServices, run: str) -> Mapping[str, object]:
     """Return the report's JSON twin."""
-    return as_json(await parts.store.read(partial(summarised, run=run)), await _prose(parts, run))
+    return as_json(await parts.store.read(partial(load_summary, run=run)), await _prose(parts, run))
 
 
 async def _write_text(

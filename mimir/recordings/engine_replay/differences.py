@@ -1,8 +1,7 @@
-"""What a replay came to, and where it was not as recorded. Pure."""
+"""Result of a replay, and its differences from the recording. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from mimir.domain.event import Event
 from mimir.recordings.format.recording import RecordedOutcome, RecordedRun
@@ -13,12 +12,12 @@ from mimir.store.schema import pack
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "ModelCalled": ("calls",),
 }
-"""Data of events that say what was under way at the same time: a replay does one thing after another."""
+"""Members of event data that depend on concurrency: a replay has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayDifference:
-    """One place where a replay is not as recorded."""
+    """One difference between a replay and its recording."""
 
     where: str
     """`lane task-1/1/worker, call 3`, `event 57 (VerdictGiven of task-1)`, `report, line 12`."""
@@ -27,12 +26,12 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """One run that was replayed."""
+    """Result of one replayed run."""
 
     run: str
     events: int
     calls: int
-    """Outcomes of models and tools that were served."""
+    """Recorded outcomes of models and tools that were used."""
     checks: int
     report: str
     plan: str
@@ -41,14 +40,15 @@ class ReplayResult:
     verdicts: int
     evidence: int
     verdict_rows: str
-    """All of them, as JSON text."""
+    """JSON text of all verdict nodes."""
     evidence_rows: str
+    """JSON text of all evidence nodes."""
     differences: tuple[ReplayDifference, ...]
-    """In the order in which they came up; empty: the same bytes."""
+    """In the order in which they were found. Empty: the same bytes."""
 
 
-def of_events(recorded: Event, now: Event) -> str:
-    """Say how an event is not the recorded one; empty: it is."""
+def describe_event_difference(recorded: Event, now: Event) -> str:
+    """Describe how an event differs from the recorded one; empty: it does not."""
     if _key(recorded) != _key(now):
         return f"recorded {event_label(recorded)}, replayed {event_label(now)}"
     left_out = IGNORED.get(recorded.kind.value, ())
@@ -60,29 +60,30 @@ def of_events(recorded: Event, now: Event) -> str:
 
 
 def is_same_step(recorded: Event, now: Event) -> bool:
-    """Tell whether the engine took the recorded step, whatever came of it."""
+    """Return whether the engine took the recorded step, with any result."""
     return _key(recorded) == _key(now)
 
 
-def of_ends(recorded: RecordedOutcome, now: RecordedOutcome) -> list[ReplayDifference]:
-    """Compare what two runs came to, byte by byte."""
+def diff_outcomes(recorded: RecordedOutcome, now: RecordedOutcome) -> list[ReplayDifference]:
+    """Compare two outcomes byte by byte."""
     found = [
-        *_of_texts("plan", recorded.plan, now.plan),
-        *_of_rows("verdict", recorded.verdicts, now.verdicts),
-        *_of_rows("evidence", recorded.evidence, now.evidence),
-        *_of_texts("report", recorded.report, now.report),
+        *_diff_texts("plan", recorded.plan, now.plan),
+        *_diff_nodes("verdict", recorded.verdicts, now.verdicts),
+        *_diff_nodes("evidence", recorded.evidence, now.evidence),
+        *_diff_texts("report", recorded.report, now.report),
     ]
-    if recorded.seal != now.seal:
-        what = f"recorded {recorded.seal or 'none'}, replayed {now.seal or 'none'}"
-        found.append(ReplayDifference(where="seal", what=what))
-    if recorded.status != now.status:
-        what = f"recorded {recorded.status}, replayed {now.status}"
-        found.append(ReplayDifference(where="status", what=what))
+    for where, one, other in (
+        ("seal", recorded.seal, now.seal),
+        ("status", recorded.status, now.status),
+    ):
+        if one != other:
+            what = f"recorded {one or 'none'}, replayed {other or 'none'}"
+            found.append(ReplayDifference(where=where, what=what))
     return found
 
 
 def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayResult:
-    """Put the lines that were changed in a recording before what came of it."""
+    """Add the changed lines of a recording before the other differences."""
     found = [
         ReplayDifference(
             where=f"line {one.line} ({one.what})",
@@ -94,14 +95,14 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
     return replace(replayed, differences=(*found, *replayed.differences))
 
 
-def of_lanes(
-    tape: RecordedRun, hashes: Mapping[tuple[str, object], tuple[str, str]]
+def diff_transcripts(
+    tape: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
 ) -> list[ReplayDifference]:
-    """Find the calls whose recorded outcome was changed: what was asked is the same, the lane's hash is not.
+    """Find calls whose recorded outcome was changed: the same request, another hash of the transcript.
 
     Args:
-        tape: What was recorded.
-        hashes: (lane, number) → hash of the question, hash of the lane with this call at its end; as replayed.
+        tape: Recorded run.
+        hashes: (transcript, number) → replayed hashes of the request, and of the transcript with this call at its end.
     """
     found: list[ReplayDifference] = []
     for lane, calls in sorted(tape.lanes.items()):
@@ -118,7 +119,7 @@ def of_lanes(
 
 
 def event_label(event: Event) -> str:
-    """Name an event for a person."""
+    """Name an event for the user."""
     lane = f", {event.data['role']} call {event.data.get('seq')}" if "role" in event.data else ""
     task = f" of {event.task}, attempt {event.attempt}" if event.task else ""
     return f"{event.kind.value}{task}{lane}"
@@ -129,7 +130,7 @@ def _key(event: Event) -> tuple[object, ...]:
     return event.kind, event.task, event.attempt, data.get("role"), data.get("seq")
 
 
-def _of_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
+def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
     if one == other:
         return []
     old, new = one.splitlines(), other.splitlines()
@@ -141,7 +142,7 @@ def _of_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
     return [ReplayDifference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
 
 
-def _of_rows(
+def _diff_nodes(
     name: str, one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]
 ) -> list[ReplayDifference]:
     known = {str(row["id"]): row for row in other}
@@ -154,13 +155,16 @@ def _of_rows(
             if pack(row.get(key)) != pack(now.get(key)):
                 what = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
                 return [ReplayDifference(where=f"{name} {id}", what=what)]
-    for id in cast("dict[str, object]", known):
-        return [ReplayDifference(where=f"{name} {id}", what="replayed, not recorded")]
-    return []
+    left = next(iter(known), None)
+    return (
+        []
+        if left is None
+        else [ReplayDifference(where=f"{name} {left}", what="replayed, not recorded")]
+    )
 
 
 def _sides(one: str, other: str, *, as_it_is: bool = False) -> str:
-    """Say how two texts differ: whole, or of longer ones which characters; `as_it_is`: they are JSON, which has its own quotes."""
+    """Describe how two texts differ; `as_it_is`: JSON, which has quotes of its own."""
     shown = str if as_it_is else repr
     if max(len(one), len(other)) <= SHOWN:
         return f"recorded {shown(one)}, replayed {shown(other)}"

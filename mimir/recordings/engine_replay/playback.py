@@ -1,4 +1,4 @@
-"""Outcomes of a recorded run, served where models, tools and checks would be asked. Nothing is executed."""
+"""Playback of recorded outcomes in place of models, tools and checks. Nothing is executed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,29 +19,30 @@ from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.services import PlannerToolFactory
 from mimir.qc.checks.check_execution import Phase
 from mimir.recordings.engine_replay.simulation import EventCursor
-from mimir.recordings.format.recording import RecordedCall, RecordedCheckRun, RecordedRun
+from mimir.recordings.format.recording import RecordedCheckRun, RecordedRun
 from mimir.recordings.format.request_match import (
     RecordedRequest,
     difference,
     iterate_requests,
-    of_request,
+    request_of,
 )
+from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore, ReadOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 from mimir.tools.protocol import Toolset
 
 Delay = Callable[[str], Awaitable[None]]
-"""Awaited before an outcome is served, with its lane; tests shuffle with it in which order things are ready."""
+"""Awaited before each outcome, with its transcript; tests change the order of outcomes with it."""
 
 
 async def at_once(_lane: str) -> None:
-    """Wait for nothing."""
+    """Yield once, without a delay."""
     await asyncio.sleep(0)
 
 
 @dataclass(slots=True, kw_only=True)
 class PlaybackState:
-    """What all services of a replay share."""
+    """State that all services of a replay share."""
 
     score: EventCursor
     store: GraphStore
@@ -54,11 +55,11 @@ class PlaybackState:
 
     @property
     def tape(self) -> RecordedRun:
-        """What was recorded."""
+        """Recorded run."""
         return self.score.tape
 
     def question(self, lane: str, seq: int) -> RecordedRequest:
-        """Return a recorded question."""
+        """Return a recorded request."""
         known = self._questions.get(lane)
         if known is None:
             calls = self.tape.model_calls(self.tape.own(lane))
@@ -66,18 +67,18 @@ class PlaybackState:
         return known[seq]
 
     def missing(self, lane: str, seq: int, what: str) -> RecordingMiss:
-        """Say that the engine asked what was never asked."""
+        """Return the error that a call is not recorded."""
         return RecordingMiss(f"lane {self.tape.own(lane)}, call {seq}: {what}")
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackModels:
-    """Where models come from."""
+    """Source of the recorded models."""
 
     served: PlaybackState
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
-        """Return a lane's recorded model."""
+        """Return the recorded model of a transcript."""
         del role, model
         return _PlaybackModel(self.served, lane)
 
@@ -88,10 +89,10 @@ class _PlaybackModel:
     lane: str
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Answer as recorded, whatever is asked; a question that differs is told.
+        """Return the recorded answer to any request; a request that differs is noted.
 
         Raises:
-            RecordingMiss: No call of this number was recorded.
+            RecordingMiss: No call of this number is recorded.
         """
         served, lane = self.served, self.lane
         await served.delay(lane)
@@ -100,24 +101,20 @@ class _PlaybackModel:
         if call is None or call.kind != "model":
             raise served.missing(lane, seq, "this question was not recorded")
         if call.request_hash != hash:
-            found = difference(served.question(lane, seq), of_request(request), exactly=True)
+            found = difference(served.question(lane, seq), request_of(request), exactly=True)
             if found is not None:
                 served.score.differ(f"lane {served.tape.own(lane)}, call {seq}", str(found))
         served.outcomes += 1
         return codec.read_answer(call.outcome.value)
 
     def _open(self, reads: ReadOps) -> tuple[int, str]:
-        """Return number and hash of the question: its intent stands in the lane."""
-        rows = reads.find(
-            NodeLabel.CALL, {"lane": self.lane, "done": False}, order=("-seq",), limit=1
-        )
-        row = rows[0] if rows else {"seq": 0}
-        seq = row.get("seq")
-        return seq if isinstance(seq, int) else 0, str(row.get("requestHash") or "")
+        """Return number and hash of the request: its intent is in the transcript."""
+        call = record_loading.find_open_call(reads, self.lane)
+        return (call.number, call.request_hash) if call else (0, "")
 
 
 class PlaybackTranscript:
-    """A lane whose tools are not run: each call has its recorded outcome. What is asked of it is decided anew."""
+    """Transcript whose tool calls have their recorded outcomes; their permissions are decided again."""
 
     def __init__(self, inner: Transcript, served: PlaybackState, lane: str) -> None:
         self._inner = inner
@@ -140,7 +137,7 @@ class PlaybackTranscript:
         of_answer: int = 0,
         title: str = "",
     ) -> CallOutcome:
-        """Serve the outcome of the tool call of this number."""
+        """Return the recorded outcome of the tool call of this number."""
         del work
         number, self._number = self._number, self._number + 1
 
@@ -161,11 +158,9 @@ class PlaybackTranscript:
 
     def _outcome(self, number: int, request: Mapping[str, object]) -> CallOutcome:
         if number >= len(self._calls):
-            asked = pack(request)[:200]
-            raise self._served.missing(
-                self._lane, number, f"this tool call was not recorded: {asked}"
-            )
-        call: RecordedCall = self._calls[number]
+            what = f"this tool call was not recorded: {pack(request)[:200]}"
+            raise self._served.missing(self._lane, number, what)
+        call = self._calls[number]
         one, other = pack(call.request), pack(request)
         if one != other:
             where = f"lane {self._served.tape.own(self._lane)}, call {call.seq}"
@@ -177,7 +172,7 @@ class PlaybackTranscript:
 
 @dataclass(frozen=True, slots=True)
 class PlaybackTools:
-    """The real tools' names and rights over recorded outcomes."""
+    """Names and permissions of the real tools, with recorded outcomes."""
 
     inner: RoleTools
     planners: PlannerToolFactory
@@ -208,14 +203,14 @@ class PlaybackTools:
 
 
 class NullCache(dict[str, CheckRun]):
-    """Runs before the work that are asked for each time: which process had made one stands in the recording."""
+    """Cache of check runs that keeps nothing: the recording says which process made each run."""
 
     def __setitem__(self, key: str, value: CheckRun) -> None:
         """Keep nothing."""
 
 
 class PlaybackChecks:
-    """Checks as they ran, each as often as it ran."""
+    """Recorded check runs, each used as often as it was made."""
 
     def __init__(self, served: PlaybackState) -> None:
         self._served = served
@@ -231,10 +226,10 @@ class PlaybackChecks:
     async def run(
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
-        """Return what this run showed.
+        """Return the recorded check run.
 
         Raises:
-            RecordingMiss: It was never made.
+            RecordingMiss: It is not recorded.
         """
         del answer
         speaker = SPEAKER.get()
@@ -254,12 +249,12 @@ class PlaybackChecks:
         return replace(own or self._latest(known), check=check.id)
 
     def _latest(self, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
-        """Return the last run that had been made by now, or the first one of all."""
+        """Return the last run up to the present time, otherwise the first one."""
         epoch = self._epoch(self._served.score.time)
         return next((ran for at, ran in reversed(known) if at <= epoch), known[0][1])
 
     def _next(self, key: str, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
-        """Return the next run of this epoch; one of a later epoch is looked at, not used up."""
+        """Return the next run of this epoch; one of a later epoch is not used up."""
         epoch = self._epoch(self._served.score.time)
         at = self._used.get(key, 0)
         while at < len(known) - 1 and known[at][0] < epoch:
@@ -271,15 +266,14 @@ class PlaybackChecks:
         return known[at][1]
 
     def _epoch(self, at: str) -> int:
-        """Count how often the run had been resumed at a time."""
+        """Count the resumes of the run up to a time."""
         return sum(resumed <= at for resumed in self._resumed)
 
 
 def _recorded_key(one: RecordedCheckRun) -> str:
     ran = one.ran
-    by = (
-        f"{one.by} {ran.check}" if ran.phase != "before" else ""
-    )  # those before the work are shared
+    # Runs before the work are shared by all attempts.
+    by = f"{one.by} {ran.check}" if ran.phase != "before" else ""
     return _key(by, ran.argv, one.timeout_seconds, ran.tree, ran.phase, again=ran.again)
 
 

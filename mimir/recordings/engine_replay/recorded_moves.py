@@ -1,10 +1,7 @@
-"""What the scheduler did to a run, done again: made, led, released, claimed, paused. Each a write; `decide` says whether it was right."""
-
-from collections.abc import Mapping
-from typing import cast
+"""Recorded steps of the scheduler as writes: create, lead, release, claim, pause. `decide` checks each release."""
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.ids import task_id
+from mimir.domain.json_value import as_number, as_text
 from mimir.domain.scheduling_command import BlockTask, ReleaseTask
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import Paused, RecordingMiss
@@ -13,71 +10,38 @@ from mimir.recordings.format.recording import RecordedRun
 from mimir.scheduling import lifecycle
 from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
-from mimir.store import row_fields
-from mimir.store.operations import claims, leases, runs
+from mimir.store.operations import claims, leases, record_loading
 from mimir.store.operations.claims import Claim
-from mimir.store.operations.runs import NewRun, RunKind
-from mimir.store.protocol import Value, WriteOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.protocol import WriteOps
+from mimir.store.records.task_records import TaskStatusRecord
+from mimir.store.transfer import recording_rows
 
 LEASE_SECONDS = 1e9
-"""Nobody's lease ends by time: who lost one stands in the record."""
+"""No lease ends by time: the recording names the lost ones."""
 _STATUSES = frozenset(status.value for status in TaskStatus)
 FIRST = 1e18
 """Priority of the task that is claimed next."""
 
 
 def create(ops: WriteOps, tape: RecordedRun) -> None:
-    """Make a run as it was made, with what it pinned and the texts that it was given."""
-    pinned = tape.pinned
-
-    def text(name: str) -> str:
-        return str(pinned.get(name) or "")
-
-    new = NewRun(
-        id=tape.id,
-        kind=cast("RunKind", text("kind")),
-        project_id=text("projectId"),
-        project_name=text("projectId"),
-        name=text("name"),
-        request=text("request"),
+    """Create a run as it was created, with its pinned values and texts."""
+    recording_rows.create_recorded_run(
+        ops,
+        tape.id,
+        pinned=tape.pinned,
         plan=tape.plan,
-        plan_path=text("planPath"),
         settings=tape.settings,
-        engine_version=text("engineVersion"),
-        base_commit=text("baseCommit"),
-        base_tree=text("baseTree"),
-        only=tuple(cast("list[str]", pinned.get("only") or ())),
-        session_id=text("sessionId"),
+        texts=tape.texts,
     )
-    runs.create(ops, new)
-    extra: dict[str, Value] = {
-        name: cast("Value", pinned[name])
-        for name in (
-            "sandbox",
-            "userHead",
-            "userBranch",
-            "title",
-            "goal",
-            "learnedJson",
-            "planRun",
-            "pricesJson",
-        )
-        if name in pinned
-    }
-    ops.patch(NodeLabel.RUN, tape.id, extra)
-    for name, value in tape.texts.items():
-        row = {"id": f"{tape.id}#{name}", "name": name, "runId": tape.id, "kind": name, "text": pack(value)}  # fmt: skip
-        ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
 def lead(ops: WriteOps, run: str, owner: str) -> None:
-    """Become the run's coordinator."""
+    """Take the coordinator lease of the run."""
     leases.acquire_lease(ops, run, lifecycle.COORDINATOR, owner, seconds=LEASE_SECONDS)
 
 
 class RecordedReleases:
-    """What the coordinator released and blocked, decided again."""
+    """Releases and blocks of the coordinator, decided again."""
 
     def __init__(self, score: EventCursor) -> None:
         self._score = score
@@ -85,18 +49,18 @@ class RecordedReleases:
         self._snapshot: RunSnapshot | None = None
 
     async def write(self, stage: Simulation) -> None:
-        """Release and block what was released and blocked at once.
+        """Write the tasks that were released and blocked together.
 
         Raises:
-            RecordingMiss: The engine decides otherwise.
+            RecordingMiss: The engine decides differently.
         """
         score, batch = self._score, _batch(self._score)
-        decided = decide(self._standing())
+        decided = decide(self._load_snapshot())
         ready = {one.task for one in decided if isinstance(one, ReleaseTask)}
         doomed = {one.task: one.because for one in decided if isinstance(one, BlockTask)}
         for event in batch:
             if event.task not in (ready if event.kind is EventKind.TASK_READY else doomed):
-                what = f"{event.kind.value} of {event.task}, the engine decides otherwise"
+                what = f"{event.kind.value} of {event.task}, the engine decides differently"
                 raise RecordingMiss(what)
         # Weights may be learned from earlier runs: the priority is given, what is ready is decided.
         releases = [(e.task, _priority(e)) for e in batch if e.kind is EventKind.TASK_READY]
@@ -110,8 +74,8 @@ class RecordedReleases:
 
         await stage.write(work)
 
-    def _standing(self) -> RunSnapshot:
-        """Return where every task stands before the next event."""
+    def _load_snapshot(self) -> RunSnapshot:
+        """Return the status of every task before the next event."""
         score, plan = self._score, self._score.tape.plan
         if plan is None:
             raise RecordingMiss("A planning run has no tasks.")
@@ -123,60 +87,55 @@ class RecordedReleases:
                 self._snapshot.note_released(event.task)
             elif event.task and isinstance(to, str):
                 if to not in _STATUSES:
-                    raise RecordingMiss(f"Event {event.seq} names a status that there is not.")
+                    raise RecordingMiss(f"Event {event.seq} has an unknown status.")
                 self._snapshot.apply(event.task, TaskStatus(to))
         self._at = score.at
         return self._snapshot
 
 
 def _priority(event: Event) -> float:
-    value = event.data.get("priority")
-    return float(value) if isinstance(value, int | float) else 0.0
+    return float(as_number(event.data.get("priority")) or 0.0)
 
 
 def take(ops: WriteOps, run: str, event: Event) -> Claim:
-    """Claim the recorded task for the recorded holder.
+    """Claim the recorded task for the recorded process.
 
     Raises:
-        RecordingMiss: The engine does not let it be claimed.
+        RecordingMiss: The engine does not allow the claim.
     """
-    id = task_id(run, event.task)
-    row = ops.get(NodeLabel.TASK, id) or {}
-    before = row_fields.float_field(row, "priority")
-    holder = row_fields.text_field(row, "lockedBy")
-    ops.patch(NodeLabel.TASK, id, {"priority": FIRST})
-    owner = str(event.data.get("owner") or "")
+    task = record_loading.find_task(ops, run, event.task)
+    holder = task.locked_by if task else ""
+    # The claim takes the task of the highest priority: for its time, that is the recorded one.
+    claims.set_priority(ops, run, event.task, FIRST)
     taken = claims.claim(
-        ops, run, owner, lease_seconds=LEASE_SECONDS, dead=(holder,) if holder else ()
+        ops,
+        run,
+        as_text(event.data.get("owner")),
+        lease_seconds=LEASE_SECONDS,
+        dead=(holder,) if holder else (),
     )
     if not taken or taken[0].task != event.task:
-        raise RecordingMiss(f"{event.task} was claimed, but the engine has it not free")
-    ops.patch(NodeLabel.TASK, id, {"priority": before})
+        raise RecordingMiss(f"{event.task} was claimed, but in the engine it cannot be claimed")
+    claims.set_priority(ops, run, event.task, task.priority if task else 0.0)
     return taken[0]
 
 
 def pause(ops: WriteOps, run: str, paused: Paused) -> None:
-    """Pause a run: whoever held something of it gives it back."""
-    holders = {row_fields.text_field(row, "lockedBy") for row in runs.tasks(ops, run)}
-    for holder in sorted(holders - {""}):
+    """Pause a run: every process gives its leases back."""
+    tasks = record_loading.load_tasks(ops, run, TaskStatusRecord)
+    for holder in sorted({task.locked_by for task in tasks} - {""}):
         claims.give_back_all(ops, run, holder)
-    coordinator = row_fields.text_field(ops.get(NodeLabel.RUN, run) or {}, lifecycle.COORDINATOR)
-    lifecycle.pause(ops, run, coordinator, paused, 0.0)
+    record = record_loading.find_run(ops, run)
+    lifecycle.pause(ops, run, record.coordinator if record else "", paused, 0.0)
 
 
 def put_measured(ops: WriteOps, tape: RecordedRun) -> None:
-    """Give a run what was measured of it: no clock runs in a replay."""
-    for label, row in tape.end.measured if tape.end else ():
-        known = (
-            label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
-            or ops.get(label, str(row["id"])) is not None
-        )
-        if known:
-            ops.upsert(label, [cast("Mapping[str, Value]", row)])
+    """Write the measurements of a run: no clock runs in a replay."""
+    recording_rows.import_measurements(ops, tape.end.measured if tape.end else ())
 
 
 def _batch(score: EventCursor) -> list[Event]:
-    """Return the events from the next on that one write of the coordinator brought about."""
+    """Return the next events that one write of the coordinator made."""
     kinds = (EventKind.TASK_READY, EventKind.TASK_BLOCKED)
     first = score.next
     found: list[Event] = []

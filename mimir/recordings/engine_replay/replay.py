@@ -1,19 +1,17 @@
-"""Replays a run: the engine decides everything again, on the outcomes that were recorded, in the order in which they came about.
+"""Replay of one run: the engine decides it again from recorded outcomes, in the recorded order. Nothing is executed.
 
-Nothing is executed: models, tools and checks are `served`, history answers from the recording, the store is thrown away. What the world
-did to the run (a kill, a pause, a file that was applied, a lease that was taken) is done to it again where it stands in the record;
-what the engine decides itself is compared with the record, event by event, and in the end byte by byte.
+External events (a kill, a pause, a lost lease) are applied again where they were recorded. Decisions of the engine are compared
+with the recording, event by event, and at the end byte by byte.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
-from mimir.domain.ids import attempt_id
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import Paused, RecordingMiss
 from mimir.orchestrator import plan_creation, run_models
@@ -39,30 +37,30 @@ from mimir.scheduling.execution.attempt_runner import AttemptRunner, WorkerServi
 from mimir.scheduling.execution.preparation import AttemptPreparer
 from mimir.scheduling.run_services import ProcessLiveness, RunServices
 from mimir.scheduling.task_queries import CompletedTasks
-from mimir.store import row_fields
-from mimir.store.operations import claims, runs
-from mimir.store.protocol import ReadOps, Row, WriteOps
-from mimir.store.schema import NodeLabel
+from mimir.store.operations import claims, record_loading, runs
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.transcripts import call_rows
 
 OWNER = "replay"
-OF_ATTEMPTS = (
+ATTEMPT_EVENTS = (
     EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED, EventKind.BREAKER_TRIPPED,
     EventKind.WORK_ANSWERED, EventKind.CHECK_RUN, EventKind.JUDGING_STARTED, EventKind.VERDICT_GIVEN,
     EventKind.TASK_COMPLETED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, EventKind.WARNING,
 )  # fmt: skip
-OF_THE_END = (
+END_EVENTS = (
     EventKind.CHECK_RUN, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.REPORT_WRITTEN,
     EventKind.RUN_FINISHED,
 )  # fmt: skip
-_NOBODYS = (EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT)
-"""Of a planning run, whose other events are its own."""
-NOTHING_SECONDS = 60.0
-"""If nothing happens for so long, the engine waits for what the record does not have."""
+_EXTERNAL_EVENTS = (EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT)
+"""Events of a planning run that its own process did not write."""
+STALL_SECONDS = 60.0
+"""Without progress for this time, the engine waits for an outcome that is not recorded."""
 
 
 @dataclass(slots=True)
 class _NullLock:
-    """Stands for a lock that nobody has to wait for: turns keep the order."""
+    """Lock that is always free: the turns of the simulation keep the order."""
 
     async def __aenter__(self) -> None:
         return
@@ -73,10 +71,10 @@ class _NullLock:
 
 @dataclass(kw_only=True)
 class RunReplay:
-    """One run under way again."""
+    """One run that is replayed."""
 
     parts: ProjectServices
-    """With the stage as its store, and everything served."""
+    """Services over the simulation and recorded outcomes."""
     stage: Simulation
     score: EventCursor
     served: PlaybackState
@@ -86,41 +84,40 @@ class RunReplay:
         default_factory=dict[Actor, "asyncio.Future[None]"]
     )
     starting: dict[Actor, str] = field(default_factory=dict[Actor, str])
-    """Attempts that begin on a head that is still to come."""
+    """Attempt → head that it starts from, still to come."""
     merging: dict[Actor, str] = field(default_factory=dict[Actor, str])
-    """Accepted attempts that clash with a head that is still to come."""
+    """Accepted attempt → head that it conflicts with, still to come."""
 
     @property
     def tape(self) -> RecordedRun:
-        """What was recorded."""
+        """Recorded run."""
         return self.score.tape
 
     async def through(self) -> None:
-        """Play all events.
+        """Replay all events.
 
         Raises:
-            RecordingMiss: The engine took another step than the recorded one, or wants what was not recorded.
+            RecordingMiss: The engine takes another step than the recorded one, or needs an outcome that is not recorded.
         """
         await self._create()
         await self._engage()
         try:
             while (event := self.score.next) is not None:
-                async with asyncio.timeout(NOTHING_SECONDS):
+                async with asyncio.timeout(STALL_SECONDS):
                     await self._play(event)
         except TimeoutError:
             event = self.score.next
             what = event_label(event) if event else "nothing"
             raise RecordingMiss(
-                f"The engine does not come to what was recorded next: {what}."
+                f"The engine does not reach the next recorded event: {what}."
             ) from None
         finally:
             await self._stop()
 
     async def _play(self, event: Event) -> None:
         actor = owner_of(self.score, event)
-        if (
-            actor == RUN and event.kind is EventKind.RUN_RESUMED
-        ):  # of a planning run: it says so itself
+        if actor == RUN and event.kind is EventKind.RUN_RESUMED:
+            # A planning run writes this event itself, so it is started before it.
             await self._stop()
             self._begin(RUN, self._plan(event))
         elif actor == RUN and RUN not in self.working:
@@ -148,7 +145,7 @@ class RunReplay:
     async def _act(self, actor: Actor, event: Event) -> None:
         work = self.working.get(actor)
         if work is None:
-            raise RecordingMiss(f"{event_label(event)} was recorded, but nobody works on it.")
+            raise RecordingMiss(f"{event_label(event)} was recorded, but no attempt is active.")
         before = self.score.at
         await self.stage.act(actor, work)
         if not work.done():
@@ -157,9 +154,8 @@ class RunReplay:
         if work.exception() is not None:
             raise cast("BaseException", work.exception())
         if self.score.at == before:
-            raise RecordingMiss(
-                f"{event_label(event)} was recorded, but the engine ended before it."
-            )
+            what = f"{event_label(event)} was recorded, but the engine ended before it."
+            raise RecordingMiss(what)
 
     def _begin(self, actor: Actor, job: "Awaitable[None]") -> "asyncio.Future[None]":
         with acting_as(actor):
@@ -168,32 +164,28 @@ class RunReplay:
         return work
 
     async def _stop(self) -> None:
-        """End all work as a kill does: what is not in the store is gone."""
+        """End all work as a kill does: only the store is left."""
         jobs = list(self.working.values())
         self.working.clear()
         self.starting.clear()
         self.merging.clear()
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
+        await _cancel_all(jobs)
 
     async def _claim(self, event: Event) -> None:
-        """Take the recorded task for the recorded holder, and begin to work on it."""
-        crew = self._known_crew()
-        for actor in [one for one in self.working if one[0] == event.task]:
-            job = self.working.pop(actor)
-            job.cancel()
-            await asyncio.gather(job, return_exceptions=True)
+        """Claim the recorded task for the recorded process, and start its attempt."""
+        crew = self._require_services()
+        earlier = [actor for actor in self.working if actor[0] == event.task]
+        await _cancel_all([self.working.pop(actor) for actor in earlier])
         claim = await self.stage.write(partial(recorded_moves.take, run=self.tape.id, event=event))
         actor = event.task, claim.attempt
         cast("RecordedClock", crew.clock).again(actor)
-        row, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
+        record, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
         self._begin(actor, self._pursuit(claim))
-        # Nothing is awaited before it is let start: if its turn has come it would be past that, and its next step out of turn.
+        # No await before it may start: with its turn it would pass that point, and act out of turn.
         facts = self.tape.attempts.get(actor)
-        if not row.get("startJson") and facts and facts.base and not claim.died:
+        if not (record and record.start) and facts and facts.base and not claim.died:
             self.starting[actor] = facts.base
-        if TaskStatus(row_fields.text_field(claim.row, "status")) is TaskStatus.QC_PASSED:
+        if claim.record.status is TaskStatus.QC_PASSED:
             self._will_merge(actor)
         await self._let(head)
 
@@ -204,7 +196,7 @@ class RunReplay:
             self.merging[actor] = onto
 
     async def _ahead(self) -> None:
-        """Let those read the line now whose attempt began, or clashed, on the head that it has now."""
+        """Let attempts read the run branch whose recorded head is the present one."""
         last = self.tape.events[self.score.at - 1] if self.score.at else None
         if last and last.kind is EventKind.VERDICT_GIVEN and last.data.get("passed") is True:
             self._will_merge((last.task, last.attempt))
@@ -223,13 +215,11 @@ class RunReplay:
                 await self.stage.let(actor, self.working[actor], "reads")
 
     async def _create(self) -> None:
-        """Make the run as it was made; what it pinned is given."""
-        tape = self.tape
         await self.stage.init()
-        await self.stage.write(partial(recorded_moves.create, tape=tape))
+        await self.stage.write(partial(recorded_moves.create, tape=self.tape))
 
     async def _engage(self) -> None:
-        """Take the place of the process that served the run; without preambles nobody had begun to work."""
+        """Take over the run as its process did; without preambles no attempt has started."""
         parts, run = self.parts, self.tape.id
         if self.tape.plan is None or "preambles" not in self.tape.texts:
             return
@@ -257,7 +247,7 @@ class RunReplay:
         parts = self.parts
         return WorkerServices(
             history=parts.history,
-            checks=CheckRunner(parts.history, PlaybackChecks(self.served), NullCache()),
+            checks=self._check_runner(),
             models=parts.models,
             tools=parts.tools,
             preparer=AttemptPreparer(crew, parts.history, parts.choices["worker"], parts.redact),
@@ -265,26 +255,20 @@ class RunReplay:
             redact=parts.redact,
         )
 
-    def _known_crew(self) -> RunServices:
+    def _check_runner(self) -> CheckRunner:
+        return CheckRunner(self.parts.history, PlaybackChecks(self.served), NullCache())
+
+    def _require_services(self) -> RunServices:
         if self.crew is None:
-            raise RecordingMiss("Its preambles were not recorded, so nobody can work.")
+            raise RecordingMiss("Its preambles are not recorded, so no attempt can start.")
         return self.crew
 
     async def _resume(self, event: Event) -> None:
-        """Kill what is under way, and go on as another process did."""
+        """Stop all work, and resume the run as another process did."""
         await self._stop()
-        await self.stage.write(
-            partial(
-                lifecycle.take_run,
-                run=self.tape.id,
-                owner=OWNER,
-                seconds=recorded_moves.LEASE_SECONDS,
-                dead=(),
-                resumed=True,
-                models=_models(event),
-            )
-        )
-        row = await self.stage.read(partial(runs.node, run=self.tape.id))
+        seconds = recorded_moves.LEASE_SECONDS
+        take = partial(lifecycle.take_run, run=self.tape.id, owner=OWNER, seconds=seconds, dead=())
+        row = await self.stage.write(partial(take, resumed=True, models=_models(event)))
         self.parts = run_models.services_for_run(self.parts, row)
         await self._engage()
 
@@ -299,31 +283,27 @@ class RunReplay:
 
         def work(ops: WriteOps) -> None:
             claims.cancel(ops, self.tape.id)
-            runs.set_status(
-                ops,
-                self.tape.id,
-                RunStatus.CANCELLED,
-                EventKind.RUN_FINISHED,
+            data, expect = (
                 {"outcome": RunStatus.CANCELLED.value},
-                expect=(RunStatus.RUNNING, RunStatus.PAUSED),
+                (RunStatus.RUNNING, RunStatus.PAUSED),
             )
+            kind = EventKind.RUN_FINISHED
+            runs.set_status(ops, self.tape.id, RunStatus.CANCELLED, kind, data, expect=expect)
 
         await self.stage.write(work)
 
     async def _cut(self, event: Event) -> None:
-        """Take the question away that had no answer; whether it stands here depends on how far its asker had come."""
+        """Delete the call without an outcome, if the replay has come to it."""
         lane = str(event.data.get("lane") or "")
 
         def work(ops: WriteOps) -> None:
-            rows = ops.find(NodeLabel.CALL, {"lane": lane, "done": False})
-            ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
-
+            call_rows.delete_open_calls(ops, lane)
             _emit(ops, event)
 
         await self.stage.write(work)
 
     async def _inject(self, event: Event) -> None:
-        """Let something come about that the engine does not decide."""
+        """Write an event that the engine does not decide."""
         await self.stage.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
@@ -331,13 +311,9 @@ class RunReplay:
             await plan_creation.plan(self.parts, self.tape.id, models=_models(event))
 
     async def _finish(self) -> None:
-        """Do what is done when all tasks have ended: gate, seals, prose, report."""
-        parts, run, crew = self.parts, self.tape.id, self._known_crew()
-        end = await finish_run(
-            crew,
-            parts.history,
-            CheckRunner(parts.history, PlaybackChecks(self.served), NullCache()),
-        )
+        """Finish the run: final gate, seals, narrative, report."""
+        parts, run, crew = self.parts, self.tape.id, self._require_services()
+        end = await finish_run(crew, parts.history, self._check_runner())
         await self.stage.write(partial(recorded_moves.put_measured, tape=self.tape))
         path = await inspection.write_last_report(parts, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
@@ -349,6 +325,12 @@ class RunReplay:
         await self.stage.write(work)
 
 
+async def _cancel_all(jobs: Sequence["asyncio.Future[None]"]) -> None:
+    for job in jobs:
+        job.cancel()
+    await asyncio.gather(*jobs, return_exceptions=True)
+
+
 def _emit(ops: WriteOps, event: Event) -> None:
     runs.append_event(
         ops, event.run, event.kind, task=event.task, attempt=event.attempt, data=event.data
@@ -356,29 +338,28 @@ def _emit(ops: WriteOps, event: Event) -> None:
 
 
 def _models(event: Event) -> Mapping[str, str]:
-    """Return the models that a run was gone on with in the place of those before."""
+    """Return the models that replace pinned ones after a pause."""
     return cast("Mapping[str, str]", event.data.get("models", {}))
 
 
 def _head(reads: ReadOps, run: str) -> str:
-    return row_fields.text_field(reads.get(NodeLabel.RUN, run) or {}, "head")
+    record = record_loading.find_run(reads, run)
+    return record.head if record else ""
 
 
-def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[Row, str]:
-    """Return an attempt's row, and the head of the line."""
-    return reads.get(NodeLabel.ATTEMPT, attempt_id(run, *actor)) or {}, _head(reads, run)
+def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[AttemptRecord | None, str]:
+    """Return an attempt, and the head of the run branch."""
+    return record_loading.find_attempt(reads, run, *actor), _head(reads, run)
 
 
 def owner_of(score: EventCursor, event: Event | None) -> Actor | None:
-    """Say whose an event is: an attempt's, the run's at its end (`RUN`), or nobody's whose decision it is (None). Pure."""
-    if event is None:
-        return None
-    if score.tape.plan is None:
-        return None if event.kind in _NOBODYS else RUN
-    if event.kind in OF_ATTEMPTS and event.task and event.attempt:
+    """Return the actor of an event: an attempt, the end of the run (`RUN`), or None."""
+    if event is None or score.tape.plan is None:
+        return None if event is None or event.kind in _EXTERNAL_EVENTS else RUN
+    if event.kind in ATTEMPT_EVENTS and event.task and event.attempt:
         return event.task, event.attempt
     if event.kind is EventKind.MODEL_CALLED and event.data.get("role") in REPORTERS:
         return RUN
-    if event.kind in OF_THE_END and event.data.get("outcome") != RunStatus.CANCELLED.value:
+    if event.kind in END_EVENTS and event.data.get("outcome") != RunStatus.CANCELLED.value:
         return RUN
     return None

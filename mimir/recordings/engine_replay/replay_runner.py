@@ -1,4 +1,4 @@
-"""Plays recorded runs: each on a stage of its own, with the engine's parts put together for it, and compared with what it came to."""
+"""Replays of recorded runs: each in a simulation of its own, compared with its recorded outcome."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
@@ -13,7 +13,12 @@ from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
-from mimir.recordings.engine_replay.differences import ReplayResult, of_ends, of_lanes, with_broken
+from mimir.recordings.engine_replay.differences import (
+    ReplayResult,
+    diff_outcomes,
+    diff_transcripts,
+    with_broken,
+)
 from mimir.recordings.engine_replay.playback import (
     Delay,
     NullCache,
@@ -27,19 +32,20 @@ from mimir.recordings.engine_replay.simulation import EventCursor, RecordedClock
 from mimir.recordings.format.recording import RecordedRun, build
 from mimir.recordings.format.recording_file import BrokenLine
 from mimir.recordings.recorder import outcome_record
+from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import pack
 
 
 class ReplayServices(Protocol):
-    """What `app` hands in: the concrete things."""
+    """Store and services of a replay, as `bootstrap.app` makes them."""
 
     def store(self, path: Path, clock: Clock) -> GraphStore:
-        """Return a store that is thrown away."""
+        """Return a temporary store."""
         ...
 
     def parts(self, store: GraphStore) -> Awaitable[ProjectServices]:
-        """Return the engine's parts over a history that answers from the recording; nothing of them is used that executes anything."""
+        """Return the services of the engine, with recorded answers of git."""
         ...
 
 
@@ -53,10 +59,10 @@ async def replay_runs(
     """Replay runs one after another.
 
     Args:
-        tapes: What was recorded.
+        tapes: Recorded runs.
         broken: Lines of the recording that were changed.
-        workshop: The concrete things.
-        room: Directory for what is written on the way; thrown away by the caller.
+        workshop: Makes store and services.
+        room: Temporary directory; the caller removes it.
         delay: Awaited before each outcome.
 
     Raises:
@@ -74,13 +80,13 @@ async def replay_runs(
 async def _replay(
     tape: RecordedRun, workshop: ReplayServices, room: Path, delay: Delay
 ) -> ReplayResult:
-    """Replay one run and compare what it comes to."""
+    """Replay one run and compare its outcome."""
     score = EventCursor(tape=tape)
     store = workshop.store(room / "replay.db", RecordedClock(score))
     made = Simulation(store, score, lambda: owner_of(score, score.next))
     served = PlaybackState(score=score, store=made, delay=delay)
     run = RunReplay(
-        parts=_composed(await workshop.parts(store), served, room),
+        parts=_replay_services(await workshop.parts(store), served, room),
         stage=made,
         score=score,
         served=served,
@@ -106,15 +112,12 @@ async def _result(play: RunReplay) -> ReplayResult:
     end = build([line]).runs[tape.id].end
     if end is None:
         raise AssertionError("a run without its end")
-    rows = await play.stage.read(lambda reads: reads.find(NodeLabel.CALL, {"runId": tape.id}))
-    hashes: dict[tuple[str, object], tuple[str, str]] = {
-        (str(r["lane"]), r.get("seq")): (str(r.get("requestHash")), str(r.get("hash") or ""))
-        for r in rows
-    }
-    # Whoever looks for the first difference wants the words that changed, not the seals that follow from them.
+    calls = await play.stage.read(partial(record_loading.load_run_calls, run=tape.id))
+    hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
+    # The user looks for the first difference: the changed text, not the seals that follow from it.
     told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
-    found = [*of_lanes(tape, hashes), *told]
-    found += of_ends(tape.end, end) if tape.end else ()
+    found = [*diff_transcripts(tape, hashes), *told]
+    found += diff_outcomes(tape.end, end) if tape.end else ()
     return ReplayResult(
         run=tape.id,
         events=score.at,
@@ -133,10 +136,10 @@ async def _result(play: RunReplay) -> ReplayResult:
 
 
 def must_be_playable(tape: RecordedRun) -> None:
-    """Refuse what a replay cannot follow.
+    """Refuse a run that cannot be replayed.
 
     Raises:
-        PlanError: The run's first event is missing, a lane was cut, or it took tasks over from another run.
+        PlanError: Its beginning is missing, a transcript was cut, or it reuses tasks of another run.
     """
     cuts = (event for event in tape.events if event.kind is EventKind.LANE_CUT)
     why = ""
@@ -145,10 +148,10 @@ def must_be_playable(tape: RecordedRun) -> None:
     elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
         why = "events of it are missing"
     elif any(cut.data.get("answered") != 0 for cut in cuts):
-        why = "a conversation of it was cut when it was resumed, and what was said before is gone"
+        why = "a transcript was cut when it was resumed, and the earlier calls are gone"
     elif tape.pinned.get("fromRun"):
-        why = f"it took tasks over from {tape.pinned['fromRun']!s}, which is not part of it"
-    elif missing := _without_preamble(tape):
+        why = f"it reuses tasks of {tape.pinned['fromRun']!s}, which is not in the recording"
+    elif missing := _find_missing_preamble(tape):
         why = f"the preamble of {missing!r} is missing"
     if why:
         raise PlanError(
@@ -158,8 +161,8 @@ def must_be_playable(tape: RecordedRun) -> None:
         )
 
 
-def _without_preamble(tape: RecordedRun) -> str:
-    """Return a role of a run's plan whose preamble was not recorded; empty: there is none, or nobody had begun to work."""
+def _find_missing_preamble(tape: RecordedRun) -> str:
+    """Return a role of the plan whose preamble is not recorded; empty: none."""
     if tape.plan is None or "preambles" not in tape.texts:
         return ""
     roles = (
@@ -168,8 +171,8 @@ def _without_preamble(tape: RecordedRun) -> str:
     return next((role for kind, role in roles if (kind, role) not in tape.preambles), "")
 
 
-def _composed(parts: ProjectServices, served: PlaybackState, room: Path) -> ProjectServices:
-    """Return the engine's parts for a replay."""
+def _replay_services(parts: ProjectServices, served: PlaybackState, room: Path) -> ProjectServices:
+    """Return the services of a replay."""
     own = room / "project"
     own.mkdir(parents=True, exist_ok=True)
     preambles = parts.project / "preambles"  # templates of the project's own
@@ -188,9 +191,5 @@ def _composed(parts: ProjectServices, served: PlaybackState, room: Path) -> Proj
         clock=RecordedClock(served.score),
         owner=OWNER,
         notices=list,
-        check_models=_nothing,
+        check_models=lambda: None,
     )
-
-
-def _nothing() -> None:
-    """Find nothing missing."""

@@ -1,7 +1,7 @@
-"""Where a run is replayed: a store that is thrown away, time as it was recorded, and turns, so that everything comes in the recorded order.
+"""Simulation of a recorded run: a temporary store, recorded time, and turns that keep the recorded order.
 
-The recorded events are the score. Whoever owns the next event has the turn; all others wait at their next step in the store. Because
-only one acts at a time, what each reads is what it read then, however long anything takes.
+The actor of the next recorded event has the turn; all others wait at their next access to the store. One actor acts at a time, so each
+reads what it read in the recorded run.
 """
 
 import asyncio
@@ -18,34 +18,32 @@ from mimir.domain.event import Event, EventKind
 from mimir.errors import RecordingMiss
 from mimir.recordings.engine_replay.differences import (
     ReplayDifference,
+    describe_event_difference,
     event_label,
     is_same_step,
-    of_events,
 )
 from mimir.recordings.format.recording import RecordedRun
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import GraphStore, ReadOps, WriteOps
-from mimir.store.schema import NodeLabel
 
 T = TypeVar("T")
 Actor = tuple[str, int]
-"""(task, attempt); ("", 0) is the run at its end."""
+"""(task, attempt); ("", 0): the end of the run."""
 RUN: Actor = ("", 0)
 ACTOR: ContextVar[Actor | None] = ContextVar("actor", default=None)
-"""Who steps. None: the replay itself, which waits for nobody."""
+"""Actor of the current task. None: the replay itself, which never waits."""
 Pass = Literal["start", "reads"]
 
 
 @dataclass(kw_only=True)
 class EventCursor:
-    """The recorded events, and how far they have come about again."""
+    """Recorded events, and the next one to be replayed."""
 
     tape: RecordedRun
     at: int = 0
     differences: list[ReplayDifference] = field(default_factory=list[ReplayDifference])
     holders: dict[str, str] = field(default_factory=dict[str, str])
-    """Task → the process that holds it."""
+    """Task → process that claimed it."""
     _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
 
     def __post_init__(self) -> None:
@@ -55,28 +53,28 @@ class EventCursor:
 
     @property
     def next(self) -> Event | None:
-        """The event that comes about next; None: all have."""
+        """Next event; None: all are replayed."""
         events = self.tape.events
         return events[self.at] if self.at < len(events) else None
 
     @property
     def time(self) -> str:
-        """Time of the next event, or of the last."""
+        """Time of the next event, otherwise of the last."""
         events = self.tape.events
         return events[min(self.at, len(events) - 1)].at if events else ""
 
     def after(self, actor: Actor) -> Event | None:
-        """Return an attempt's next event: what it does next, whatever others do before."""
+        """Return the next event of an actor."""
         own = self._places.get(actor, ())
         at = bisect_left(own, self.at)
         return self.tape.events[own[at]] if at < len(own) else None
 
     def differ(self, where: str, what: str) -> None:
-        """Note a difference."""
+        """Record a difference."""
         self.differences.append(ReplayDifference(where=where, what=what))
 
     def take(self, now: Sequence[Event]) -> None:
-        """Take in events that came about.
+        """Compare replayed events with the recorded ones, and advance.
 
         Raises:
             RecordingMiss: The engine took another step than the recorded one.
@@ -84,7 +82,11 @@ class EventCursor:
         for event in now:
             expected = self.next
             where = f"event {expected.seq} ({event_label(expected)})" if expected else "the end"
-            what = of_events(expected, event) if expected else f"replayed {event_label(event)}"
+            what = (
+                describe_event_difference(expected, event)
+                if expected
+                else f"replayed {event_label(event)}"
+            )
             if what:
                 self.differ(where, what)
             if expected is None or not is_same_step(expected, event):
@@ -95,7 +97,7 @@ class EventCursor:
 
 
 class RecordedClock:
-    """Time as it was recorded: that of the next event, and of an attempt the seconds that it took."""
+    """Clock of a replay: the time of the next event, and the recorded seconds of each attempt."""
 
     def __init__(self, score: EventCursor) -> None:
         self._score = score
@@ -107,12 +109,13 @@ class RecordedClock:
         return moment(time) if time else datetime(2000, 1, 1, tzinfo=UTC)
 
     def monotonic(self) -> float:
-        """Return the seconds since an attempt began: none while it works, all that it took when it has answered."""
+        """Return the seconds of an attempt: 0 while it works, all of them once it has answered."""
         actor = ACTOR.get()
         if actor is None or actor not in self._asked:
             self._asked |= {actor} if actor else set()
             return 0.0
-        event = self._score.after(actor)  # who only computes and reads may be ahead of the others
+        # By actor: one that only reads may be ahead of the others.
+        event = self._score.after(actor)
         if event is None:
             return 0.0
         left = event.data.get("secondsLeft") if event.kind is EventKind.BREAKER_TRIPPED else None
@@ -124,7 +127,7 @@ class RecordedClock:
         return 0.0
 
     def again(self, actor: Actor) -> None:
-        """Begin to count anew: the attempt has another holder."""
+        """Count again from 0: another process has the attempt."""
         self._asked.discard(actor)
 
     def _minutes(self, task: str) -> float:
@@ -136,18 +139,12 @@ _ANSWERS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAIL
 
 
 class Simulation:
-    """A `GraphStore` in which everyone waits for their turn."""
+    """Store in which every actor waits for its turn."""
 
     def __init__(
         self, inner: GraphStore, score: EventCursor, owner: Callable[[], Actor | None]
     ) -> None:
-        """Set it up.
-
-        Args:
-            inner: Where rows are kept.
-            score: What comes about.
-            owner: Says whose the next event is. None: the replay's own.
-        """
+        """Wrap a store; `owner` returns the actor of the next event (None: the replay itself)."""
         self._inner = inner
         self._score = score
         self._owner = owner
@@ -157,48 +154,48 @@ class Simulation:
 
     @property
     def uri(self) -> str:
-        """Nowhere."""
+        """Address without a file."""
         return "replay:"
 
     async def init(self) -> None:
-        """Make the store."""
+        """Create the store."""
         await self._inner.init()
 
     async def close(self) -> None:
-        """Throw it away."""
+        """Close the store."""
         await self._inner.close()
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Read, when it is the reader's turn."""
+        """Read at the turn of the actor."""
         await self._for_turn(writes=False)
         return await self._inner.read(work, brief=brief)
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Write, when it is the writer's turn; the events that this brings about must be the recorded ones."""
+        """Write at the turn of the actor; the new events must be the recorded ones."""
         actor = ACTOR.get()
         await self._for_turn(writes=True)
         run = self._score.tape.id
 
         def watched(ops: WriteOps) -> tuple[T, list[Event]]:
-            before = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
+            before = _last_event(ops, run)
             value = work(ops)
-            after = row_fields.int_field(ops.get(NodeLabel.RUN, run) or {}, "eventSeq")
-            return value, runs.events(ops, run, after=before) if after > before else []
+            is_changed = _last_event(ops, run) > before
+            return value, runs.events(ops, run, after=before) if is_changed else []
 
-        value, told = await self._inner.write(watched, durable=durable)
-        if told:
-            self._score.take(told)
+        value, events = await self._inner.write(watched, durable=durable)
+        if events:
+            self._score.take(events)
         if actor is not None:
             self._step_done(actor)
         return value
 
     async def act(self, actor: Actor, work: "asyncio.Future[None]") -> None:
-        """Let an actor step until the next event is another's, or it has ended."""
+        """Let an actor act until the next event belongs to another one, or it has ended."""
         while self._owner() == actor and not work.done():
             await self._wait_for_step(actor, work)
 
     async def let(self, actor: Actor, work: "asyncio.Future[None]", what: Pass) -> None:
-        """Let an actor step ahead of its turn: to its first write (`start`), or as far as it only reads (`reads`)."""
+        """Let an actor act before its turn: to its first write (`start`), or while it only reads (`reads`)."""
         self._passes[actor] = what
         while actor in self._passes and not work.done():
             await self._wait_for_step(actor, work)
@@ -236,9 +233,14 @@ class Simulation:
             self._yielded.set_result(None)
 
 
+def _last_event(reads: ReadOps, run: str) -> int:
+    record = record_loading.find_run(reads, run)
+    return record.last_event if record else 0
+
+
 @contextlib.contextmanager
 def acting_as(actor: Actor) -> Generator[None]:
-    """Let everything that is started in the block step as `actor`."""
+    """Make `actor` the actor of all tasks that are started in the block."""
     token = ACTOR.set(actor)
     try:
         yield

@@ -1,15 +1,15 @@
-"""A recording as values: runs with their events, calls, check runs and what they came to. Built from lines, wherever those come from."""
+"""Recording as values: runs with their events, calls, check runs and outcomes, built from lines."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 from mimir.agents.context.receipt import ContextReceipt
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.clock import moment
-from mimir.domain.event import Event, EventKind
+from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
+from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan
 from mimir.domain.usage import MOST, TokenUsage
 from mimir.llm import codec as words
@@ -19,16 +19,16 @@ from mimir.tools.wrappers.journaled_tools import read_result
 
 Json = Mapping[str, object]
 _NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome", "lane"))
-"""What of an event's data something is looked up by."""
+"""Members of event data that a replay looks up; each must be a text."""
 _LARGEST = 2**53
-"""A number that every reader of JSON can tell from the next."""
+"""Up to here, every reader of JSON can tell a number from the next one."""
 _Preambles = tuple[tuple[str, str, str, str], ...]
 """(kind, role, text, hash)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One call of a lane with its outcome."""
+    """One call of a transcript with its outcome."""
 
     lane: str
     seq: int
@@ -37,7 +37,7 @@ class RecordedCall:
     tool: str
     title: str
     request: Json
-    """What it added to the calls before."""
+    """What the request adds to the calls before."""
     request_hash: str
     outcome: CallOutcome
     lane_hash: str
@@ -45,12 +45,12 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCheckRun:
-    """One run of a check."""
+    """One check run."""
 
     by: str
-    """`task/attempt`; empty: the run at its end."""
+    """`task/attempt`. Empty: the final gate."""
     owner: str
-    """Process that ran it; each makes a run before the work once, and uses it again."""
+    """Process that ran it; each process makes a run before the work once and reuses it."""
     at: str
     timeout_seconds: float
     ran: CheckRun
@@ -58,35 +58,35 @@ class RecordedCheckRun:
 
 @dataclass(slots=True, kw_only=True)
 class RecordedAttempt:
-    """What an attempt was begun with, and what it took."""
+    """Base and time of an attempt."""
 
     base: str = ""
-    """Head of the line that it began on; empty: it was not begun."""
+    """Head of the run branch at its start. Empty: it did not start."""
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOutcome:
-    """What a run came to."""
+    """Outcome of a run with everything that a replay compares."""
 
     status: str
     seal: str
     report: str
     plan: str
-    evidence: Sequence[Json]
-    verdicts: Sequence[Json]
-    measured: Sequence[tuple[str, Json]] = ()
-    """(label, row) of what was measured, not decided."""
+    evidence: tuple[Json, ...]
+    verdicts: tuple[Json, ...]
+    measured: tuple[tuple[str, Json], ...] = ()
+    """(label, properties) that clocks and processes decided."""
 
 
 @dataclass(kw_only=True)
 class RecordedRun:
-    """One run; filled by `build`."""
+    """One run; `add` fills it line by line."""
 
     id: str
     pinned: Json = field(default_factory=dict[str, object])
     plan: Plan | None = None
-    """None: a planning run."""
+    """None: it is a planning run."""
     texts: dict[str, object] = field(default_factory=dict[str, object])
     """`preambles`, `brief`, as JSON values."""
     events: list[Event] = field(default_factory=list[Event])
@@ -100,16 +100,16 @@ class RecordedRun:
     end: RecordedOutcome | None = None
 
     def own(self, lane: str) -> str:
-        """Return a lane's name within its run: `task/attempt/role`."""
+        """Return a transcript's name within its run: `task/attempt/role`."""
         return lane.removeprefix(f"{self.id}/")
 
     @property
     def settings(self) -> Json:
-        """What it pinned of the settings; empty: nothing is told."""
-        return _members(self.pinned.get("settingsJson"))
+        """Pinned settings; empty: none are recorded."""
+        return as_object(self.pinned.get("settingsJson"))
 
     def model_calls(self, lane: str) -> list[RecordedCall]:
-        """Return the model calls of a lane (named within its run), in order."""
+        """Return the model calls of a transcript, named within its run, in order."""
         known = self.lanes.get(f"{self.id}/{lane}", {})
         return [known[seq] for seq in sorted(known) if known[seq].kind == "model"]
 
@@ -120,70 +120,74 @@ class RecordedRun:
         return {(kind, role): (text, hash) for kind, role, text, hash in rows}
 
 
-def _members(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
 @dataclass(kw_only=True)
 class Recording:
-    """All that a recording holds."""
+    """Content of a recording."""
 
     runs: dict[str, RecordedRun] = field(default_factory=dict[str, RecordedRun])
-    """In the order of their first lines."""
+    """By id, in the order of their first lines."""
     git: dict[str, object] = field(default_factory=dict[str, object])
-    """What was asked of the history → what it said."""
+    """Packed question to git → answer."""
 
 
 def build(lines: Iterable[Json]) -> Recording:
-    """Build a tape; a line that stands twice counts once, so that recordings can be put behind one another.
+    """Build a recording; a repeated line counts once, so recordings can be concatenated.
 
     Raises:
-        StoreError, ValueError, KeyError, TypeError: A line is not of its form.
+        StoreError, ValueError, KeyError, TypeError: A line has another form.
     """
-    tape = Recording()
+    recording = Recording()
     for line in lines:
-        add(tape, line)
-    return in_order(tape)
+        add(recording, line)
+    return in_order(recording)
 
 
-def in_order(tape: Recording) -> Recording:
-    """Put events that were written twice, or by several processes, in their order."""
-    for run in tape.runs.values():
+def in_order(recording: Recording) -> Recording:
+    """Sort the events that were written twice, or by several processes."""
+    for run in recording.runs.values():
         known = {event.seq: event for event in run.events}
         run.events = [known[seq] for seq in sorted(known)]
-    return tape
+    return recording
 
 
-def add(tape: Recording, line: Json) -> None:
-    """Take in one line: what is read of it later, by whoever replays it, is looked at here."""
+def add(recording: Recording, line: Json) -> None:
+    """Add one line; everything that a replay reads later is checked here."""
     if line["kind"] == "git":
-        tape.git[pack(line["ask"])] = line["answer"]
+        recording.git[pack(line["ask"])] = line["answer"]
         return
     id = _text(line, "run")
-    run = tape.runs.setdefault(id, RecordedRun(id=id))
+    run = recording.runs.setdefault(id, RecordedRun(id=id))
     match line["kind"]:
         case "run":
             run.pinned = _mapping(line["pinned"])
             run.plan = codec.decode(Plan, line["plan"]) if line["plan"] else None
         case "text":
-            run.texts[_text(line, "name")] = _said(line)
+            run.texts[_text(line, "name")] = _run_text(line)
         case "event":
             run.events.append(_event(line))
         case "call":
             call = _call(line)
             run.lanes.setdefault(call.lane, {})[call.seq] = call
         case "check":
-            _add_check(run, line)
+            check = _check_run(line)
+            if check not in run.checks:
+                run.checks.append(check)
         case "attempt":
-            run.attempts[_text(line, "task"), _whole(line, "attempt")] = _facts(line)
+            place = _text(line, "task"), _whole(line, "attempt")
+            run.attempts[place] = codec.decode(RecordedAttempt, _pick(line, "base", "seconds"))
         case "end":
-            run.end = _end(line)
+            names = ("status", "seal", "report", "plan", "evidence", "verdicts", "measured")
+            run.end = codec.decode(RecordedOutcome, _pick(line, *names))
         case other:
             raise ValueError(f"there is no line of the kind {other!r}")
 
 
-def _said(line: Json) -> object:
-    """Return a text that a run began with."""
+def _pick(line: Json, *names: str, **renamed: str) -> dict[str, object]:
+    """Return members of a line; `renamed`: name of a field → name of its member."""
+    return {name: line[name] for name in names} | {n: line[m] for n, m in renamed.items()}
+
+
+def _run_text(line: Json) -> object:
     text = line["text"]
     match line["name"]:
         case "preambles":
@@ -194,36 +198,29 @@ def _said(line: Json) -> object:
         case "background":
             ContextReceipt.from_json(_mapping(text))
         case _:
-            pass  # of a later mimir: nobody asks for it
+            pass  # written by a later mimir: this one does not use it
     return text
 
 
 def _event(line: Json) -> Event:
-    data = _mapping(line["data"])
-    for name in _NAMED & data.keys():
-        if data[name] is not None:
-            _text(data, name)
-    models = _mapping(data.get("models", {}))
+    members = _pick(line, "seq", "run", "at", "task", "attempt", "data", kind="event")
+    event = codec.decode(Event, members)
+    for name in _NAMED & event.data.keys():
+        if event.data[name] is not None:
+            _text(event.data, name)
+    models = _mapping(event.data.get("models", {}))
     for role in models:
         _text(models, role)
-    return Event(
-        seq=_whole(line, "seq"),
-        kind=EventKind(_text(line, "event")),
-        run=_text(line, "run"),
-        at=_time(line),
-        task=_text(line, "task"),
-        attempt=_whole(line, "attempt"),
-        data=data,
-    )
+    moment(event.at)
+    _whole(line, "seq")
+    _whole(line, "attempt")
+    return event
 
 
 def _call(line: Json) -> RecordedCall:
-    usage = None
-    if line["usage"] is not None:
-        given = codec.decode(tuple[int, int], line["usage"])
-        if not all(0 <= tokens < MOST for tokens in given):
-            raise ValueError("usage: not two counts of tokens")
-        usage = TokenUsage(input_tokens=given[0], output_tokens=given[1])
+    usage = None if line["usage"] is None else codec.decode(tuple[int, int], line["usage"])
+    if usage and not all(0 <= tokens < MOST for tokens in usage):
+        raise ValueError("usage: not two counts of tokens")
     request, answer = _mapping(line["request"]), _mapping(line["answer"])
     match line["call"]:
         case "model":
@@ -234,6 +231,7 @@ def _call(line: Json) -> RecordedCall:
             read_result(answer)
         case other:
             raise ValueError(f"there is no call of the kind {other!r}")
+    tokens = TokenUsage(input_tokens=usage[0], output_tokens=usage[1]) if usage else None
     return RecordedCall(
         lane=_text(line, "lane"),
         seq=_whole(line, "seq"),
@@ -242,64 +240,28 @@ def _call(line: Json) -> RecordedCall:
         title=_text(line, "title"),
         request=request,
         request_hash=_text(line, "request_hash"),
-        outcome=CallOutcome(value=answer, tree=_text(line, "tree"), usage=usage),
+        outcome=CallOutcome(value=answer, tree=_text(line, "tree"), usage=tokens),
         lane_hash=_text(line, "lane_hash"),
     )
 
 
-def _add_check(run: RecordedRun, line: Json) -> None:
-    one = RecordedCheckRun(
-        by=_text(line, "by"),
-        owner=_text(line, "owner"),
-        at=_time(line),
-        timeout_seconds=float(codec.decode(float, line["timeout"])),
-        ran=codec.decode(CheckRun, line["ran"]),
-    )
-    if one not in run.checks:
-        run.checks.append(one)
-
-
-def _facts(line: Json) -> RecordedAttempt:
-    seconds = line["seconds"]
-    return RecordedAttempt(
-        base=_text(line, "base"),
-        seconds=None if seconds is None else float(codec.decode(float, seconds)),
-    )
-
-
-def _end(line: Json) -> RecordedOutcome:
-    return RecordedOutcome(
-        status=_text(line, "status"),
-        seal=_text(line, "seal"),
-        report=_text(line, "report"),
-        plan=_text(line, "plan"),
-        evidence=codec.decode(tuple[Mapping[str, object], ...], line["evidence"]),
-        verdicts=codec.decode(tuple[Mapping[str, object], ...], line["verdicts"]),
-        measured=codec.decode(tuple[tuple[str, Mapping[str, object]], ...], line["measured"]),
-    )
+def _check_run(line: Json) -> RecordedCheckRun:
+    members = _pick(line, "by", "owner", "at", "ran", timeout_seconds="timeout")
+    check = codec.decode(RecordedCheckRun, members)
+    moment(check.at)
+    return check
 
 
 def _text(line: Json, name: str) -> str:
-    value = line[name]
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: not a text")
-    return value
-
-
-def _time(line: Json) -> str:
-    value = _text(line, "at")
-    moment(value)
-    return value
+    return codec.decode(str, line[name])
 
 
 def _mapping(value: object) -> Json:
-    if not isinstance(value, Mapping):
-        raise TypeError("not an object")
-    return cast("Json", value)
+    return codec.decode(Mapping[str, object], value)
 
 
 def _whole(line: Json, name: str) -> int:
-    value = line[name]
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
-        raise TypeError(f"{name}: not a whole number, or too large a one")
+    value = codec.decode(int, line[name])
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{name}: too large a number")
     return value

@@ -1,16 +1,15 @@
-"""Questions to models, as they were recorded and as they are asked now; where two of them differ first. Pure.
+"""Comparison of recorded requests to models with new ones: the first difference. Pure.
 
-Two questions are the same if they differ in nothing but what tools and checks said: a tool's name, arguments and exit code count, its
-words do not, nor does how long something took.
+Outputs of tools and checks, and durations, do not count; names, arguments and exit codes of tools do.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
 
 from mimir.agents.context.pm import MEMORY
+from mimir.domain.json_value import as_array, is_object
 from mimir.domain.message import Message, ModelRequest
 from mimir.llm import codec
 from mimir.llm.wrappers.journaled_model import settings_json
@@ -18,7 +17,7 @@ from mimir.recordings.format.recording import RecordedCall
 from mimir.store.schema import pack
 
 SHOWN = 60
-"""Characters of a difference that are shown of each side."""
+"""Characters of a difference that are shown for each side."""
 _VOLATILE = re.compile(
     r"""0x[0-9a-f]+
       | \d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?)?
@@ -31,16 +30,16 @@ _SAID = re.compile(
     r"^((?:=== source (?:check:|call:|qc:)[^\n]* ===|Check \S+ of attempt \d+: [^\n]*)\n(?:(`{3,})text\n))(.*?)(^\2$)",
     re.MULTILINE | re.DOTALL,
 )
-"""A block of a brief that holds what a check or a tool said."""
+"""Block of a brief with the output of a check or a tool."""
 _REMEMBERED = re.compile(rf"^{re.escape(MEMORY)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-"""What a planner is told of earlier runs: a store has it or not, whatever the request."""
+"""Earlier runs in the PM's brief: they depend on the store, not on the request."""
 _OUTPUT = "end of its output after the work:"
 _EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRequest:
-    """One question: its messages, and all else that decides the answer."""
+    """One request: its messages, and the settings that influence the answer."""
 
     messages: tuple[Message, ...]
     settings: Mapping[str, object]
@@ -48,15 +47,15 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDifference:
-    """Where two questions differ first."""
+    """First difference of two requests."""
 
     part: str
     """`message 3 (tool)`, `setting 'tools'`."""
     recorded: str
-    """Excerpt; empty: there is nothing."""
+    """Excerpt. Empty: there is no text."""
     asked: str
     first: int = 0
-    """Character of the part at which it begins, 1-based; 0: the whole part."""
+    """First differing character of the part, 1-based. 0: the whole part."""
     last: int = 0
 
     def __str__(self) -> str:
@@ -64,40 +63,40 @@ class RequestDifference:
         return f"{where}: recorded {self.recorded!r}, now {self.asked!r}"
 
 
-def of_request(request: ModelRequest) -> RecordedRequest:
-    """Return a question as it is asked now."""
+def request_of(request: ModelRequest) -> RecordedRequest:
+    """Return a new request in the form of recorded ones."""
     return RecordedRequest(messages=request.messages, settings=settings_json(request))
 
 
 def iterate_requests(
     calls: Sequence[RecordedCall],
 ) -> Iterator[tuple[RecordedCall, RecordedRequest]]:
-    """Yield the model calls of a lane with their whole questions, put together from what each added."""
+    """Yield the model calls of a transcript with their whole requests."""
     messages: tuple[Message, ...] = ()
     settings: Mapping[str, object] = {}
     for call in calls:
         kept = call.request.get("kept")
-        rows = cast("list[object]", call.request.get("messages") or [])
+        rows = as_array(call.request.get("messages"))
         keep = kept if isinstance(kept, int) else 0
         messages = (*messages[:keep], *(codec.read_message(row) for row in rows))
         given = call.request.get("settings")
-        if isinstance(given, Mapping):
-            settings = cast("Mapping[str, object]", given)
+        if is_object(given):
+            settings = given
         yield call, RecordedRequest(messages=messages, settings=settings)
 
 
 def difference(
     before: RecordedRequest, now: RecordedRequest, *, exactly: bool
 ) -> RequestDifference | None:
-    """Return where two questions differ first; None: nowhere.
+    """Return the first difference of two requests; None: there is none.
 
     Args:
-        before: As recorded.
-        now: As asked.
-        exactly: False: what tools and checks said does not count, nor does the model's name.
+        before: Recorded request.
+        now: New request.
+        exactly: False: outputs of tools and checks, and the model's name, do not count.
     """
     for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
-        found = _of_messages(at, one, other, exactly=exactly)
+        found = _diff_messages(at, one, other, exactly=exactly)
         if found:
             return found
     if len(before.messages) != len(now.messages):
@@ -110,11 +109,11 @@ def difference(
             recorded=text if is_old else "",
             asked="" if is_old else text,
         )
-    return _of_settings(before.settings, now.settings, exactly=exactly)
+    return _diff_settings(before.settings, now.settings, exactly=exactly)
 
 
 def describe_drift(before: RecordedRequest, now: RecordedRequest) -> RequestDifference | None:
-    """Return the first difference that does not count, in questions that are the same; None: there is none."""
+    """Return the first difference that does not count, in equal requests; None: there is none."""
     for at, (one, other) in enumerate(zip(before.messages, now.messages, strict=False), start=1):
         if one.text != other.text:
             return differing_characters(
@@ -123,7 +122,7 @@ def describe_drift(before: RecordedRequest, now: RecordedRequest) -> RequestDiff
     return None
 
 
-def _of_messages(
+def _diff_messages(
     at: int, one: Message, other: Message, *, exactly: bool
 ) -> RequestDifference | None:
     part = f"message {at} ({other.role})"
@@ -149,7 +148,7 @@ def _calls(message: Message) -> str:
     return f"{len(message.calls)} tool calls"
 
 
-def _of_settings(
+def _diff_settings(
     before: Mapping[str, object], now: Mapping[str, object], *, exactly: bool
 ) -> RequestDifference | None:
     for name in sorted(before.keys() | now.keys()):
@@ -163,7 +162,7 @@ def _of_settings(
 
 @lru_cache(maxsize=4096)
 def comparable_text(message: Message) -> str:
-    """Return what counts of a message's text."""
+    """Return the part of a message's text that is compared."""
     if message.role == "tool":
         ended = _EXIT.match(message.text)
         return ended[1] if ended else "ran" if message.ran else message.text
@@ -180,7 +179,7 @@ def _without_output(block: re.Match[str]) -> str:
 
 
 def differing_characters(part: str, old: str, new: str) -> RequestDifference:
-    """Say which characters of a part differ."""
+    """Return the differing characters of a part."""
     first = 0
     while first < min(len(old), len(new)) and old[first] == new[first]:
         first += 1

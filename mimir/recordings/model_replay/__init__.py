@@ -1,1 +1,4 @@
-"""To be described."""
+"""Replayed models: recorded answers in the recorded order, real work.
+
+A request that is not recorded pauses the run. `bootstrap` imports it.
+"""

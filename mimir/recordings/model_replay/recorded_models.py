@@ -1,7 +1,7 @@
-"""Models that answer from a recording while the work is done again: each question must be the recorded one, in its lane's order.
+"""Replayed models: recorded answers while the work is done again. Each request must be the recorded one.
 
-A question that differs only in what tools said is answered, and told as drift. Any other difference is a miss: the run pauses, and the
-first part that differs is named. No endpoint is opened and no key is read.
+A request that differs only in outputs of tools is answered and noted as drift. Any other difference is a miss: the run pauses with the
+first differing part. No endpoint is opened and no key is read.
 """
 
 import re
@@ -21,7 +21,7 @@ from mimir.recordings.format.request_match import (
     describe_drift,
     difference,
     iterate_requests,
-    of_request,
+    request_of,
 )
 
 AGENTINATOR = "agentinator"
@@ -32,27 +32,27 @@ MISSED = "recording"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingUsage:
-    """What a replay made of a recording."""
+    """Calls of a recording that a run used."""
 
     calls: int
-    """Model calls that the recording holds of the lanes that could be asked."""
+    """Model calls in the recording."""
     served: int
     left: tuple[str, ...]
-    """`lane, call` of each that nobody asked for."""
+    """`lane, call` of each unused one."""
     missed: tuple[str, ...]
-    """Questions that it does not hold, in words."""
+    """Requests that the recording does not have, in words."""
     drifts: int
-    """Questions that were answered though a tool had said something else."""
+    """Requests that were answered although outputs of tools differ."""
 
     @property
     def whole(self) -> bool:
-        """True if every call was asked for, and nothing else was."""
+        """Whether every call was used, and no other request was made."""
         return not self.left and not self.missed
 
 
 @dataclass(slots=True)
 class _RecordedCalls:
-    """The model calls of one lane; of several runs, the last one's."""
+    """Model calls of one transcript; of several runs, those of the last one."""
 
     name: str
     calls: list[tuple[RecordedCall, RecordedRequest]]
@@ -61,7 +61,7 @@ class _RecordedCalls:
 
 
 class RecordedModels:
-    """Where models come from when a recording answers."""
+    """Source of models whose answers are recorded."""
 
     def __init__(
         self,
@@ -70,23 +70,23 @@ class RecordedModels:
         *,
         on_drift: Callable[[str, str, int, RequestDifference], Awaitable[None]],
     ) -> None:
-        """Serve a recording.
+        """Index a recording.
 
         Args:
             tape: The recording.
-            name: What the person calls its file.
-            on_drift: Told (run, lane within the run, call, first difference).
+            name: Its name for messages.
+            on_drift: Called with (run, transcript within the run, call, first difference).
         """
         self._name = name
         self._on_drift = on_drift
         self._lanes: dict[str, _RecordedCalls] = {}
         self._alike: dict[str, list[_RecordedCalls]] = {}
-        """By what their names have in common."""
+        """Common part of their names → transcripts."""
         self._missed: list[str] = []
         self._drifts = 0
         self._preambles: dict[tuple[str, str], tuple[str, str]] = {}
         self.preambles_by = ""
-        """Model that the recorded preambles are of: a part of their files' names."""
+        """Model of the recorded preambles; it is part of their file names."""
         for run in tape.runs.values():
             self._preambles.update(run.preambles)
             asked = run_models.choice(run.settings, AGENTINATOR)
@@ -100,19 +100,19 @@ class RecordedModels:
             self._alike.setdefault(_common(own), []).append(lane)
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
-        """Return the model of a lane, `run/task/attempt/role`."""
+        """Return the model of a transcript, `run/task/attempt/role`."""
         del role, model
         run, _, own = lane.partition("/")
         return RecordedModel(self, run, own, self._alike.get(_common(own), []))
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
-        """Return the preamble, and its hash, that lay in the recorded run's library; None: it was asked for, or the role is not known."""
+        """Return a preamble of the recorded run's cache with its hash; None: a model wrote it, or there is none."""
         if f"{PLAN_TASK}/{number}/{AGENTINATOR}" in self._lanes:
             return None
         return self._preambles.get((kind, role))
 
     def usage(self) -> RecordingUsage:
-        """Say what was used so far. Preambles that were found as files need no call; they do not count as left."""
+        """Return the usage so far; calls for preambles do not count as unused."""
         left = [
             f"{lane.name}, call {call.seq}"
             for lane in self._lanes.values()
@@ -129,26 +129,26 @@ class RecordedModels:
         )
 
     def notices(self) -> list[str]:
-        """Say what is to be told of endpoints: there are none."""
+        """Return no notices: there is no endpoint."""
         return []
 
     def check(self) -> None:
-        """Find nothing missing: no key is needed."""
+        """Accept: no key is needed."""
 
     async def close(self) -> None:
-        """Close nothing: nothing is open."""
+        """Do nothing: no connection is open."""
 
     async def report_drift(self, run: str, lane: str, call: int, what: RequestDifference) -> None:
-        """Note a difference that does not count."""
+        """Count and pass on a difference in outputs of tools."""
         self._drifts += 1
         await self._on_drift(run, lane, call, what)
 
     def record_miss(self, lane: str, call: int, what: str) -> Paused:
-        """Note a question that is not recorded, and return what it does to the run."""
+        """Note a request that is not recorded, and return the pause of the run."""
         said = f"Lane {lane}, call {call}: {what}"
         self._missed.append(said)
         return Paused(
-            f"The recording {self._name} does not hold this question. {said}",
+            f"The recording {self._name} does not have this request. {said}",
             reason=MISSED,
             exit_code=65,
             next_step="Record the run again: mimir execute PLAN --record FILE",
@@ -156,7 +156,7 @@ class RecordedModels:
 
 
 class RecordedModel:
-    """One lane's model."""
+    """Model of one transcript."""
 
     def __init__(
         self, models: RecordedModels, run: str, lane: str, known: Sequence[_RecordedCalls]
@@ -169,17 +169,17 @@ class RecordedModel:
         self._is_reporter = lane.endswith(REPORTER)
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Answer as recorded.
+        """Return the recorded answer.
 
         Raises:
-            Paused: The recording does not hold this question.
+            Paused: The recording does not have this request.
         """
-        now = of_request(request)
+        now = request_of(request)
         number, self._asked = self._asked, self._asked + 1
         for lane in self._known:
             for at in _order(lane):
                 call, before = lane.calls[at]
-                # A reporter is told in which order things came about: its words are marked as prose, and decide nothing.
+                # Facts for a reporter depend on the order of events; its narrative decides nothing.
                 if self._is_reporter or difference(before, now, exactly=False) is None:
                     lane.served.add(at)
                     lane.at = at + 1
@@ -191,29 +191,27 @@ class RecordedModel:
 
     def _why(self, now: RecordedRequest, number: int) -> tuple[int, str]:
         if not self._known:
-            return number, "it has no such lane."
+            return number, "it has no such transcript."
         lane = self._known[0]
         if lane.at >= len(lane.calls):
             last = lane.calls[-1][0].seq
-            return last + 1, f"it has {len(lane.calls)} model calls of this lane and no more."
+            return last + 1, f"it has {len(lane.calls)} model calls of this transcript and no more."
         call, before = lane.calls[lane.at]
         found = difference(before, now, exactly=False)
         if found is None:
-            return call.seq, "it was asked already."
+            return call.seq, "this request was answered already."
         changed = "its preamble changed, " if found.part == "message 1 (system)" else ""
         return call.seq, f"{changed}first difference in {found}"
 
 
 def _order(lane: _RecordedCalls) -> list[int]:
-    """Return where to look: the next call, then those after it, which a resumed run goes on from."""
+    """Return the places to search: the next call, and the later ones for a resumed run."""
     return [at for at in range(lane.at, len(lane.calls)) if at not in lane.served]
 
 
 def _common(lane: str) -> str:
-    """Return what a lane's name has in common with those in which its questions may stand: they are told apart by the questions alone.
-
-    All preambles are alike, and all judgements of one attempt's merges: a file more in the project makes a merged tree another one.
-    """
+    """Return the common part of the names of transcripts that may hold a request."""
+    # A new file in the project changes the tree in the name of a judgement of a merge.
     return AGENTINATOR if _is_preamble(lane) else _MERGED_TREE.sub(".merged", lane)
 
 

@@ -1,8 +1,8 @@
-"""The recorded order of a run whose work is done again: what is merged, and what QC is shown of a merge, follows from it.
+"""Recorded order of attempts, kept while their work is done again: merges, and what QC sees of them, depend on it.
 
-An attempt begins when all has landed that it began on in the recording, and lands when all has that landed before it there, and when
-nobody is missing who began on the line as it was. Where that order cannot be kept (fewer agents, a task that ends otherwise) it is
-given up: what is asked then says whether that matters.
+An attempt starts after the merges that it started from in the recording. It merges after the attempts that merged before it, and after
+those that started from the earlier run branch have started. An order that cannot be kept (fewer agents, a task that ends differently)
+is abandoned; the next requests show whether that matters.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from mimir.recordings.format.recording import RecordedRun
 Attempt = tuple[str, int]
 """(task, number)."""
 PATIENCE_SECONDS = 5.0
-"""Until an order is given up in which everybody waits, though an agent is free: it has had time to take a task."""
+"""Time after which an order is abandoned if all attempts wait although an agent is free to claim a task."""
 _AT_REST = frozenset(status.value for status in (*TERMINAL, TaskStatus.PREPARING_RETRY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOrder:
-    """The order in which attempts began and landed."""
+    """Order in which attempts started and merged."""
 
     landings: tuple[Attempt, ...] = ()
-    """Those that were merged, or clashed, one after another."""
+    """Attempts that merged or had a merge conflict, in order."""
     moved: frozenset[int] = frozenset()
-    """Which of them moved the line."""
+    """Places of those that moved the run branch."""
     floors: Mapping[Attempt, int]
-    """Attempt → how many had landed on what it began on."""
+    """Attempt → number of landings that it started from."""
     width: int = 1
-    """Most attempts that were under way at once."""
+    """Most attempts at once."""
 
 
 def order_of(run: RecordedRun, tasks: Collection[str]) -> RecordedOrder:
@@ -62,7 +62,7 @@ def order_of(run: RecordedRun, tasks: Collection[str]) -> RecordedOrder:
 
 
 def _width(events: Iterable[Event]) -> int:
-    """Return how many tasks were worked on at once, at most."""
+    """Return the most tasks that were executed at once."""
     busy: set[str] = set()
     most = 1
     for event in events:
@@ -76,21 +76,15 @@ def _width(events: Iterable[Event]) -> int:
 
 
 class RecordedAttemptOrder:
-    """Keeps the attempts of one process in a recorded order, as long as that goes."""
+    """Keeps the attempts of one process in a recorded order while that is possible."""
 
     def __init__(self, order: RecordedOrder, agents: int) -> None:
-        """Begin.
-
-        Args:
-            order: The recorded one.
-            agents: How many attempts this process works on at once.
-        """
         self._order = order
         self._agents = agents
         self._places = {one: place for place, one in enumerate(order.landings)}
         self._held: set[Attempt] = set()
         self._waiting: dict[Attempt, Callable[[], bool]] = {}
-        """Attempt → whether it may go on."""
+        """Attempt → whether it may continue."""
         self._begun: set[Attempt] = set()
         self._over: set[Attempt] = set()
         self._changes = 0
@@ -98,7 +92,7 @@ class RecordedAttemptOrder:
         self._is_kept = True
 
     async def before_start(self, task: str, attempt: int) -> None:
-        """Wait until all has landed that it began on."""
+        """Wait for the merges that the attempt started from."""
         one = (task, attempt)
         self._held.add(one)
         self._changes += 1
@@ -106,12 +100,12 @@ class RecordedAttemptOrder:
         await self._until(one, lambda: self._over.issuperset(before))
 
     def started(self, task: str, attempt: int) -> None:
-        """Take in that it has read where the line stands."""
+        """Note that the attempt has read the head of the run branch."""
         self._begun.add((task, attempt))
         self._ring()
 
     async def before_merge(self, task: str, attempt: int) -> None:
-        """Wait until what landed before it has, and whoever began before that has begun."""
+        """Wait for the earlier merges, and for the attempts that started before them."""
         one = (task, attempt)
         place = self._places.get(one)
         if place is None:
@@ -128,7 +122,7 @@ class RecordedAttemptOrder:
         )
 
     def done(self, task: str, attempt: int) -> None:
-        """Take in that nobody need wait for it any more."""
+        """Note that no attempt needs to wait for it."""
         one = (task, attempt)
         self._held.discard(one)
         self._over.add(one)
@@ -139,7 +133,7 @@ class RecordedAttemptOrder:
         try:
             while self._is_kept and not is_due():
                 bell = self._bell
-                self._look_around()
+                self._check_deadlock()
                 await bell.wait()
         finally:
             del self._waiting[one]
@@ -149,16 +143,16 @@ class RecordedAttemptOrder:
         bell, self._bell = self._bell, asyncio.Event()
         bell.set()
 
-    def _look_around(self) -> None:
-        """Give the order up if everybody waits in vain: at once, or after a while where an agent is free."""
+    def _check_deadlock(self) -> None:
+        """Abandon the order if all attempts wait: at once, or later if an agent is free."""
         if self._waiting.keys() != self._held or any(due() for due in self._waiting.values()):
             return
         if len(self._held) >= self._agents:
-            self._give_up()
+            self._abandon()
         else:
             loop, seen = asyncio.get_running_loop(), self._changes
-            loop.call_later(PATIENCE_SECONDS, lambda: seen == self._changes and self._give_up())
+            loop.call_later(PATIENCE_SECONDS, lambda: seen == self._changes and self._abandon())
 
-    def _give_up(self) -> None:
+    def _abandon(self) -> None:
         self._is_kept = False
         self._ring()

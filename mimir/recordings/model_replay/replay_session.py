@@ -1,4 +1,4 @@
-"""The verbs of a project whose models are a recording: the work is done again, and what was used of the recording is known."""
+"""API of a project whose models are replayed: the work is done again, and the usage of the recording is counted."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -14,13 +14,13 @@ from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.request_match import RequestDifference
 from mimir.recordings.model_replay.recorded_models import RecordedModels, RecordingUsage
 from mimir.recordings.model_replay.recorded_order import RecordedAttemptOrder, order_of
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import GraphStore, WriteOps
-from mimir.store.row_fields import text_field
+from mimir.store.records.task_records import TaskProgressRecord
 
 
 class ReplayingMimir(Mimir):
-    """The verbs, with recorded answers."""
+    """API with recorded answers."""
 
     def __init__(
         self, parts: ProjectServices, models: RecordedModels, tape: Recording, name: str
@@ -32,7 +32,7 @@ class ReplayingMimir(Mimir):
 
     @property
     def used(self) -> RecordingUsage:
-        """What was used of the recording so far."""
+        """Usage of the recording so far."""
         return self._models.usage()
 
     async def create_run(
@@ -44,15 +44,15 @@ class ReplayingMimir(Mimir):
         limits: RunBudget,
         from_run: str = "",
     ) -> str:
-        """Make a run of a plan that the recording was made of.
+        """Create a run of the recorded plan.
 
         Raises:
-            PlanError: It was made of another one; the first difference is named.
+            PlanError: It is another plan; the message names the first difference.
         """
         recorded = [run.plan for run in self._tape.runs.values() if run.plan is not None]
         found = [describe_plan_change(before, plan, only) for before in recorded]
         if all(found):
-            what = found[-1] if found else "there is no run of a plan in it"
+            what = found[-1] if found else "it has no run of a plan"
             raise PlanError(
                 f"The recording {self._name} is of another plan: {what}.",
                 code="recording-other-plan",
@@ -65,10 +65,10 @@ class ReplayingMimir(Mimir):
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
     ) -> RunResult:
-        """Serve a run, in the recorded order as long as that can be kept, and with as many agents as were at work at once."""
-        rows = await self._parts.store.read(partial(runs.tasks, run=run, only=("taskId",)))
-        tasks = {text_field(row, "taskId") for row in rows}
-        for recorded in self._tape.runs.values():  # as with answers, the last one counts
+        """Execute a run in the recorded order, with as many agents as were active at once."""
+        load = partial(record_loading.load_tasks, run=run, kind=TaskProgressRecord)
+        tasks = {task.task_id for task in await self._parts.store.read(load)}
+        for recorded in self._tape.runs.values():  # the last one counts, as for answers
             if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
                 order = order_of(recorded, tasks)
                 workers = max(workers, order.width)
@@ -79,7 +79,7 @@ class ReplayingMimir(Mimir):
 
 
 def describe_plan_change(before: Plan, now: Plan, only: Sequence[str] = ()) -> str:
-    """Say what of a plan is not as it was recorded; empty: nothing that matters to its tasks. Pure."""
+    """Describe how a plan differs from the recorded one; empty: not in its tasks."""
     known = {task.id: task for task in before.tasks}
     for task in now.tasks:
         if only and task.id not in only:
@@ -102,7 +102,7 @@ def _field(one: Task, other: Task) -> str:
 async def tell_drift(
     store: GraphStore | None, run: str, lane: str, call: int, what: RequestDifference
 ) -> None:
-    """Write the event that a tool said something else than in the recording."""
+    """Write the event that a tool's output differs from the recording."""
     task, attempt, role = (*lane.rsplit("/", 2), "", "")[:3]
     data = {
         "lane": lane, "role": role, "call": call, "part": what.part, "first": what.first, "last": what.last,

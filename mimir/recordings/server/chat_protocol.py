@@ -1,43 +1,40 @@
-"""Recorded questions and answers as OpenAI's chat protocol has them. Pure."""
+"""Recorded requests and answers in the form of OpenAI's chat protocol. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
+from mimir.domain.json_value import as_array, as_object, as_objects, as_text, is_object
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.llm.openai import payload
 from mimir.recordings.format.request_match import RecordedRequest, comparable_text
 from mimir.store.schema import pack
 
-Json = Mapping[str, object]
 _SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
 def parse_request(body: object) -> RecordedRequest:
-    """Read the question of a request.
+    """Read a request.
 
     Raises:
-        ValueError: It is none; the message says why.
+        ValueError: It is not a chat completion; the message states the reason.
     """
-    if not isinstance(body, Mapping):
-        raise ValueError("the body is no JSON object")  # noqa: TRY004
-    messages = cast("Json", body).get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("`messages` is no list, or empty")
-    return RecordedRequest(
-        messages=tuple(map(_message, cast("list[object]", messages))), settings={}
-    )
+    if not is_object(body):
+        raise ValueError("the body is not a JSON object")
+    messages = as_array(body.get("messages"))
+    if not messages:
+        raise ValueError("`messages` is not a list, or empty")
+    return RecordedRequest(messages=tuple(map(_message, messages)), settings={})
 
 
 def format_request(question: RecordedRequest) -> RecordedRequest:
-    """Return a recorded question as an endpoint sees it."""
+    """Return a recorded request as an endpoint receives it."""
     return RecordedRequest(
         messages=tuple(map(_message, payload.messages(question.messages))), settings={}
     )
 
 
 def key(question: RecordedRequest) -> str:
-    """Return what two questions that are the same have in common."""
+    """Return the key that equal requests share."""
     return pack(
         [
             [m.role, comparable_text(m), [[c.name, c.arguments] for c in m.calls]]
@@ -47,7 +44,7 @@ def key(question: RecordedRequest) -> str:
 
 
 def format_answer(answer: Answer, model: str) -> dict[str, object]:
-    """Write an answer that is not streamed."""
+    """Return an answer that is not streamed."""
     message: dict[str, object] = {"role": "assistant", "content": answer.message.text or None}
     if answer.message.calls:
         message["tool_calls"] = [_call(call) for call in answer.message.calls]
@@ -56,7 +53,7 @@ def format_answer(answer: Answer, model: str) -> dict[str, object]:
 
 
 def format_stream(answer: Answer, model: str, *, usage: bool) -> Sequence[dict[str, object]]:
-    """Write an answer as the chunks of a stream."""
+    """Return an answer as the chunks of a stream."""
     first: dict[str, object] = {"role": "assistant", "content": answer.message.text}
     if answer.message.calls:
         first["tool_calls"] = [
@@ -73,19 +70,18 @@ def format_stream(answer: Answer, model: str, *, usage: bool) -> Sequence[dict[s
 
 
 def _message(value: object) -> Message:
-    if not isinstance(value, Mapping):
-        raise ValueError("a message is no JSON object")  # noqa: TRY004
-    row = cast("Json", value)
-    role, text = str(row.get("role")), _text(row.get("content"))
+    if not is_object(value):
+        raise ValueError("a message is not a JSON object")
+    role, text = str(value.get("role")), _text(value.get("content"))
     if role == "tool":
-        return Message(role="tool", text=text, call_id=str(row.get("tool_call_id") or ""))
+        return Message(role="tool", text=text, call_id=str(value.get("tool_call_id") or ""))
     speaker = _SPEAKERS.get(role)
     if speaker == "system":
         return Message(role="system", text=text)
     if speaker == "user":
         return Message(role="user", text=text)
     if speaker == "assistant":
-        return Message(role="assistant", text=text, calls=_calls(row.get("tool_calls")))
+        return Message(role="assistant", text=text, calls=_calls(value.get("tool_calls")))
     raise ValueError(f"there is no role {role[:40]!r}")
 
 
@@ -93,27 +89,20 @@ def _text(content: object) -> str:
     """Return the text of a message, whole or in parts."""
     if isinstance(content, str):
         return content
-    parts = cast("list[object]", content) if isinstance(content, list) else []
-    texts = [_json(part).get("text") for part in parts]
-    return "".join(text for text in texts if isinstance(text, str))
+    return "".join(as_text(part.get("text")) for part in as_objects(content))
 
 
 def _calls(value: object) -> tuple[ToolCall, ...]:
-    rows = cast("list[object]", value) if isinstance(value, list) else []
     found: list[ToolCall] = []
-    for row in rows:
-        one = _json(row)
-        said = _json(one.get("function"))
-        name, arguments = str(said.get("name") or ""), str(said.get("arguments") or "")
-        found.append(ToolCall(id=str(one.get("id") or ""), name=name, arguments=_sorted(arguments)))
+    for call in map(as_object, as_array(value)):
+        function = as_object(call.get("function"))
+        name, arguments = str(function.get("name") or ""), str(function.get("arguments") or "")
+        id = str(call.get("id") or "")
+        found.append(ToolCall(id=id, name=name, arguments=_normalise(arguments)))
     return tuple(found)
 
 
-def _json(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, Mapping) else {}
-
-
-def _sorted(arguments: str) -> str:
+def _normalise(arguments: str) -> str:
     """Return arguments in one form: other programs write JSON in another order."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
@@ -127,7 +116,7 @@ def _call(call: ToolCall) -> dict[str, object]:
 
 
 def _frame(kind: str, model: str) -> dict[str, object]:
-    # No time of day: the same question has the same bytes for an answer.
+    # Without a time: equal requests get equal bytes.
     return {"id": "chatcmpl-recorded", "object": kind, "created": 0, "model": model}
 
 

@@ -1,7 +1,7 @@
-"""A recording as an OpenAI-compatible endpoint on the loopback interface, for programs in other languages.
+"""Recording as an OpenAI-compatible endpoint on the loopback interface, for programs in other languages.
 
-A request is answered by the recorded call with the same question: in the lane that `X-Mimir-Lane` names, else in any, in the order in
-which they were recorded. One that was answered may be asked again. What is not recorded is refused, with the first part that differs.
+The recorded call with the same request answers: in the transcript that `X-Mimir-Lane` names, otherwise in any, in recorded order. A
+request may be repeated. A request that is not recorded is refused with the first differing part.
 """
 
 import json
@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 from urllib.parse import unquote
 
+from mimir.domain.json_value import JsonObject, as_object
 from mimir.llm import codec
 from mimir.recordings.format.recording import RecordedCall, Recording
 from mimir.recordings.format.request_match import RecordedRequest, difference, iterate_requests
@@ -26,7 +27,7 @@ MISS = "recording_miss"
 
 @dataclass(slots=True)
 class RecordedAnswer:
-    """One recorded call, as a program outside asks for it."""
+    """One recorded call, as an external program requests it."""
 
     lane: str
     call: RecordedCall
@@ -36,7 +37,7 @@ class RecordedAnswer:
 
 @dataclass(slots=True)
 class AnswerIndex:
-    """All recorded calls, found by their questions. Used by several threads."""
+    """Recorded calls by their requests, for several threads."""
 
     calls: list[RecordedAnswer] = field(default_factory=list[RecordedAnswer])
     _by_key: dict[str, list[RecordedAnswer]] = field(
@@ -46,7 +47,7 @@ class AnswerIndex:
 
     @classmethod
     def of(cls, tape: Recording) -> "AnswerIndex":
-        """Put a recording's model calls on it."""
+        """Index the model calls of a recording."""
         shelf = cls()
         for run in tape.runs.values():
             for lane in run.lanes:
@@ -59,7 +60,7 @@ class AnswerIndex:
         return shelf
 
     def find(self, question: RecordedRequest, lane: str) -> RecordedAnswer | None:
-        """Return the call with this question that was served least; of this lane, if one is named."""
+        """Return the least used call with this request; of one transcript if it is named."""
         with self._lock:
             found = [
                 one
@@ -73,18 +74,20 @@ class AnswerIndex:
             return best
 
     def why_not(self, question: RecordedRequest, lane: str) -> str:
-        """Say where a question first differs from the one that is most like it."""
+        """Describe the first difference from the most similar recorded request."""
         near = [one for one in self.calls if _is_of(one.lane, lane)]
         if not near:
-            return f"The recording has no lane {lane!r}." if lane else "The recording is empty."
+            return (
+                f"The recording has no transcript {lane!r}." if lane else "The recording is empty."
+            )
         best = max(near, key=lambda one: _alike(one.question, question))
         found = difference(best.question, question, exactly=False)
         what = str(found) if found else "other arguments of a tool call"
-        return f"No such question is recorded. Nearest: lane {best.lane}, call {best.call.seq}; first difference in {what}"
+        return f"This request is not recorded. Nearest: lane {best.lane}, call {best.call.seq}; first difference in {what}"
 
     @property
     def left(self) -> Sequence[str]:
-        """`lane, call` of each that nobody asked for."""
+        """`lane, call` of each unused one."""
         return [f"{one.lane}, call {one.call.seq}" for one in self.calls if not one.served]
 
 
@@ -105,30 +108,26 @@ def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
 
 
 class RecordingServer(ThreadingHTTPServer):
-    """The endpoint."""
+    """HTTP server of the endpoint."""
 
     daemon_threads = True
 
     def __init__(self, tape: Recording, port: int) -> None:
-        """Bind to 127.0.0.1.
-
-        Args:
-            tape: What answers.
-            port: 0: a free one.
+        """Bind to 127.0.0.1; port 0: a free one.
 
         Raises:
-            OSError: The port is taken.
+            OSError: The port is in use.
         """
         self.shelf = AnswerIndex.of(tape)
         super().__init__(("127.0.0.1", port), _RequestHandler)
 
     @property
     def url(self) -> str:
-        """What a client takes as its base URL."""
+        """Base URL for clients."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that went away in the middle; all else is a fault of ours."""
+        """Ignore a client that closed the connection; report any other error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
@@ -138,21 +137,21 @@ class _RequestHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "mimir", ""
 
     def do_GET(self) -> None:
-        """List the one model there is."""
+        """Return the list of the one model."""
         if self.path.rstrip("/") not in ("/v1/models", "/models"):
-            self._refuse(404, f"There is nothing at {self.path[:100]!r}.", "not_found")
+            self._refuse(404, f"The path {self.path[:100]!r} does not exist.", "not_found")
             return
         self._whole(200, {"object": "list", "data": [{"id": "recorded", "object": "model"}]})
 
     def do_POST(self) -> None:
-        """Answer one question."""
+        """Answer one request."""
         body = self._body()
         if body is None:
             return
         try:
             question = chat_protocol.parse_request(body)
         except ValueError as error:
-            self._refuse(400, f"This is no chat completion: {error}.", "invalid_request_error")
+            self._refuse(400, f"This is not a chat completion: {error}.", "invalid_request_error")
             return
         lane = unquote(self.headers.get(LANE_HEADER, ""))
         shelf = cast("RecordingServer", self.server).shelf
@@ -160,35 +159,33 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if found is None:
             self._refuse(404, shelf.why_not(question, lane), MISS)
             return
-        self._answer(found, cast("dict[str, object]", body))
+        self._answer(found, as_object(body))
 
-    def _answer(self, found: RecordedAnswer, body: dict[str, object]) -> None:
+    def _answer(self, found: RecordedAnswer, body: JsonObject) -> None:
         answer = codec.read_answer(found.call.outcome.value)
         model = answer.model or str(body.get("model") or "recorded")
         if body.get("stream") is not True:
             self._whole(200, chat_protocol.format_answer(answer, model))
             return
-        options = body.get("stream_options")
-        wanted = isinstance(options, dict) and bool(
-            cast("dict[str, object]", options).get("include_usage")
-        )
-        chunks = chat_protocol.format_stream(answer, model, usage=wanted)
+        has_usage = bool(as_object(body.get("stream_options")).get("include_usage"))
+        chunks = chat_protocol.format_stream(answer, model, usage=has_usage)
         text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         self._send(200, "text/event-stream", text.encode())
 
     def _body(self) -> object | None:
         if self.path.split("?")[0] not in PATHS:
-            self._refuse(404, f"There is nothing at {self.path[:100]!r}.", "not_found")
+            self._refuse(404, f"The path {self.path[:100]!r} does not exist.", "not_found")
             return None
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             self.close_connection = True
-            self._refuse(411, "A body with its length is wanted.", "invalid_request_error")
+            self._refuse(411, "A body with its length is required.", "invalid_request_error")
             return None
         try:
-            return cast("object", json.loads(self.rfile.read(int(length))))
+            body: object = json.loads(self.rfile.read(int(length)))
+            return body
         except (ValueError, RecursionError):
-            self._refuse(400, "The body is no JSON.", "invalid_request_error")
+            self._refuse(400, "The body is not JSON.", "invalid_request_error")
             return None
 
     def _refuse(self, status: int, what: str, kind: str) -> None:
@@ -205,4 +202,4 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

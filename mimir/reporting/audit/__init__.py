@@ -1,4 +1,4 @@
-"""What `verify` recomputes: chains of records, what rows claim beside them, the objects that they name.
+"""Audit of a run: recomputed evidence chains, claims of nodes compared with records, git objects.
 
-Everything found is a line that begins with the id of the record, or of the node, that it is about. Nothing here changes anything.
+Each problem is one line that begins with the id of its record or node. The audit changes nothing. `verify` is the entry point.
 """

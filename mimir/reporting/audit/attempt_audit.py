@@ -1,145 +1,148 @@
-"""One attempt: does what its node holds (deliverable, checks, judgement, answer) agree with what was sealed of it?"""
+"""Audit of one attempt: its deliverable, checks, verdict and answer agree with the sealed records."""
 
 from collections.abc import Generator, Iterator
 from fractions import Fraction
 from typing import TypeVar
 
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable, JsonCodec
+from mimir.attempts.results import Deliverable
+from mimir.domain.evidence import CheckOutcome
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, verdict_body
 from mimir.qc.evidence.seal import canonical, fingerprint
 from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
-from mimir.store import row_fields
-from mimir.store.operations import evidence
-from mimir.store.protocol import Row
+from mimir.store.records.audited_records import (
+    AuditedArtifactRecord,
+    AuditedAttemptRecord,
+    AuditedVerdictRecord,
+)
+from mimir.store.records.record_codec import PackedJson
 
 T = TypeVar("T")
 
 
-def problems(row: Row, chain: EvidenceChain, answer: Row | None) -> Iterator[str]:
-    """Name what an attempt's node, or its answer, says otherwise than the sealed records.
-
-    Args:
-        row: The attempt.
-        chain: Its chain.
-        answer: The artifact of its closing answer, if there is one.
-    """
-    work = yield from _read(WORK, row, "workJson")
-    yield from _deliverable(row, chain, work)
-    yield from _checks(row, chain)
-    yield from _judgement(row, chain)
-    yield from _answer(row, chain, work, answer)
+def problems(
+    attempt: AuditedAttemptRecord, chain: EvidenceChain, answer: AuditedArtifactRecord | None
+) -> Iterator[str]:
+    """Yield where the node of an attempt, or its answer, differs from the sealed records."""
+    deliverable = yield from _decode(attempt.deliverable, Deliverable)
+    yield from _deliverable_problems(attempt, chain, deliverable)
+    yield from _check_problems(attempt, chain)
+    yield from _judgement_problems(attempt, chain)
+    if deliverable:
+        yield from _answer_problems(attempt, chain, deliverable, answer)
 
 
-def verdict_problems(row: Row, chain: EvidenceChain | None) -> Iterator[str]:
-    """Name what a Verdict node says otherwise than the sealed verdicts of its attempt."""
-    id = str(row["id"])
+def verdict_problems(node: AuditedVerdictRecord, chain: EvidenceChain | None) -> Iterator[str]:
+    """Yield where a Verdict node differs from the sealed verdicts of its attempt."""
     try:
-        judgement = evidence.judgement_of(row)
+        verdict = node.verdict.decode(Verdict)
     except StoreError as error:
-        yield f"{id}: its judgement cannot be read: {error}"
+        yield f"{node.id}: its verdict cannot be read: {error}"
         return
-    if row.get("passed") is not judgement.passed or row.get("score") != float(judgement.score):
-        yield f"{id}: its score, or that it passed, was changed"
-    if not any(_is_of(judgement, one) for one in (chain.verdicts if chain else ())):
-        yield f"{id}: no sealed record holds this verdict"
+    if node.passed is not verdict.passed or node.score != float(verdict.score):
+        yield f"{node.id}: its score, or that it passed, was changed"
+    if not any(_is_sealed_in(verdict, one) for one in (chain.verdicts if chain else ())):
+        yield f"{node.id}: no sealed record holds this verdict"
 
 
-def score(verdict: AuditedRecord) -> float | None:
-    """Return the score of a sealed verdict; None: it holds none that can be read."""
+def sealed_score(verdict: AuditedRecord) -> float | None:
+    """Return the score of a sealed verdict; None: it has none that can be read."""
     try:
         return float(Fraction(verdict.text("score")))
     except (ValueError, ZeroDivisionError, OverflowError):
         return None
 
 
-def _deliverable(row: Row, chain: EvidenceChain, work: Deliverable | None) -> Iterator[str]:
+def _deliverable_problems(
+    attempt: AuditedAttemptRecord, chain: EvidenceChain, deliverable: Deliverable | None
+) -> Iterator[str]:
     sealed = chain.deliverable
     if sealed is None:
         if chain.records:
             yield f"{chain.name}#00000: the record of the deliverable is gone"
         return
-    if work is None:
-        yield f"{row['id']}: its deliverable is gone; {sealed.id} sealed it"
+    if deliverable is None:
+        yield f"{attempt.id}: its deliverable is gone; {sealed.id} sealed it"
         return
-    body = deliverable_body(work.tree, work.base_tree, work.answer, work.changed)
+    body = deliverable_body(
+        deliverable.tree, deliverable.base_tree, deliverable.answer, deliverable.changed
+    )
     if canonical(body) != sealed.record.body:
-        yield f"{row['id']}: its deliverable is not the one that {sealed.id} sealed"
-    noted = {"tree": work.tree, "answerHash": sealed.text("answerHash")}
-    for name, value in noted.items():
-        if row.get(name) not in (None, value):
-            yield f"{row['id']}: property {name!r} is not what {sealed.id} sealed"
+        yield f"{attempt.id}: its deliverable is not the one that {sealed.id} sealed"
+    if attempt.tree not in (None, deliverable.tree):
+        yield f"{attempt.id}: property 'tree' is not what {sealed.id} sealed"
+    if attempt.answer_hash not in (None, sealed.text("answerHash")):
+        yield f"{attempt.id}: property 'answerHash' is not what {sealed.id} sealed"
 
 
-def _checks(row: Row, chain: EvidenceChain) -> Iterator[str]:
-    outcomes = yield from _read(OUTCOMES, row, "checksJson")
-    told = [canonical(body) for outcome in outcomes or () for body in check_bodies(outcome)]
+def _check_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> Iterator[str]:
+    outcomes = yield from _decode(attempt.check_outcomes, tuple[CheckOutcome, ...])
+    shown = [canonical(body) for outcome in outcomes or () for body in check_bodies(outcome)]
     sealed = chain.checks
-    if not chain.records and not told:
+    if not chain.records and not shown:
         return
     for number, one in enumerate(sealed):
-        if number >= len(told) or told[number] != one.record.body:
-            yield f"{row['id']}: what it says of its checks is not what {one.id} sealed"
+        if number >= len(shown) or shown[number] != one.record.body:
+            yield f"{attempt.id}: its check outcomes are not what {one.id} sealed"
             return
-    if len(told) > len(sealed):
-        yield f"{row['id']}: it tells of {len(told) - len(sealed)} check run(s) that no record sealed"
+    if len(shown) > len(sealed):
+        yield f"{attempt.id}: it has {len(shown) - len(sealed)} check run(s) that no record sealed"
 
 
-def _judgement(row: Row, chain: EvidenceChain) -> Iterator[str]:
-    judgement = yield from _read(JUDGEMENT, row, "judgementJson")
-    verdicts = chain.verdicts
-    if not verdicts:
-        if judgement is not None:
-            yield f"{row['id']}: it holds a judgement that no record sealed"
+def _judgement_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> Iterator[str]:
+    verdict = yield from _decode(attempt.verdict, Verdict)
+    if not chain.verdicts:
+        if verdict is not None:
+            yield f"{attempt.id}: it has a verdict that no record sealed"
         return
-    first, last = verdicts[0], verdicts[-1]
-    if judgement is None or not _is_of(judgement, last):
-        yield f"{row['id']}: its judgement is not the one that {last.id} sealed"
-    claimed = row.get("qcScore")
-    if claimed is not None and claimed != score(first):
-        yield f"{row['id']}: property 'qcScore' is not what {first.id} sealed"
-    if row.get("qcPassed") not in (None, first.body.get("passed")):
-        yield f"{row['id']}: property 'qcPassed' is not what {first.id} sealed"
+    first, last = chain.verdicts[0], chain.verdicts[-1]
+    if verdict is None or not _is_sealed_in(verdict, last):
+        yield f"{attempt.id}: its verdict is not the one that {last.id} sealed"
+    if attempt.qc_score not in (None, sealed_score(first)):
+        yield f"{attempt.id}: property 'qcScore' is not what {first.id} sealed"
+    if attempt.qc_passed not in (None, first.body.get("passed")):
+        yield f"{attempt.id}: property 'qcPassed' is not what {first.id} sealed"
 
 
-def _is_of(judgement: Verdict, sealed: AuditedRecord) -> bool:
-    """True if this ruling was sealed in this record; tree and answer are the record's own."""
-    body = dict(verdict_body(judgement, sealed.text("tree"), ""))
+def _is_sealed_in(verdict: Verdict, sealed: AuditedRecord) -> bool:
+    # Tree and answer are taken from the record: they bind the verdict, and are no part of it.
+    body = dict(verdict_body(verdict, sealed.text("tree"), ""))
     body["answerHash"] = sealed.text("answerHash")
     return canonical(body) == sealed.record.body
 
 
-def _answer(
-    row: Row, chain: EvidenceChain, work: Deliverable | None, answer: Row | None
+def _answer_problems(
+    attempt: AuditedAttemptRecord,
+    chain: EvidenceChain,
+    deliverable: Deliverable,
+    answer: AuditedArtifactRecord | None,
 ) -> Iterator[str]:
-    if work is None:
-        return
-    id, sealed = f"{row['id']}/answer", chain.deliverable
+    id, sealed = f"{attempt.id}/answer", chain.deliverable
     if answer is None:
         yield f"{id}: the answer is gone" + (f"; {sealed.id} sealed it" if sealed else "")
         return
-    text = row_fields.text_field(answer, "text")
-    hash = fingerprint(text)
+    hash = fingerprint(answer.text)
     if sealed and hash != sealed.text("answerHash"):
         yield f"{id}: it was changed; it is not the answer that {sealed.id} sealed"
-    elif not sealed and hash != fingerprint(work.answer):
+    elif not sealed and hash != fingerprint(deliverable.answer):
         yield f"{id}: it was changed; it is not the answer that the attempt holds"
-    if answer.get("sha256") != hash or answer.get("length") != len(text):
+    if answer.sha256 != hash or answer.length != len(answer.text):
         yield f"{id}: its noted hash or length is not that of its text"
-    for name in ("workerOutput", "answerText"):
-        told = row.get(name)
-        if isinstance(told, str) and not text.startswith(told):
-            yield f"{row['id']}: property {name!r} is not the answer that stands in {id}"
+    for name, shown in (
+        ("workerOutput", attempt.worker_output),
+        ("answerText", attempt.answer_text),
+    ):
+        if shown is not None and not answer.text.startswith(shown):
+            yield f"{attempt.id}: property {name!r} is not the answer that stands in {id}"
 
 
-def _read(stored: JsonCodec[T], row: Row, name: str) -> Generator[str, None, T | None]:
-    """Return a value of the node; None, and its problem, if it cannot be read."""
-    text = row.get(name)
-    if text is None:
+def _decode(packed: PackedJson, kind: type[T]) -> Generator[str, None, T | None]:
+    """Return a value of the node; yield a problem and return None if it cannot be read."""
+    if not packed:
         return None
     try:
-        return stored.decode(text if isinstance(text, str) else "")
+        return packed.decode(kind)
     except StoreError:
-        yield f"{row['id']}: property {name!r} cannot be read; it was changed"
+        yield f"{packed.node}: property {packed.property!r} cannot be read; it was changed"
         return None

@@ -1,119 +1,120 @@
-"""One chain of sealed records: is each record the one that was sealed, at its place, and shown as it was sealed?"""
+"""Audit of one evidence chain: each record is as it was sealed, at its place, and shown as it was sealed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from mimir.domain.evidence import EvidenceRecord
-from mimir.errors import StoreError
+from mimir.domain.json_value import JsonObject, as_objects, as_text, as_texts
 from mimir.qc.evidence import seal
-from mimir.reporting.summary.proofs import Body, members
-from mimir.store.operations import evidence
-from mimir.store.operations.evidence import record_of
-from mimir.store.protocol import Row
-from mimir.store.schema import pack
+from mimir.reporting.summary.proofs import members, record_id
+from mimir.store.operations.audit_loading import AuditedEvidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRecord:
-    """One record with its body read."""
+    """One evidence record with its body."""
 
     id: str
-    """Of its node, by its place in the chain."""
-    record: EvidenceRecord
-    body: Body
+    """Id that its node must have, by its place in the chain."""
+    node: AuditedEvidence
+    body: JsonObject
+
+    @property
+    def record(self) -> EvidenceRecord:
+        """Record as stored."""
+        return self.node.record
 
     def text(self, name: str) -> str:
-        """Return a text of the body; empty: not there."""
-        value = self.body.get(name)
-        return value if isinstance(value, str) else ""
+        """Return a text of the body; empty: absent."""
+        return as_text(self.body.get(name))
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts of the body; empty: not there."""
-        value = self.body.get(name)
-        return list(map(str, cast("list[object]", value))) if isinstance(value, list) else []
+        """Return a list of texts of the body; empty: absent."""
+        return as_texts(self.body.get(name))
 
-    def objects(self, name: str) -> list[Mapping[str, object]]:
-        """Return a list of objects of the body; empty: not there."""
-        value = self.body.get(name)
-        if not isinstance(value, list):
-            return []
-        items = cast("list[object]", value)
-        return [cast("Mapping[str, object]", item) for item in items if isinstance(item, dict)]
+    def objects(self, name: str) -> list[JsonObject]:
+        """Return a list of objects of the body; empty: absent."""
+        return as_objects(self.body.get(name))
 
     @property
     def about(self) -> str:
-        """Tree that the run of a check says something of: also where it ran with the check's own files put back."""
+        """Tree that a check run proves something about."""
+        # The check may have run on another tree, in which its own files were restored.
         return self.text("standsFor") or self.text("tree")
 
     @property
     def green(self) -> bool:
-        """True if the run of a check came to its end, and that was 0."""
-        stopped = any(self.body.get(name) is True for name in ("timedOut", "missing", "cutShort"))
-        return self.body.get("exitCode") == 0 and not stopped
+        """Whether a check run ended with exit code 0."""
+        is_stopped = any(
+            self.body.get(name) is True for name in ("timedOut", "missing", "cutShort")
+        )
+        return self.body.get("exitCode") == 0 and not is_stopped
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is a verdict that passed."""
+        return self.body.get("passed") is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceChain:
-    """A chain as stored, with what its owner says of it."""
+    """Evidence chain as stored, with the length and hash that its owner states."""
 
     name: str
-    rows: tuple[Row, ...]
-    """By `seq`."""
     records: tuple[AuditedRecord, ...]
+    """By place."""
     length: int | None
-    """As its owner says; None: it says nothing."""
+    """None: the owner states none."""
     last_hash: str | None
     linked: frozenset[str]
-    """Evidence nodes that its owner leads to."""
+    """Evidence nodes that edges of the owner lead to."""
 
     @property
     def end(self) -> str:
-        """Hash of the last record; that of the chain's name where there is none."""
+        """Hash of the last record; of an empty chain the hash of its name."""
         return self.records[-1].record.hash if self.records else seal.start(self.name)
 
     @property
     def deliverable(self) -> AuditedRecord | None:
-        """What was delivered; None: nothing was sealed of it."""
+        """Record of the deliverable; None: none is sealed."""
         return next((one for one in self.records if one.record.kind == "deliverable"), None)
 
     @property
     def checks(self) -> list[AuditedRecord]:
-        """Runs of the attempt's own checks on its own deliverable."""
+        """Runs of the attempt's own checks on its deliverable."""
         return [r for r in self.records if r.record.kind == "check" and "task" not in r.body]
 
     @property
     def merged(self) -> list[AuditedRecord]:
-        """Runs of checks on a merged tree; the body names whose check it is."""
+        """Check runs on a merged tree; the body names the task of the check."""
         return [r for r in self.records if r.record.kind == "check" and "task" in r.body]
 
     @property
     def verdicts(self) -> list[AuditedRecord]:
-        """Rulings, oldest first."""
+        """Verdicts, oldest first."""
         return [one for one in self.records if one.record.kind == "verdict"]
 
 
 def chain_of(
-    name: str, rows: Sequence[Row], owner: Row, prefix: str, linked: set[str]
+    name: str,
+    nodes: Sequence[AuditedEvidence],
+    *,
+    length: int | None,
+    last_hash: str | None,
+    linked: frozenset[str],
 ) -> EvidenceChain:
-    """Return a chain from its nodes and the node that counts it (`<prefix>Length`, `<prefix>Hash`)."""
-    length, last = owner.get(f"{prefix}Length"), owner.get(f"{prefix}Hash")
-    records = [record_of(row) for row in rows]
+    """Return a chain of its nodes, with the length and hash that its owner states."""
+    records = tuple(
+        AuditedRecord(id=record_id(name, node.record), node=node, body=members(node.record))
+        for node in nodes
+    )
     return EvidenceChain(
-        name=name,
-        rows=tuple(rows),
-        records=tuple(
-            AuditedRecord(id=f"{name}#{record.seq:05d}", record=record, body=members(record))
-            for record in records
-        ),
-        length=length if isinstance(length, int) else None,
-        last_hash=last if isinstance(last, str) else None,
-        linked=frozenset(linked),
+        name=name, records=records, length=length, last_hash=last_hash, linked=linked
     )
 
 
-def problems(chain: EvidenceChain, run: str) -> Iterator[str]:
-    """Name every record of a chain that is edited, missing, added, out of place, or shown otherwise than it was sealed."""
+def problems(chain: EvidenceChain) -> Iterator[str]:
+    """Yield every record that is changed, missing, added, out of place, or not shown as it was sealed."""
     if chain.records and (chain.length is None or chain.last_hash is None):
         yield f"{chain.name}: its node does not say how long its chain is; it was changed"
     found = seal.verify(
@@ -125,26 +126,11 @@ def problems(chain: EvidenceChain, run: str) -> Iterator[str]:
     named = {problem.seq for problem in found}
     for problem in found:
         yield f"{chain.name}#{problem.seq:05d}: {problem.what}"
-    for row, one in zip(chain.rows, chain.records, strict=True):
-        if one.record.seq not in named:
-            yield from _shown_otherwise(row, one, run)
+    for one in chain.records:
+        if one.record.seq not in named and one.node.error:
+            yield f"{one.id}: its node cannot be compared with what was sealed: {one.node.error}"
+        elif one.record.seq not in named and one.node.differs:
+            name = one.node.differs[0]
+            yield f"{one.id}: property {name!r} was changed; it is not what the record says"
         if one.id not in chain.linked:
             yield f"{one.id}: the edge that leads to it is gone"
-
-
-def _shown_otherwise(row: Row, one: AuditedRecord, run: str) -> Iterator[str]:
-    """Name a property of the node that is not what the sealed body says."""
-    chain = one.id.rpartition("#")[0]
-    try:
-        wanted = evidence.row_of(one.record, chain, run)
-        differs = [
-            name
-            for name in sorted({*row, *wanted})
-            # As JSON: to Python `true` would equal 1, and 1 would equal 1.0.
-            if pack(row.get(name)) != pack(wanted.get(name))
-        ]
-    except StoreError as error:
-        yield f"{one.id}: its node cannot be compared with what was sealed: {error}"
-        return
-    if differs:
-        yield f"{one.id}: property {differs[0]!r} was changed; it is not what the record says"

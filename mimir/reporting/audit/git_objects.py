@@ -1,66 +1,47 @@
-"""The git objects that records name: is each there, is each what its name says, does each commit hold the tree that was sealed?"""
+"""Audit of the git objects that records name: each exists unchanged, and each commit holds the sealed tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from mimir.attempts.results import WORK
-from mimir.domain.task_states import RUN_ENDED, RunStatus
+from mimir.attempts.results import Deliverable
+from mimir.domain.json_value import as_member
+from mimir.domain.task_states import RUN_ENDED
 from mimir.errors import StoreError, WorkspaceError
-from mimir.reporting.audit.audit_data import AuditData, text
-from mimir.store.protocol import Row
+from mimir.reporting.audit.audit_data import AuditData
+from mimir.store.records.audited_records import AuditedAttemptRecord
+from mimir.workspace.git.history import GitHistory
 
 MOST_PLACED = 20
-"""Damaged objects whose record is looked for; the others are named of the run."""
-
-
-class History(Protocol):
-    """What is asked of the hidden history."""
-
-    async def trees(self, sources: Sequence[str]) -> Sequence[str]:
-        """Return the tree of each commit or tree, in this order; empty: there is no such object."""
-        ...
-
-    async def message(self, commit: str) -> str:
-        """Return the message of a commit.
-
-        Raises:
-            WorkspaceError: There is no such commit.
-        """
-        ...
-
-    async def verify_objects(self, commits: Sequence[str], trees: Sequence[str] = ()) -> list[str]:
-        """Name every object reachable from these that is missing or was changed."""
-        ...
+"""Damaged objects whose record is searched; the others are reported for the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedObject:
-    """An object that a record, or a node, names."""
+    """Git object that a record or a node names."""
 
     owner: str
     id: str
     tree: str
-    """The tree that it must have; its own for a tree."""
+    """Tree that it must have. Equal to `id`: it is a tree."""
 
     @property
     def is_tree(self) -> bool:
-        """True if a tree is named, no commit."""
+        """Whether it is a tree, not a commit."""
         return self.id == self.tree
 
 
-async def problems(books: AuditData, history: History) -> list[str]:
-    """Name what does not hold of the objects that the run's records and rows name."""
-    named = _named(books)
+async def problems(data: AuditData, history: GitHistory) -> list[str]:
+    """Return the problems of the objects that the records and nodes of a run name."""
+    named = _list_objects(data)
     trees = await history.trees([one.id for one in named])
-    found = [_wrong(one, tree) for one, tree in zip(named, trees, strict=True)]
+    found = [_describe_problem(one, tree) for one, tree in zip(named, trees, strict=True)]
     there = [one for one, tree in zip(named, trees, strict=True) if tree]
-    found += await _damaged(books.id, there, history)
-    found += await _trailer(books, history)
+    found += await _damaged(data.id, there, history)
+    found += await _trailer(data, history)
     return [problem for problem in found if problem]
 
 
-def _wrong(one: _NamedObject, tree: str) -> str:
+def _describe_problem(one: _NamedObject, tree: str) -> str:
     if not tree:
         return f"{one.owner}: the {'tree' if one.is_tree else 'commit'} {one.id[:12]} that it names is missing or was changed"
     if tree != one.tree:
@@ -68,7 +49,7 @@ def _wrong(one: _NamedObject, tree: str) -> str:
     return ""
 
 
-def _named(books: AuditData) -> list[_NamedObject]:
+def _list_objects(data: AuditData) -> list[_NamedObject]:
     """Return the objects, each once, with the record that names it first."""
     found: dict[tuple[str, str], _NamedObject] = {}
 
@@ -76,30 +57,30 @@ def _named(books: AuditData) -> list[_NamedObject]:
         if id:
             found.setdefault((id, tree), _NamedObject(owner, id, tree))
 
-    for name, chain in books.chains.items():
+    for name, chain in data.chains.items():
         for one in chain.records:
             for member in ("tree", "baseTree"):
                 add(one.id, one.text(member), one.text(member))
         delivered = chain.deliverable
-        if delivered and name in books.attempts:
-            add(delivered.id, _commit(books.attempts[name]), delivered.text("tree"))
-    for row in books.tasks.values():
-        add(str(row["id"]), text(row, "integratedCommit"), text(row, "integratedTree"))
-    for commit in ("head", "finalCommit"):
-        add(books.id, text(books.run, commit), text(books.run, "headTree"))
+        if delivered and name in data.stored.attempts:
+            add(delivered.id, _commit(data.stored.attempts[name]), delivered.text("tree"))
+    for task in data.stored.tasks.values():
+        add(task.id, task.integrated_commit, task.integrated_tree)
+    for commit in (data.stored.run.head, data.stored.run.final_commit):
+        add(data.id, commit, data.stored.run.head_tree)
     return list(found.values())
 
 
-def _commit(row: Row) -> str:
-    """Return the commit of an attempt's deliverable; empty: it has none, or it cannot be read (which is named elsewhere)."""
+def _commit(attempt: AuditedAttemptRecord) -> str:
+    """Return the commit of an attempt's deliverable; empty: none."""
     try:
-        return WORK.decode(text(row, "workJson")).commit
+        return attempt.deliverable.decode(Deliverable).commit
     except StoreError:
-        return ""
+        return ""  # `attempt_audit` reports it
 
 
-async def _damaged(run: str, named: Sequence[_NamedObject], history: History) -> list[str]:
-    """Name objects that are not what they were, each of the first record that leads to it."""
+async def _damaged(run: str, named: Sequence[_NamedObject], history: GitHistory) -> list[str]:
+    """Return changed objects, each with the first record that leads to it."""
     left = dict.fromkeys(await _verify(named, history))
     found: list[str] = []
     rest = list(named)
@@ -115,8 +96,8 @@ async def _damaged(run: str, named: Sequence[_NamedObject], history: History) ->
     return [*found, *(f"{run}: {what}" for what in left)]
 
 
-async def _first_bad(named: Sequence[_NamedObject], history: History) -> int | None:
-    """Return the place of the first one that leads to a damaged object, in few looks."""
+async def _first_bad(named: Sequence[_NamedObject], history: GitHistory) -> int | None:
+    """Return the place of the first one that leads to a damaged object, by bisection."""
     if not await _verify(named, history):
         return None
     low, high = 0, len(named)
@@ -129,27 +110,25 @@ async def _first_bad(named: Sequence[_NamedObject], history: History) -> int | N
     return low
 
 
-async def _verify(named: Sequence[_NamedObject], history: History) -> list[str]:
+async def _verify(named: Sequence[_NamedObject], history: GitHistory) -> list[str]:
     return await history.verify_objects(
         [one.id for one in named if not one.is_tree], [one.id for one in named if one.is_tree]
     )
 
 
-async def _trailer(books: AuditData, history: History) -> list[str]:
+async def _trailer(data: AuditData, history: GitHistory) -> list[str]:
     """Compare the seal in the final commit's message with the run's."""
-    run, commit = books.run, text(books.run, "finalCommit")
-    ended: Mapping[str, RunStatus] = {status.value: status for status in RUN_ENDED}
-    if text(run, "status") not in ended:
+    run, commit = data.stored.run, data.stored.run.final_commit
+    if as_member(run.status, RUN_ENDED) is None:
         return []
     if not commit:
-        moved = text(run, "head") != text(run, "baseCommit")
-        gone = moved and bool(text(run, "seal"))
-        return [f"{books.id}: the final commit, which holds the seal, is gone"] if gone else []
+        is_lost = run.head != run.base_commit and bool(run.seal)
+        return [f"{data.id}: the final commit, which holds the seal, is gone"] if is_lost else []
     try:
         message = await history.message(commit)
     except WorkspaceError:
-        return []  # that it is not there is named already
-    wanted = f"Mimir-Seal: {text(run, 'seal')}"
+        return []  # `_describe_problem` reports it
+    wanted = f"Mimir-Seal: {run.seal}"
     if wanted in message.splitlines():
         return []
-    return [f"{books.id}: the seal in commit {commit[:12]} is not the run's"]
+    return [f"{data.id}: the seal in commit {commit[:12]} is not the run's"]

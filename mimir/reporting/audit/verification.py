@@ -1,95 +1,84 @@
-"""Recomputes every seal of a run, and holds what its rows claim against what was sealed. It changes nothing.
+"""Verification of a run: every seal is recomputed, and every claim is compared with sealed records. It changes nothing.
 
-There is no key: who rewrites store, report and final commit together, so that all agree, is not found. Everyone else is: an edit, a
-deletion, a reorder or a truncation of records, answers and objects is named by its record. Of a run that has not ended, what is there
-is verified.
+There is no key: a user who rewrites the store, the report and the final commit so that all agree is not found. Any other change is
+reported with its record: an edit, a deletion, another order or a truncation of records, answers and objects.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from mimir.errors import DamagedNode, StoreError
+from mimir.errors import DamagedNode
 from mimir.reporting.audit import attempt_audit, chain_audit, claim_audit, git_objects
-from mimir.reporting.audit.audit_data import AuditData, load_audit_data, text
-from mimir.reporting.audit.git_objects import History
+from mimir.reporting.audit.audit_data import AuditData, load_audit_data
 from mimir.store.protocol import GraphStore
+from mimir.workspace.git.history import GitHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """What recomputing showed."""
+    """Result of the verification of a run."""
 
     run: str
     ok: bool
-    """True: nothing was found wrong."""
+    """True: there is no problem."""
     records: int
-    """How many were recomputed."""
+    """Recomputed records."""
     seal: str
-    """Of the run, recomputed; empty: its final gate was not passed yet."""
+    """Seal of the run, recomputed. Empty: the final gate has not run."""
     problems: tuple[str, ...]
     """Each begins with the id of its record or node."""
 
 
-async def verify(store: GraphStore, history: History, run: str, seal: str = "") -> AuditResult:
-    """Verify a run.
+async def verify(store: GraphStore, history: GitHistory, run: str, seal: str = "") -> AuditResult:
+    """Verify a run; of one that has not ended, everything that exists.
 
     Args:
-        store: Where it is; only read.
-        history: Where its objects are.
+        store: Store of the run; it is only read.
+        history: Hidden repository with its git objects.
         run: Its id.
-        seal: What its seal must be, from a report or a commit. Empty: the one that is stored.
+        seal: Expected seal, from a report or a commit. Empty: the stored one.
 
     Raises:
         UsageError: There is no such run.
     """
     try:
-        books = await store.read(partial(load_audit_data, run=run))
+        data = await store.read(partial(load_audit_data, run=run))
     except DamagedNode as error:
         lost = f"{error.id}: it cannot be read; it was changed"
         return AuditResult(run=run, ok=False, records=0, seal="", problems=(lost,))
-    found = [*_in_store(books, seal), *await git_objects.problems(books, history)]
+    found = [*_store_problems(data, seal), *await git_objects.problems(data, history)]
     problems = tuple(dict.fromkeys(found))
     return AuditResult(
         run=run,
         ok=not problems,
-        records=sum(len(chain.records) for chain in books.chains.values()),
-        seal=claim_audit.run_seal(books),
+        records=sum(len(chain.records) for chain in data.chains.values()),
+        seal=claim_audit.run_seal(data),
         problems=problems,
     )
 
 
-def _in_store(books: AuditData, seal: str) -> Iterator[str]:
-    yield from books.unread
-    yield from (f"{id}: it belongs to no chain of this run" for id in books.strays)
-    for chain in books.chains.values():
-        yield from chain_audit.problems(chain, books.id)
-    for id, row in books.attempts.items():
-        answer = books.answers.get(f"{id}/answer")
-        yield from _each(id, attempt_audit.problems(row, books.chains[id], answer))
-    for row in books.verdicts:
-        id = str(row["id"])
-        owner = books.chains.get(id.rpartition("/verdict/")[0])
-        yield from _each(id, attempt_audit.verdict_problems(row, owner))
-    for row in books.tasks.values():
-        yield from _each(str(row["id"]), claim_audit.task_problems(books, row))
-    yield from _each(books.id, claim_audit.run_problems(books))
-    yield from _each(books.id, _given(books, seal.strip().lower()))
+def _store_problems(data: AuditData, seal: str) -> Iterator[str]:
+    stored = data.stored
+    yield from stored.unread
+    yield from (f"{id}: it belongs to no chain of this run" for id in data.strays)
+    for chain in data.chains.values():
+        yield from chain_audit.problems(chain)
+    for id, attempt in stored.attempts.items():
+        answer = stored.answers.get(f"{id}/answer")
+        yield from attempt_audit.problems(attempt, data.chains[id], answer)
+    for verdict in stored.verdicts:
+        owner = data.chains.get(verdict.id.rpartition("/verdict/")[0])
+        yield from attempt_audit.verdict_problems(verdict, owner)
+    for task in stored.tasks.values():
+        yield from claim_audit.task_problems(data, task)
+    yield from claim_audit.run_problems(data)
+    yield from _seal_problems(data, seal.strip().lower())
 
 
-def _each(id: str, problems: Iterator[str]) -> Iterator[str]:
-    """Pass problems on; a property of another type than its own is one of them."""
-    try:
-        yield from problems
-    except StoreError as error:
-        yield f"{id}: it was changed: {error}"
-
-
-def _given(books: AuditData, seal: str) -> Iterator[str]:
-    found = claim_audit.run_seal(books)
-    if not seal or seal == found:
-        return
-    if not found:
-        yield f"{books.id}: it has no seal yet; it is {text(books.run, 'status')!r}"
-    else:
-        yield f"{books.id}: its seal is {found[:12]}, not {seal[:12]} as was given"
+def _seal_problems(data: AuditData, seal: str) -> Iterator[str]:
+    found = claim_audit.run_seal(data)
+    if seal and not found:
+        yield f"{data.id}: it has no seal yet; it is {data.stored.run.status!r}"
+    elif seal and seal != found:
+        yield f"{data.id}: its seal is {found[:12]}, not {seal[:12]} as was given"

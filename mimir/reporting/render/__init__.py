@@ -1,1 +1,4 @@
-"""How a report is worded: text that nobody vouches for made harmless, and the sections of the markdown. Pure."""
+"""Rendering of a summary as markdown, JSON and a Mermaid diagram. Pure.
+
+Untrusted text cannot load, link or format anything in the result. The orchestrator and `reporting.narrative` import it.
+"""

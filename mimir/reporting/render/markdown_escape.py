@@ -1,7 +1,7 @@
-"""Text that nobody vouches for, made harmless for markdown: it can load nothing, link nothing, head nothing, and not get out. Pure.
+"""Escaping of untrusted text for markdown: it cannot load, link or format anything. Pure.
 
-The rule: what the engine did not write itself stands in code, inline or fenced, behind more back-ticks than it holds. In code no markup
-is read, so there is nothing to escape; only a cell of a table has to be kept from being split.
+Text that the engine did not write is shown as code, inline or fenced, between more back-ticks than it has. Code has no markup, so only
+the bar of a table cell must be replaced.
 """
 
 import re
@@ -20,46 +20,47 @@ _TICKS = re.compile(r"`+")
 
 
 def escape_text(text: str) -> str:
-    """Return a text without control characters (but line feeds), without anything invisible, tabs as blanks, one end of line."""
+    """Remove control and invisible characters except line feeds; tabs become blanks."""
     text = _COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-    if text.replace("\n", "").isprintable():  # of all that is not, only some blanks may stand
+    # Fast path: most texts have no such character.
+    if text.replace("\n", "").isprintable():
         return text
-    return "".join(map(_shown, text))
+    return "".join(map(_printable, text))
 
 
 def one_line(text: str, most: int = MOST_LINE) -> str:
-    """Return a text on one line, cut with a mark where it is longer than `most` characters."""
+    """Return a text on one line of at most `most` characters, cut with a mark."""
     line = " ".join(escape_text(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def code(text: str, most: int = MOST_LINE) -> str:
-    """Return a text as inline code; a dash where there is none."""
+    """Return a text as inline code; a dash for an empty text."""
     line = one_line(text, most)
     if not line:
         return "—"
-    ticks = "`" * (_longest(line) + 1)
-    # A blank on each side keeps back-ticks at the ends apart from the delimiters; renderers take it away.
+    ticks = "`" * (_longest_run(line) + 1)
+    # Blanks separate back-ticks at the ends from the delimiters; renderers remove them.
     edge = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{ticks}{edge}{line}{edge}{ticks}"
 
 
 def cell(text: str, most: int = 80) -> str:
-    """Return a text as inline code for a cell of a table: a bar would end the cell, even in code."""
+    """Return a text as inline code for a table cell, where a bar would end the cell."""
     return code(text.replace("|", "¦"), most)
 
 
 def fence_text(text: str, most: int = MOST_TEXT) -> str:
-    """Return a text in a fence that it cannot close; long lines are wrapped, what is too long is cut with a mark."""
+    """Return a text in a fence that it cannot close, wrapped and cut with a mark."""
     body = escape_text(text).strip("\n")
     if len(body) > most:
         body = f"{body[:most]}\n[… {len(body) - most} more characters]"
-    wrapped = "\n".join(map(_wrapped, body.split("\n")))
-    ticks = "`" * max(3, _longest(wrapped) + 1)
+    wrapped = "\n".join(map(_wrap, body.split("\n")))
+    ticks = "`" * max(3, _longest_run(wrapped) + 1)
     return f"{ticks}text\n{wrapped}\n{ticks}"
 
 
-def _wrapped(line: str) -> str:
+def _wrap(line: str) -> str:
     if len(line) <= WIDTH:
         return line
     indent = line[: len(line) - len(line.lstrip(" "))][: WIDTH // 2]
@@ -71,12 +72,12 @@ def _wrapped(line: str) -> str:
     )
 
 
-def _longest(text: str) -> int:
+def _longest_run(text: str) -> int:
     return max((len(run) for run in _TICKS.findall(text)), default=0)
 
 
-def _shown(character: str) -> str:
-    """Return a character as it may stand: invisible ones go, halves of characters are marked."""
+def _printable(character: str) -> str:
+    """Return a printable form: invisible characters are removed, invalid ones marked."""
     if character == "\n":
         return character
     match unicodedata.category(character):

@@ -1,6 +1,6 @@
-"""A run's task graph as a Mermaid diagram, coloured by status: for a README, a ticket, a page. Pure.
+"""Task graph of a run as a Mermaid diagram, coloured by status. Pure.
 
-Titles may come from a model: in a label they are text between quotation marks, with nothing left that Mermaid reads.
+Titles may come from a model: labels have no character that Mermaid or a page reads as markup.
 """
 
 import re
@@ -11,7 +11,7 @@ from mimir.domain.task_states import TaskStatus
 from mimir.reporting.render.markdown_escape import escape_text
 
 MOST_CHARS = 60
-"""Of a title."""
+"""Characters of a title."""
 
 _COLOURS = {
     TaskStatus.COMPLETED: ("completed", "#c8e6c9", "#2e7d32"),
@@ -20,15 +20,15 @@ _COLOURS = {
     TaskStatus.CANCELLED: ("cancelled", "#cfd8dc", "#546e7a"),
     TaskStatus.PENDING: ("pending", "#eceff1", "#90a4ae"),
 }
-"""Status → class, fill, line; any other is at work."""
+"""Status → class, fill, line; `_AT_WORK` for any other."""
 _AT_WORK = ("working", "#bbdefb", "#1565c0")
 _PLAIN = re.compile(r"[^\w .,;:!?+*/()=-]")
-"""What Mermaid could read as something else, or a page as markup."""
+"""Characters that Mermaid or a page could read as markup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagramNode:
-    """A task as the diagram shows it."""
+    """One task of the diagram."""
 
     id: str
     """In the plan."""
@@ -39,12 +39,7 @@ class DiagramNode:
 
 
 def diagram(name: str, tasks: Sequence[DiagramNode]) -> list[str]:
-    """Return the lines of the diagram: an arrow from each task to those that wait for it.
-
-    Args:
-        name: Of the run.
-        tasks: In the plan's order.
-    """
+    """Return the lines of the diagram of a run; arrows lead to dependent tasks."""
     numbers = {task.id: n for n, task in enumerate(tasks)}
     lines = ["flowchart TD", f"    %% {_label(name)}"]
     for task in tasks:
@@ -62,7 +57,7 @@ def _colour(status: TaskStatus) -> tuple[str, str, str]:
 
 
 def _label(text: str) -> str:
-    """Return a text on one line; a character that could be read as anything but text is written as its number."""
+    """Return a text on one line; markup characters are written as their numbers."""
     line = " ".join(escape_text(text).split())
     short = line if len(line) <= MOST_CHARS else f"{line[: MOST_CHARS - 1]}…"
     return _PLAIN.sub(lambda found: f"#{ord(found[0])};", short)

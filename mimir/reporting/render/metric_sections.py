@@ -1,4 +1,4 @@
-"""The sections of the report that are figures: the metrics of the run, and what each agent was given. Pure."""
+"""Sections of the report with numbers: the metrics and the context receipts. Pure."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ _MET = {True: "yes", False: "no", None: "—"}
 
 
 def metrics(summary: RunSummary) -> str:
-    """Return the table of metrics; one without inputs says why it has no value."""
+    """Return the table of metrics; a metric without inputs states the reason."""
     head = "| Metric | Value | Goal | Reached | Formula | Inputs |\n|---|---:|---|---|---|---|"
-    note = "`docs/metrics.md` of mimir has the query behind each figure, for both stores."
+    note = "`docs/metrics.md` of mimir has the query of each metric, for both stores."
     return "\n".join(["## Metrics", "", head, *map(_metric, summary.metrics), "", note])
 
 
 def receipts_section(summary: RunSummary) -> Iterator[str]:
-    """Yield what each agent was given and what was withheld from it, in tokens."""
+    """Yield the tokens that each agent was given, and those that were withheld."""
     if not any(attempt.receipts for task in summary.tasks for attempt in task.history):
         return
     head = "| Attempt | Agent | Given | Available | Withheld, by reason |\n|---|---|---:|---:|---|"
@@ -28,7 +28,7 @@ def receipts_section(summary: RunSummary) -> Iterator[str]:
         for attempt in task.history:
             yield from (_receipt(attempt.node, one) for one in attempt.receipts)
     yield from ("", *_context(summary))
-    yield "Tokens by the engine's estimate; *available* is that and all that was withheld, the PM's own context included."
+    yield "Tokens are estimated by the engine. *Available* is what was given and withheld, including the PM's own context."
 
 
 def _receipt(attempt: str, one: ReceiptTotals) -> str:
@@ -51,7 +51,7 @@ def _context(summary: RunSummary) -> list[str]:
     if used.reduction is None:
         return []
     return [
-        f"All agents together were given {used.given:,} of {used.available:,} tokens: {percent(used.reduction)} less than there was.",
+        f"All agents together were given {used.given:,} of {used.available:,} available tokens: {percent(used.reduction)} less.",
         "",
     ]
 

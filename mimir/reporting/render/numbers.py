@@ -1,17 +1,17 @@
-"""Numbers and times as a report writes them; the same value always gives the same text. Pure."""
+"""Format of numbers and times in a report. Pure."""
 
 import math
 
 
 def points(score: float | None) -> str:
-    """Write a score, never better than it is: `100`, `66.66`, `79.99`; a dash where nothing was scored."""
+    """Format a score, rounded down: `100`, `66.66`, `79.99`; a dash for None."""
     if score is None:
         return "—"
     return f"{math.floor(round(score * 100, 6)) / 100:.6g}"
 
 
 def span(seconds: float | None) -> str:
-    """Write how long something took: `0.4 s`, `45 s`, `3 min 05 s`, `2 h 07 min`; a dash where it is not known."""
+    """Format a duration: `0.4 s`, `45 s`, `3 min 05 s`, `2 h 07 min`; a dash for None."""
     if seconds is None:
         return "—"
     if seconds < 10:
@@ -25,25 +25,25 @@ def span(seconds: float | None) -> str:
 
 
 def format_time(stamp: str) -> str:
-    """Write a stored time to the second."""
+    """Format a stored time to the second."""
     return f"{stamp[:10]} {stamp[11:19]} UTC" if len(stamp) >= 19 else "—"
 
 
 def share(part: float) -> str:
-    """Write a share of 1 in percent, whole."""
+    """Format a share as whole percent."""
     return f"{part * 100:.0f} %"
 
 
 def percent(part: float) -> str:
-    """Write a share of 1 in percent with two decimals: `81.25 %`."""
+    """Format a share as percent with two decimals: `81.25 %`."""
     return f"{part * 100:.2f} %"
 
 
 def seconds(value: float) -> str:
-    """Write seconds to the thousandth: `12.345 s`."""
+    """Format seconds to the thousandth: `12.345 s`."""
     return f"{value:.3f} s"
 
 
 def amount(number: int, one: str, many: str = "") -> str:
-    """Write how many: `1 task`, `2,000 tasks`."""
+    """Format a count: `1 task`, `2,000 tasks`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

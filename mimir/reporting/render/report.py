@@ -1,11 +1,12 @@
-"""The report as markdown and as its JSON twin: the same summary and prose give the same bytes. Pure.
+"""Report as markdown and as its JSON twin: the same summary and narrative give the same bytes. Pure.
 
-Prose of models stands in sections of its own, whose headings say so; taking them out leaves the report that there is without them.
+The narrative is in sections of its own, marked in their headings. Without them the rest is unchanged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import cast
 
 from mimir.reporting.render import metric_sections, sections
@@ -14,26 +15,27 @@ from mimir.reporting.render.narrative import Narrative
 from mimir.reporting.summary.summary import RunSummary
 
 SCHEMA = 1
-"""Of the JSON twin; grows with every change that could break a script."""
+"""Schema of the JSON twin; grows with every change that could break a script."""
 
 _BY_A_MODEL = (
-    "Written by a model from the numbers of this report. It proves nothing, and decides nothing."
+    "Written by a model from the facts of this report. It proves nothing and decides nothing."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NarrativeSlot:
-    """A place for words of a model."""
+    """Place for a text of the narrative."""
 
     heading: str
     of: Callable[[Narrative], str]
 
 
 class ReportDraft:
-    """A report with places for the words of models: it can be written while they are waited for. Of thousands of tasks it is megabytes, held once."""
+    """Report with places for the narrative, so that it can be rendered while reporters work."""
 
     def __init__(self, summary: RunSummary, link: sections.Link | None = None) -> None:
-        """Write all but those words; `link` makes links to the store's nodes, if they have any."""
+        """Render all but the narrative; `link` makes links to the store's nodes, if it has pages for them."""
+        # A report of thousands of tasks is megabytes: its text is held once.
         self._text = bytearray()
         self._places: list[tuple[int, _NarrativeSlot]] = []
         for section in _sections(summary, link):
@@ -47,7 +49,7 @@ class ReportDraft:
         self._text += b"\n"
 
     def with_narrative(self, prose: Narrative) -> bytearray:
-        """Put the words in, once; the whole report."""
+        """Insert the narrative, once, and return the whole report."""
         for place, words in reversed(self._places):
             said = words.of(prose)
             if said.strip():
@@ -58,16 +60,16 @@ class ReportDraft:
 
 
 def markdown(summary: RunSummary, prose: Narrative, link: sections.Link | None = None) -> str:
-    """Return `execution-report.md`; `link` makes links to the store's nodes, if they have any."""
+    """Return `execution-report.md`; `link` as in `ReportDraft`."""
     return ReportDraft(summary, link).with_narrative(prose).decode()
 
 
 def _sections(
     summary: RunSummary, link: sections.Link | None
 ) -> Iterator[Iterable[str] | _NarrativeSlot]:
-    """Yield each section as its lines; one that has none is left out. The first one always has some."""
+    """Yield each section as its lines; only the first one always has some."""
     yield _one(sections.outcome(summary))
-    yield _NarrativeSlot(heading="## In the words of the PM (model)", of=lambda prose: prose.run)
+    yield _NarrativeSlot(heading="## Narrative of the PM (model)", of=lambda prose: prose.run)
     yield sections.tasks_section(summary)
     yield sections.proof(summary)
     yield sections.files_section(summary)
@@ -85,7 +87,7 @@ def _sections(
 
 
 def _words_on(task: str) -> _NarrativeSlot:
-    heading = f"#### {code(task)} in the words of the reporter (model)"
+    heading = f"#### Narrative of {code(task)} (model)"
     return _NarrativeSlot(heading=heading, of=lambda prose: prose.tasks.get(task, ""))
 
 
@@ -94,7 +96,7 @@ def _one(text: str) -> Iterable[str]:
 
 
 def as_json(summary: RunSummary, prose: Narrative) -> dict[str, object]:
-    """Return the report as JSON values; `docs/report.md` says what each member means."""
+    """Return the report as JSON values; `docs/report.md` describes the members."""
     words = {
         "run": escape_text(prose.run),
         "tasks": {t: escape_text(text) for t, text in prose.tasks.items()},
@@ -107,10 +109,12 @@ def _members(value: object) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Return a value of a summary as JSON; texts without control characters, as in the markdown."""
+    """Return a value of a summary as JSON; texts have no control characters, as in the markdown."""
     match value:
         case Enum():
             return cast("object", value.value)
+        case Fraction():
+            return str(value)  # exact: `60`, `200/3`
         case str():
             return escape_text(value)
         case Mapping():

@@ -1,25 +1,26 @@
-"""The sections of the report in markdown, each from its part of the summary; those that grow with the run by their lines. Pure."""
+"""Sections of the report in markdown; those that grow with the run are yielded line by line. Pure."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
+from mimir.domain.verdict import CriterionResult
 from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_line
 from mimir.reporting.render.numbers import amount, format_time, points, share, span
 from mimir.reporting.summary.decisions import ReportedDecision
 from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, VerdictLine
 from mimir.reporting.summary.summary import RunSummary, RunTotals
-from mimir.reporting.summary.task_lines import CriterionLine, TaskLine
+from mimir.reporting.summary.task_lines import TaskLine
 
 MOST_FILES = 50
-"""Paths of one task that are named."""
+"""Listed paths of one task."""
 SHORT = 12
-"""Characters of a hash in a line; the whole stands in the JSON twin."""
+"""Characters of a hash; the JSON twin has all of it."""
 
 
 def outcome(summary: RunSummary) -> str:
-    """Return the head: the outcome first, then what was run."""
+    """Return the head: the outcome, then the run."""
     totals, criteria = summary.totals, summary.totals.criteria
     lines = [
         f"# Outcome: {summary.outcome.value}",
@@ -66,8 +67,8 @@ def tasks_section(summary: RunSummary) -> Iterator[str]:
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     note = (
-        "*Executed* and *judged* count criteria that passed: by checks that the engine ran, or by QC with words that the engine found "
-        "in the record."
+        "*Executed* and *judged* count criteria that passed: by checks that the engine ran, or by QC with a quote that the engine "
+        "found in its source."
     )
     yield from ("## Tasks", "", head)
     yield from map(_task, summary.tasks)
@@ -75,7 +76,7 @@ def tasks_section(summary: RunSummary) -> Iterator[str]:
 
 
 def proof(summary: RunSummary) -> Iterator[str]:
-    """Yield what proves the result: criteria, checks with their runs, the gate, how to verify."""
+    """Yield the proof of the result: criteria, check runs, verdicts, the final gate."""
     proven = summary.proof
     if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
         return
@@ -106,30 +107,30 @@ def _proofs(of_task: Iterable[CheckLine | VerdictLine]) -> Iterator[str]:
 
 
 def files_section(summary: RunSummary) -> Iterator[str]:
-    """Yield which files were changed, by git."""
+    """Yield the changed files of each task, by git."""
     changed = [task for task in summary.tasks if task.files]
     if not changed:
         return
     yield from ("## Files changed", "")
     for task in changed:
-        note = "" if task.in_result else f" (not in the result{_kept(task)})"
-        yield f"- {code(task.id)}{note}: {_named(task.files)}"
+        note = "" if task.in_result else f" (not in the result{_last_commit_note(task)})"
+        yield f"- {code(task.id)}{note}: {_format_names(task.files)}"
 
 
 def failures(summary: RunSummary) -> str:
-    """Return why tasks failed, and what that means for the plan."""
+    """Return the failed and blocked tasks, and their effect on the plan."""
     impact = summary.impact
     if impact is None:
         return ""
-    lines = ["## What failed", ""]
+    lines = ["## Failures", ""]
     lines += [_blocked(task) for task in summary.tasks if task.blocked_by]
     lines += [""] if lines[-1] else []
     lines += [
-        "### What it means for the plan",
+        "### Effect on the plan",
         "",
-        f"- Blocking tasks: {_named(impact.blocking_tasks)}",
-        f"- Blocked tasks: {_named(impact.blocked_tasks)}",
-        f"- Delay: {share(impact.project_delay)} of the plan's estimated work stands still",
+        f"- Blocking tasks: {_format_names(impact.blocking_tasks)}",
+        f"- Blocked tasks: {_format_names(impact.blocked_tasks)}",
+        f"- Delay: {share(impact.project_delay)} of the plan's estimated work is blocked",
         f"- Risk: {impact.risk_level}",
         "",
         "Next actions and lessons:",
@@ -151,18 +152,18 @@ def failure(report: QCFailureReport) -> str:
 
 
 def reasoning_section(summary: RunSummary) -> Iterator[str]:
-    """Yield QC's words on each task."""
+    """Yield the feedback of QC on each task."""
     said = [task for task in summary.tasks if task.feedback.strip()]
     if not said:
         return
     yield from ("## Reasoning", "")
-    yield "QC's feedback, in the words of its model; what counts stands under Proof."
+    yield "Feedback of QC, written by a model. The verdicts are in the section Proof."
     for task in said:
         yield from ("", f"{code(task.id)}:", "", fence_text(task.feedback, 4000))
 
 
 def decisions_section(summary: RunSummary) -> str:
-    """Return what was decided and caught on the way."""
+    """Return the decisions of the engine."""
     if not summary.decisions:
         return ""
     shown = [line for decision in summary.decisions for line in _decision(decision)]
@@ -170,7 +171,7 @@ def decisions_section(summary: RunSummary) -> str:
 
 
 def warnings_section(summary: RunSummary) -> str:
-    """Return what a person should know."""
+    """Return what the user should know."""
     if not summary.warnings:
         return ""
     shown = [f"- {one_line(text, 500)}" for text in summary.warnings]
@@ -178,11 +179,11 @@ def warnings_section(summary: RunSummary) -> str:
 
 
 Link = Callable[[Literal["run", "task"], str], str]
-"""Makes the address of a page that shows a node, by its id."""
+"""(kind, id) of a node → address of a page that shows it."""
 
 
 def nodes(summary: RunSummary, link: Link | None) -> Iterator[str]:
-    """Yield the ids under which all of it stands in the store, with links where it has a page that shows them."""
+    """Yield the ids of all nodes in the store, with links if the store has pages for them."""
 
     def page(shown: Literal["run", "task"], id: str) -> str:
         return f" ([in Neo4j Browser](<{link(shown, id)}>))" if link else ""
@@ -191,17 +192,17 @@ def nodes(summary: RunSummary, link: Link | None) -> Iterator[str]:
     for task in summary.tasks:
         parts = [f"- Task {code(task.node)}{page('task', task.node)}"]
         if task.history:
-            parts.append(f"attempts {_named([a.node for a in task.history])}")
+            parts.append(f"attempts {_format_names([a.node for a in task.history])}")
         if task.taken_from:
-            parts.append(f"taken over from {code(task.taken_from)}")
+            parts.append(f"reused from {code(task.taken_from)}")
         if task.answer:
             parts.append(f"answer {code(task.answer)}, SHA-256 {code(task.answer_hash[:SHORT])}")
         yield "; ".join(parts)
 
 
 def next_steps(summary: RunSummary) -> str:
-    """Return how to go on."""
-    lines = ["## How to go on", ""]
+    """Return the commands for the next step."""
+    lines = ["## Next steps", ""]
     lines += [f"- {step.why}: {code(step.command, 600)}" for step in summary.next_steps]
     return "\n".join(lines)
 
@@ -216,7 +217,7 @@ def _task(task: TaskLine) -> str:
     )
 
 
-def _criteria(criteria: Sequence[CriterionLine]) -> Iterable[str]:
+def _criteria(criteria: Sequence[CriterionResult]) -> Iterable[str]:
     for one in criteria:
         weight = ", critical" if one.critical else ""
         yield f"{one.state} ({one.basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
@@ -258,7 +259,7 @@ def _merged(summary: RunSummary) -> list[str]:
         f"{one_line(line.task)} merged, check {one_line(line.check)} of {one_line(line.of)}: {_run(line.run)}"
         for line in summary.proof.merged
     ]
-    return ["", "### On merged trees", "", fence_text("\n".join(shown), 200_000)]
+    return ["", "### Checks on merged trees", "", fence_text("\n".join(shown), 200_000)]
 
 
 def _gate(summary: RunSummary) -> list[str]:
@@ -276,7 +277,7 @@ def _gate(summary: RunSummary) -> list[str]:
     return [*lines, "", fence_text("\n".join(_list(gate.red)))] if gate.red else lines
 
 
-def _kept(task: TaskLine) -> str:
+def _last_commit_note(task: TaskLine) -> str:
     commit = next((a.commit for a in reversed(task.history) if a.commit), "")
     return f"; last deliverable: commit {code(commit[:SHORT])}" if commit else ""
 
@@ -293,8 +294,8 @@ def _decision(decision: ReportedDecision) -> Iterable[str]:
     yield from (f"  - {one_line(part, 500)}" for part in decision.detail)
 
 
-def _named(names: Sequence[str]) -> str:
-    """Return names in code; a dash where there are none."""
+def _format_names(names: Sequence[str]) -> str:
+    """Return names in code; a dash for none."""
     if not names:
         return "—"
     more = f" and {len(names) - MOST_FILES:,} more" if len(names) > MOST_FILES else ""

@@ -1,21 +1,20 @@
-"""What was decided on the way: limits reached, retries with their reasons, claims that did not hold, calls that were refused. Pure.
+"""Decisions of a run: limits, retries, unsupported claims, refused calls, warnings. Pure.
 
-`text` is the engine's; `detail` quotes what models, plans and commands wrote, and is shown as a quotation.
+`text` is written by the engine; `detail` quotes models, plans and commands, and is shown as a quotation.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import cast
 
 from mimir.domain.event import Event, EventKind
-from mimir.reporting.summary.proofs import CheckLine, ProofReport
-from mimir.reporting.summary.run_data import AttemptData, RunDataPart, TaskData, without_places
+from mimir.domain.json_value import as_text, as_texts
+from mimir.reporting.summary.proofs import CheckLine
+from mimir.reporting.summary.run_data import AttemptData, TaskData, without_places
 from mimir.reporting.summary.task_lines import describe_trip
 
 MOST_TITLES = 5
-"""Refused calls of one agent that are named."""
+"""Refused calls of one agent that are listed."""
 MOST_CLAIM = 200
 """Characters of a worker's claim."""
 
@@ -30,73 +29,67 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedDecision:
-    """One thing that was decided or caught."""
+    """One decision of the engine, or one thing that it caught."""
 
     kind: str
     """`breaker`, `retry`, `integration`, `claim`, `overruled`, `left_out`, `protected`, `denied`, `merged`, `lane_cut`, `resumed`,
     `preamble`, `applied`."""
     task: str
-    """Empty: of the run."""
+    """Empty: it concerns the run."""
     attempt: int
-    """0: of no attempt."""
+    """0: no attempt."""
     text: str
     detail: tuple[str, ...] = ()
 
 
-class DecisionCollector:
-    """Takes a run a part at a time, and keeps what was decided and what a person should know."""
+def group_by_attempt(events: Iterable[Event]) -> dict[tuple[str, int], list[Event]]:
+    """Return the refused calls and retries of each attempt, by task and number."""
+    found: dict[tuple[str, int], list[Event]] = {}
+    for event in events:
+        if event.kind in (EventKind.TOOL_DENIED, EventKind.TASK_RETRIED):
+            found.setdefault((event.task, event.attempt), []).append(event)
+    return found
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        """Begin with the events that a report tells of one by one; more may come, those of a task before it is taken."""
-        self._events = events
-        self._sorted = 0
-        """Events that were looked at for whose they are."""
-        self._of: dict[tuple[str, int], list[Event]] = {}
-        """(task, attempt) → its events, until it is taken."""
-        self._found: list[ReportedDecision] = []
-        self._notes: list[str] = []
 
-    def take(self, part: RunDataPart, merged: Collection[str]) -> None:
-        """Take in some tasks, and which of them were merged with the work of others."""
-        self._sort()
-        for task in part.tasks:
-            for attempt in task.attempts:
-                place = (task.id, attempt.number)
-                events = self._of.pop(place, ())
-                self._found += _attempt(task, attempt)
-                self._found += _denied(place, events)
-                self._found += map(_retry, _only(EventKind.TASK_RETRIED, events))
-                notes = attempt.work.notes if attempt.work else ()
-                self._notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
-            if task.id in merged:
-                text = "It was merged with the work of other tasks, and its checks ran again on the merged tree."
-                made = ReportedDecision(
-                    kind="merged", task=task.id, attempt=task.accepted, text=text
-                )
-                self._found.append(made)
+def list_attempt_decisions(
+    task: TaskData, attempt: AttemptData, events: Sequence[Event]
+) -> Iterator[ReportedDecision]:
+    """Yield the decisions on an attempt; `events`: its refused calls and retries."""
+    decisions = (
+        *_list_limits(attempt),
+        *_list_overruled(attempt),
+        *_list_refused_calls(events),
+        *(_describe_retry(event) for event in events if event.kind is EventKind.TASK_RETRIED),
+    )
+    for kind, text, detail in decisions:
+        yield ReportedDecision(
+            kind=kind, task=task.id, attempt=attempt.number, text=text, detail=tuple(detail)
+        )
 
-    def _sort(self) -> None:
-        for event in islice(self._events, self._sorted, None):
-            if event.kind in (EventKind.TOOL_DENIED, EventKind.TASK_RETRIED):
-                self._of.setdefault((event.task, event.attempt), []).append(event)
-        self._sorted = len(self._events)
 
-    def decisions(self) -> tuple[ReportedDecision, ...]:
-        """Return what was decided, task by task in the plan's order, then what concerns the run."""
-        return (*self._found, *_of_run(self._events))
+def merge_decision(task: TaskData) -> ReportedDecision:
+    """Return the decision that a task was merged with the changes of others."""
+    text = "It was merged with the changes of other tasks. Its checks ran again on the merged tree."
+    return ReportedDecision(kind="merged", task=task.id, attempt=task.accepted, text=text)
 
-    def warnings(self, proof: ProofReport) -> tuple[str, ...]:
-        """Return what a person should know, each once."""
-        found: list[str] = []
-        if proof.sandbox == "none":
-            found.append(
-                'Commands and checks ran without a sandbox: `sandbox = "none"` was set by name.'
-            )
-        said = (_word(e, "message") for e in self._events if e.kind is EventKind.WARNING)
-        found += map(without_places, said)
-        for check in proof.checks:
-            found += _findings(check)
-        return tuple(dict.fromkeys(text for text in (*found, *self._notes) if text))
+
+def collect_warnings(
+    sandbox: str, events: Iterable[Event], checks: Iterable[CheckLine], notes: Iterable[str]
+) -> tuple[str, ...]:
+    """Return what the user should know, each once."""
+    found: list[str] = []
+    if sandbox == "none":
+        found.append(
+            'Commands and checks ran without a sandbox, as the setting `sandbox = "none"` says.'
+        )
+    messages = (as_text(e.data.get("message")) for e in events if e.kind is EventKind.WARNING)
+    found += map(without_places, messages)
+    for check in checks:
+        place = f"Check {check.check!r} of {check.task}"
+        found += (f"{place}: {finding}" for finding in check.findings)
+        if check.self_authored:
+            found.append(f"{place}: the attempt that it judges wrote its files.")
+    return tuple(dict.fromkeys(text for text in (*found, *notes) if text))
 
 
 def claim_of(answer: str) -> str:
@@ -108,137 +101,98 @@ def claim_of(answer: str) -> str:
     return ""
 
 
-def _attempt(task: TaskData, attempt: AttemptData) -> Iterator[ReportedDecision]:
-    def made(kind: str, text: str, detail: Iterable[str] = ()) -> ReportedDecision:
-        return ReportedDecision(
-            kind=kind, task=task.id, attempt=attempt.number, text=text, detail=tuple(detail)
-        )
-
-    if attempt.trip:
-        text = "A limit was reached; the worker was asked for its closing answer, which was judged like any other."
-        yield made("breaker", text, [describe_trip(attempt)])
-    yield from (made("claim", text, detail) for text, detail in _claims(attempt))
-    judgement = attempt.judgement
-    if judgement and judgement.verdict.verdict == "PASS" and not judgement.passed:
-        text = (
-            f"QC said PASS with {float(judgement.model_score):.4g}; the engine did not accept it."
-        )
-        yield made("overruled", text, judgement.reasons)
-    work = attempt.work
-    if work and work.left_out:
-        text = "Changes outside the task's files were left out of the deliverable."
-        yield made("left_out", text, work.left_out)
-    if work and work.protected:
-        text = "Protected files were changed; the checks ran with them as they were."
-        yield made("protected", text, work.protected)
+_Decision = tuple[str, str, Sequence[str]]
+"""(kind, text, detail)."""
 
 
-def _claims(attempt: AttemptData) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what the worker claimed and did not hold: citations that its calls do not bear out, success that a check denies."""
+def _list_limits(attempt: AttemptData) -> Iterator[_Decision]:
+    """Yield the trip of the circuit breaker, and the claims that do not hold."""
     judgement, work = attempt.judgement, attempt.work
+    if attempt.trip:
+        text = "The circuit breaker tripped. The worker gave its closing answer without tools, and it was judged like any other."
+        yield "breaker", text, [describe_trip(attempt)]
     unsupported = judgement.unsupported_claims if judgement else work.unsupported if work else ()
     if unsupported:
-        yield "The worker cited what its tool calls did not say.", tuple(unsupported)
+        yield "claim", "The worker cited text that its tool calls do not contain.", unsupported
     failed = [o for o in attempt.outcomes if o.required and o.state == "failed"]
     claim = claim_of(work.answer) if work and failed else ""
     if claim:
-        said = tuple(f"check {o.check}: {(o.again or o.after).describe_end}" for o in failed)
-        yield "The worker claimed success; what the engine ran says otherwise.", (claim, *said)
+        ends = (f"check {o.check}: {(o.again or o.after).describe_end}" for o in failed)
+        yield (
+            "claim",
+            "The worker claimed success; what the engine ran says otherwise.",
+            (claim, *ends),
+        )
 
 
-def _only(kind: EventKind, events: Iterable[Event]) -> Iterator[Event]:
-    return (event for event in events if event.kind is kind)
+def _list_overruled(attempt: AttemptData) -> Iterator[_Decision]:
+    """Yield a QC answer that the engine did not accept, and changes that it undid."""
+    judgement, work = attempt.judgement, attempt.work
+    if judgement and judgement.verdict.verdict == "PASS" and not judgement.passed:
+        score = f"{float(judgement.model_score):.4g}"
+        yield (
+            "overruled",
+            f"QC said PASS with {score}; the engine did not accept it.",
+            judgement.reasons,
+        )
+    if work and work.left_out:
+        text = "Changes outside the task's files were left out of the deliverable."
+        yield "left_out", text, work.left_out
+    if work and work.protected:
+        text = "Protected files were changed. They were restored before the checks ran."
+        yield "protected", text, work.protected
 
 
-def _retry(event: Event) -> ReportedDecision:
-    reason = _word(event, "reason")
-    integration = reason == "integration"
-    text = (
-        "It was accepted but could not be merged; tried again from the merged tree, no attempt used."
-        if integration
-        else f"It was not accepted ({reason}) and tried again with what was wrong."
-    )
-    return ReportedDecision(
-        kind="integration" if integration else "retry",
-        task=event.task,
-        attempt=event.attempt,
-        text=text,
-        detail=_words(event, "issues"),
-    )
+def _describe_retry(event: Event) -> _Decision:
+    reason, issues = as_text(event.data.get("reason")), as_texts(event.data.get("issues"))
+    if reason == "integration":
+        text = "It was accepted but had a merge conflict. It was retried from the merged tree and used up no attempt."
+        return "integration", text, issues
+    return "retry", f"It was not accepted ({reason}) and tried again with what was wrong.", issues
 
 
-def _denied(place: tuple[str, int], events: Iterable[Event]) -> Iterator[ReportedDecision]:
+def _list_refused_calls(events: Iterable[Event]) -> Iterator[_Decision]:
     titles: dict[str, list[str]] = {}
-    for event in _only(EventKind.TOOL_DENIED, events):
-        title = _word(event, "title") or _word(event, "tool")
-        titles.setdefault(_word(event, "role") or "worker", []).append(title)
-    return (_refusals(place, role, titles[role]) for role in sorted(titles))
+    for event in events:
+        if event.kind is EventKind.TOOL_DENIED:
+            data = event.data
+            title = as_text(data.get("title")) or as_text(data.get("tool"))
+            titles.setdefault(as_text(data.get("role")) or "worker", []).append(title)
+    for role, refused in sorted(titles.items()):
+        text = f"Refused tool calls of its {role}: {len(refused)}. The agent received the reason."
+        yield "denied", text, refused[:MOST_TITLES]
 
 
-def _refusals(place: tuple[str, int], role: str, titles: list[str]) -> ReportedDecision:
-    calls = "1 tool call" if len(titles) == 1 else f"{len(titles)} tool calls"
-    return ReportedDecision(
-        kind="denied",
-        task=place[0],
-        attempt=place[1],
-        text=f"{calls} of its {role} were refused; the agent was told why.",
-        detail=tuple(titles[:MOST_TITLES]),
-    )
-
-
-def _of_run(events: Iterable[Event]) -> Iterator[ReportedDecision]:
+def list_run_decisions(events: Iterable[Event]) -> Iterator[ReportedDecision]:
+    """Yield the decisions that concern the run."""
     resumed, changes = 0, list[str]()
     for event in events:
+        data = event.data
         match event.kind:
             case EventKind.RUN_RESUMED:
                 resumed += 1
-                changes.append(_word(event, "message"))
+                changes.append(as_text(data.get("message")))
             case EventKind.LANE_CUT:
-                text = (
-                    "A resumed conversation differed from its record; it went on live from there."
-                )
-                yield _run_wide("lane_cut", text, [_word(event, "lane")])
-            case EventKind.PREAMBLE_MADE if _word(event, "origin") == "template":
-                text = "A preamble could not be generated; the template alone was used."
-                yield _run_wide("preamble", text, [_word(event, "role"), _word(event, "why")])
+                text = "A resumed transcript differed from its record; it continued with live calls from there."
+                yield _run_decision("lane_cut", text, [as_text(data.get("lane"))])
+            case EventKind.PREAMBLE_MADE if data.get("origin") == "template":
+                text = "A preamble could not be generated; the template was used alone."
+                detail = [as_text(data.get("role")), as_text(data.get("why"))]
+                yield _run_decision("preamble", text, detail)
+            case EventKind.APPLIED if conflicts := as_texts(data.get("conflicts")):
+                text = "The result was not applied: these files have changed since the run started."
+                yield _run_decision("applied", text, conflicts)
             case EventKind.APPLIED:
-                yield _applied(event)
+                text = "The result was applied to the project's directory."
+                yield _run_decision("applied", text, as_texts(data.get("paths")))
             case _:
                 continue
     if resumed:
         times = "once" if resumed == 1 else f"{resumed} times"
-        yield _run_wide("resumed", f"The run was resumed {times}.", changes)
+        yield _run_decision("resumed", f"The run was resumed {times}.", changes)
 
 
-def _applied(event: Event) -> ReportedDecision:
-    conflicts = _words(event, "conflicts")
-    if conflicts:
-        text = "Nothing was applied: these files were changed by somebody else meanwhile."
-        return _run_wide("applied", text, conflicts)
-    paths = _words(event, "paths")
-    return _run_wide("applied", "The result was applied to the project's directory.", paths)
-
-
-def _run_wide(kind: str, text: str, detail: Iterable[str] = ()) -> ReportedDecision:
+def _run_decision(kind: str, text: str, detail: Iterable[str]) -> ReportedDecision:
     return ReportedDecision(
         kind=kind, task="", attempt=0, text=text, detail=tuple(part for part in detail if part)
     )
-
-
-def _findings(check: CheckLine) -> Iterator[str]:
-    where = f"Check {check.check!r} of {check.task}"
-    yield from (f"{where}: {finding}" for finding in check.findings)
-    if check.self_authored:
-        yield f"{where}: its files were written by the attempt that it judges."
-
-
-def _word(event: Event, name: str) -> str:
-    value = event.data.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _words(event: Event, name: str) -> tuple[str, ...]:
-    value = event.data.get(name)
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(str(item) for item in cast("list[object]", value))

@@ -1,30 +1,34 @@
-"""What the sealed records of a run say: each check with its runs, and the final gate. Pure; nothing else is believed here."""
+"""Proof of a run: check runs, verdicts and the final gate, read from sealed records alone. Pure."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from mimir.domain.evidence import EvidenceRecord, how_it_ended
-from mimir.reporting.summary.run_data import RunData, RunDataPart
-from mimir.reporting.summary.task_lines import deciding_attempt
+from mimir.domain.json_value import (
+    NO_MEMBERS,
+    JsonObject,
+    as_number,
+    as_object,
+    as_objects,
+    as_text,
+    as_texts,
+    as_whole_number,
+)
+from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
-Body = Mapping[str, object]
-"""Members of a sealed body."""
 
-
-def members(record: EvidenceRecord) -> Body:
-    """Return the members of a sealed body; none if it is no JSON object."""
+def members(record: EvidenceRecord) -> JsonObject:
+    """Return the members of a sealed body; none if it is not a JSON object."""
     try:
-        value = json.loads(record.body)
+        return as_object(json.loads(record.body))
     except (ValueError, RecursionError):
-        return {}
-    return cast("Body", value) if isinstance(value, dict) else {}
+        return NO_MEMBERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRunLine:
-    """One run of a check."""
+    """One check run."""
 
     record: str
     """Id of its Evidence node."""
@@ -43,7 +47,7 @@ class CheckRunLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLine:
-    """One check of one attempt: what its runs prove together."""
+    """One check of one attempt with its runs."""
 
     task: str
     attempt: int
@@ -60,7 +64,7 @@ class CheckLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """One sealed ruling."""
+    """One sealed verdict."""
 
     task: str
     attempt: int
@@ -68,203 +72,185 @@ class VerdictLine:
     record: str
     seal: str
     tree: str
-    """That it is about."""
+    """Tree that was judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedLine:
-    """A check that was run again on a merged tree."""
+    """One check run on a merged tree."""
 
     task: str
-    """Whose deliverable was merged."""
+    """Task whose deliverable was merged."""
     of: str
-    """Whose check it is."""
+    """Task that the check belongs to."""
     check: str
     run: CheckRunLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
-    """The final gate, as it was passed last."""
+    """Last passage of the final gate."""
 
     tree: str
     record: str
     seal: str
     runs: int
     red: tuple[str, ...]
-    """In words; empty: green."""
+    """Red checks in words. Empty: the gate is green."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofReport:
-    """All that was executed."""
+    """Everything that the engine executed and sealed."""
 
     seal: str
-    """Of the run; empty: it is not sealed yet."""
+    """Of the run. Empty: it is not sealed."""
     sandbox: str
     records: int
     checks: tuple[CheckLine, ...]
     verdicts: tuple[VerdictLine, ...]
-    """A merged tree may have one of its own."""
+    """A merged tree can have a verdict of its own."""
     merged: tuple[MergedLine, ...]
     gate: GateReport | None
 
 
-class ProofCollector:
-    """Takes a run a part at a time, and keeps what was executed: of each task the attempt that stands for it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProof:
+    """Proof of one task: the records of the attempt that decided it."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._records = 0
-        self._checks: list[CheckLine] = []
-        self._verdicts: list[VerdictLine] = []
-        self._merged: list[MergedLine] = []
-
-    def add_part(self, part: RunDataPart) -> frozenset[str]:
-        """Take in some tasks; those of them whose work was merged with that of others."""
-        before = len(self._merged)
-        for task in part.tasks:
-            self._records += sum(len(part.evidence.get(a.id, ())) for a in task.attempts)
-            judged = deciding_attempt(task)
-            attempt = judged or (task.attempts[-1] if task.attempts else None)
-            if attempt is None:
-                continue
-            records = part.evidence.get(attempt.id, ())
-            self._checks += _checks(task.id, attempt.number, attempt.id, records)
-            self._verdicts += _verdicts(task.id, attempt.number, attempt.id, records)
-            self._merged += _merged(task.id, attempt.id, records)
-        return frozenset(line.task for line in self._merged[before:])
-
-    def finish(self, data: RunData) -> ProofReport:
-        """Return all of it; `data` is the run, the final gate's records among its evidence."""
-        gate = data.evidence.get(data.gate, ())
-        return ProofReport(
-            seal=data.seal,
-            sandbox=data.sandbox,
-            records=self._records + len(gate),
-            checks=tuple(self._checks),
-            verdicts=tuple(self._verdicts),
-            merged=tuple(self._merged),
-            gate=_gate(data, gate),
-        )
+    records: int
+    """Records of all attempts."""
+    checks: tuple[CheckLine, ...] = ()
+    verdicts: tuple[VerdictLine, ...] = ()
+    merged: tuple[MergedLine, ...] = ()
 
 
-def _checks(
-    task: str, attempt: int, chain: str, records: Sequence[EvidenceRecord]
-) -> Iterable[CheckLine]:
-    """Yield a line a check: its runs stand one after another, the last of them carries the state."""
+def deciding_attempt(task: TaskData) -> AttemptData | None:
+    """Return the accepted attempt, otherwise the last judged one."""
+    for attempt in reversed(task.attempts):
+        if attempt.judgement and task.accepted in (0, attempt.number):
+            return attempt
+    return None
+
+
+def prove_task(task: TaskData) -> TaskProof:
+    """Collect the proof of a task."""
+    count = sum(len(attempt.evidence) for attempt in task.attempts)
+    attempt = deciding_attempt(task) or task.last_attempt
+    if attempt is None:
+        return TaskProof(records=count)
+    checks, verdicts, merged = list[CheckLine](), list[VerdictLine](), list[MergedLine]()
     runs: list[CheckRunLine] = []
-    for record in records:
-        if record.kind != "check" or "task" in (sealed := members(record)):
-            continue
-        runs.append(_run(chain, record, sealed))
-        if not sealed.get("state"):
-            continue
-        yield CheckLine(
-            task=task,
-            attempt=attempt,
-            check=_text(sealed, "check"),
-            command=_texts(sealed, "argv"),
-            kind=_text(sealed, "kind"),
-            state=_text(sealed, "state"),
-            required=sealed.get("required") is True,
-            flaky=sealed.get("flaky") is True,
-            self_authored=sealed.get("selfAuthored") is True,
-            findings=_texts(sealed, "findings"),
-            runs=tuple(runs),
-        )
-        runs = []
-
-
-def _verdicts(
-    task: str, attempt: int, chain: str, records: Sequence[EvidenceRecord]
-) -> Iterable[VerdictLine]:
-    for record in records:
+    for record in attempt.evidence:
+        if record.kind not in ("check", "verdict"):
+            continue  # the body of a deliverable is large
+        sealed = members(record)
         if record.kind == "verdict":
-            sealed = members(record)
-            yield VerdictLine(
-                task=task,
-                attempt=attempt,
-                passed=sealed.get("passed") is True,
-                record=f"{chain}#{record.seq:05d}",
-                seal=record.hash,
-                tree=_text(sealed, "tree"),
+            verdicts.append(_verdict_line(task, attempt, record, sealed))
+        elif "task" in sealed:
+            merged.append(
+                MergedLine(
+                    task=task.id,
+                    of=as_text(sealed["task"]),
+                    check=as_text(sealed.get("check")),
+                    run=_run_line(attempt.id, record, sealed),
+                )
             )
-
-
-def _merged(task: str, chain: str, records: Sequence[EvidenceRecord]) -> Iterable[MergedLine]:
-    for record in records:
-        if record.kind == "check" and "task" in (sealed := members(record)):
-            yield MergedLine(
-                task=task,
-                of=_text(sealed, "task"),
-                check=_text(sealed, "check"),
-                run=_run(chain, record, sealed),
-            )
-
-
-def _gate(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport | None:
-    """Return the last passage: a gate that was passed before a crash stands before it in the chain."""
-    runs = 0
-    found: tuple[EvidenceRecord, int] | None = None
-    for record in records:
-        if record.kind == "gate":
-            found, runs = (record, runs), 0
         else:
-            runs += 1
-    if found is None:
+            runs.append(_run_line(attempt.id, record, sealed))
+            # The runs of one check stand one after another; the last of them carries the state.
+            if sealed.get("state"):
+                checks.append(_check_line(task, attempt, sealed, runs))
+                runs = []
+    return TaskProof(
+        records=count, checks=tuple(checks), verdicts=tuple(verdicts), merged=tuple(merged)
+    )
+
+
+def prove_run(data: RunData, proofs: Sequence[TaskProof]) -> ProofReport:
+    """Join the proofs of all tasks with that of the final gate."""
+    return ProofReport(
+        seal=data.seal,
+        sandbox=data.sandbox,
+        records=sum(proof.records for proof in proofs) + len(data.gate_evidence),
+        checks=tuple(line for proof in proofs for line in proof.checks),
+        verdicts=tuple(line for proof in proofs for line in proof.verdicts),
+        merged=tuple(line for proof in proofs for line in proof.merged),
+        gate=_gate_report(data, data.gate_evidence),
+    )
+
+
+def record_id(chain: str, record: EvidenceRecord) -> str:
+    """Return the id of a record's node."""
+    return f"{chain}#{record.seq:05d}"
+
+
+def _check_line(
+    task: TaskData, attempt: AttemptData, sealed: JsonObject, runs: Iterable[CheckRunLine]
+) -> CheckLine:
+    return CheckLine(
+        task=task.id,
+        attempt=attempt.number,
+        check=as_text(sealed.get("check")),
+        command=tuple(as_texts(sealed.get("argv"))),
+        kind=as_text(sealed.get("kind")),
+        state=as_text(sealed.get("state")),
+        required=sealed.get("required") is True,
+        flaky=sealed.get("flaky") is True,
+        self_authored=sealed.get("selfAuthored") is True,
+        findings=tuple(as_texts(sealed.get("findings"))),
+        runs=tuple(runs),
+    )
+
+
+def _verdict_line(
+    task: TaskData, attempt: AttemptData, record: EvidenceRecord, sealed: JsonObject
+) -> VerdictLine:
+    return VerdictLine(
+        task=task.id,
+        attempt=attempt.number,
+        passed=sealed.get("passed") is True,
+        record=record_id(attempt.id, record),
+        seal=record.hash,
+        tree=as_text(sealed.get("tree")),
+    )
+
+
+def _gate_report(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport | None:
+    # A gate that was passed before a crash stands earlier in the chain: the last passage counts.
+    closing = [place for place, record in enumerate(records) if record.kind == "gate"]
+    if not closing:
         return None
-    record, seen = found
+    record = records[closing[-1]]
+    sealed = members(record)
+    red = as_objects(sealed.get("red"))
     return GateReport(
-        tree=_text(members(record), "tree"),
-        record=f"{data.gate}#{record.seq:05d}",
+        tree=as_text(sealed.get("tree")),
+        record=record_id(data.gate, record),
         seal=record.hash,
-        runs=seen,
-        red=data.gate_red or _red(members(record)),
+        runs=closing[-1] - (closing[-2] + 1 if len(closing) > 1 else 0),
+        red=data.gate_red
+        or tuple(
+            f"Check {as_text(one.get('check'))!r} of {as_text(one.get('task'))} is red."
+            for one in red
+        ),
     )
 
 
-def _red(sealed: Body) -> tuple[str, ...]:
-    red = sealed.get("red")
-    if not isinstance(red, list):
-        return ()
-    items = [cast("Body", i) for i in cast("list[object]", red) if isinstance(i, dict)]
-    return tuple(f"Check {_text(i, 'check')!r} of {_text(i, 'task')} is red." for i in items)
-
-
-def _run(chain: str, record: EvidenceRecord, sealed: Body) -> CheckRunLine:
-    code = sealed.get("exitCode")
-    seconds = sealed.get("seconds")
-    ended = _ended(sealed)
-    return CheckRunLine(
-        record=f"{chain}#{record.seq:05d}",
-        seal=record.hash,
-        phase=_text(sealed, "phase"),
-        again=sealed.get("again") is True,
-        ended=ended,
-        green=ended == "exit 0" and code == 0,
-        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
-        tree=_text(sealed, "tree"),
-    )
-
-
-def _ended(sealed: Body) -> str:
-    code = sealed.get("exitCode")
-    return how_it_ended(
-        code if isinstance(code, int) else None,
+def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRunLine:
+    ended = how_it_ended(
+        as_whole_number(sealed.get("exitCode")),
         timed_out=sealed.get("timedOut") is True,
         missing=sealed.get("missing") is True,
         cut_short=sealed.get("cutShort") is True,
     )
-
-
-def _text(sealed: Body, name: str) -> str:
-    value = sealed.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(sealed: Body, name: str) -> tuple[str, ...]:
-    value = sealed.get(name)
-    if not isinstance(value, list):
-        return ()
-    return tuple(str(item) for item in cast("list[object]", value))
+    return CheckRunLine(
+        record=record_id(chain, record),
+        seal=record.hash,
+        phase=as_text(sealed.get("phase")),
+        again=sealed.get("again") is True,
+        ended=ended,
+        green=ended == "exit 0",
+        seconds=float(as_number(sealed.get("seconds")) or 0.0),
+        tree=as_text(sealed.get("tree")),
+    )

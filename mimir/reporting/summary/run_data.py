@@ -1,9 +1,7 @@
-"""What a report is made from: a run as the store has it, in frozen values. Pure; `gather` fills them."""
+"""Stored run as frozen values: the input of a summary. Pure; `run_loader` fills them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ReceiptTotals
@@ -12,63 +10,79 @@ from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.verdict import Verdict
+from mimir.reporting.summary.event_totals import EventTotals
 from mimir.reporting.summary.metrics import NOTHING, MetricInputs
 
-# A directory's name may hold blanks; a blank before a slash begins another path.
+# The name of a directory may hold blanks; a blank before a slash starts another path.
 _PLACES = re.compile(r"(?<![\w./-])/(?:(?:(?!\s/)[^\n'\"`])*?/)?(?=\.mimir\b)")
 
 
 def without_places(text: str) -> str:
-    """Return an engine's message without the directory above `.mimir`: a report holds no absolute path."""
+    """Remove the directory above `.mimir`: a report must not reveal local directories."""
     return _PLACES.sub("", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverableData:
-    """A deliverable as its attempt left it."""
+    """Deliverable of an attempt, without its tool log."""
 
     answer: str
-    """The worker's closing answer; untrusted."""
-    base_tree: str
+    """Closing answer of the worker; untrusted."""
     tree: str
     commit: str
-    """Empty: nothing was changed."""
+    """Empty: no file was changed."""
     changed: tuple[str, ...]
     left_out: tuple[str, ...]
     protected: tuple[str, ...]
     notes: tuple[str, ...]
     unsupported: tuple[str, ...]
-    """Citations that the worker's ledger does not hold."""
-    tool_calls: int
+    """Citations that the tool log does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptData:
-    """One attempt."""
+    """One attempt with its evidence records."""
 
     id: str
-    """Of its node, and of its evidence chain."""
+    """Id of the node and name of the evidence chain."""
     number: int
     cause: str
-    """Why it was not accepted; empty: it was, or it has not ended."""
+    """Why it was rejected. Empty: it was accepted, or has not ended."""
     issues: tuple[str, ...]
     score: float | None
-    """None: QC did not rule on it."""
+    """None: no verdict."""
     tool_calls: int
-    """Of the worker, as the breaker counts; those of a rejected attempt as its lane counts."""
+    """Of the worker, as the circuit breaker counts them."""
     seconds: float | None
-    """That the worker took; None: it gave no deliverable."""
+    """Time of the worker. None: no deliverable."""
     work: DeliverableData | None = None
     outcomes: tuple[CheckOutcome, ...] = ()
     judgement: Verdict | None = None
     trip: Trip | None = None
     receipts: tuple[ReceiptTotals, ...] = ()
-    """The worker's, then QC's."""
+    """Of the worker, then of QC."""
+    evidence: tuple[EvidenceRecord, ...] = ()
+    answer_hash: str = ""
+    """SHA-256 of the stored answer. Empty: no answer is stored."""
+    is_rejected: bool = False
+    """True: it was judged and uses up an attempt."""
+    is_reused: bool = False
+    """True: an earlier run made it, so that run measured it."""
+    given_tokens: int = 0
+    """Context of the worker and QC."""
+    available_tokens: int = 0
+    """All that could be given to them."""
+    pieces: tuple[tuple[str, int], ...] = ()
+    """(hash, tokens) of each piece of these contexts."""
+    started_at: str = ""
+    """Start of the worker. Empty: not started."""
+    answered_at: str = ""
+    """Empty: no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskData:
-    """One task."""
+    """One task with its attempts."""
 
     id: str
     """In the plan."""
@@ -78,61 +92,34 @@ class TaskData:
     cause: str
     blocked_by: str
     made: int
-    """Attempts made so far."""
+    """Attempts so far."""
     accepted: int
-    """Number of the accepted attempt; 0: none."""
+    """Number of the accepted attempt. 0: none."""
     score: float | None
     feedback: str
-    """QC's words on the last judged attempt; untrusted."""
+    """Feedback of QC on the last judged attempt; untrusted."""
     max_retries: int
     integration_retries: int
     estimated_tool_calls: int | None
     files_changed: tuple[str, ...]
     """Of the accepted deliverable."""
     commit: str
-    """With which it entered the run's line; empty: it changed nothing, or is not completed."""
+    """On the run branch. Empty: no file was changed, or it is not completed."""
     taken_from: str
-    """Attempt of an earlier run that was taken over; empty: it was made in this run."""
+    """Attempt of an earlier run that was reused. Empty: this run made it."""
+    held_seconds: float = 0.0
+    """Time under leases."""
     attempts: tuple[AttemptData, ...] = ()
 
+    @property
+    def accepted_attempt(self) -> AttemptData | None:
+        """Accepted attempt; None: none."""
+        return next((one for one in self.attempts if one.number == self.accepted), None)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactData:
-    """A text that an attempt produced."""
-
-    id: str
-    sha256: str
-    """Computed from the text."""
-    length: int
-    """Characters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpending:
-    """What the calls of models came to; those of the reporters are left out."""
-
-    calls: int = 0
-    tokens: int = 0
-    """As charged."""
-    cost: Decimal = Decimal(0)
-    """Of the calls that have one."""
-    priced: int = 0
-    """Calls that have a cost."""
-
-
-NOTHING_SPENT = ModelSpending()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDataPart:
-    """Some of a run's tasks, with what belongs to their attempts."""
-
-    tasks: tuple[TaskData, ...]
-    """In the plan's order."""
-    evidence: Mapping[str, tuple[EvidenceRecord, ...]]
-    """Chain → its records in order."""
-    artifacts: Mapping[str, ArtifactData]
-    """By id."""
+    @property
+    def last_attempt(self) -> AttemptData | None:
+        """Newest attempt; None: none."""
+        return self.attempts[-1] if self.attempts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,35 +142,24 @@ class RunData:
     final_commit: str
     seal: str
     gate_red: tuple[str, ...]
-    """In words."""
+    """Red checks of the final gate, in words."""
     pause_reason: str
     pause_message: str
     plan: Plan | None
-    """None: no task failed or is blocked, so nobody asks what follows from it."""
+    """None: no task failed or is blocked, so the plan is not needed."""
     tasks: tuple[TaskData, ...] = ()
-    """In the plan's order."""
-    evidence: Mapping[str, tuple[EvidenceRecord, ...]] = field(
-        default_factory=dict[str, tuple[EvidenceRecord, ...]]
-    )
-    """Chain → its records in order; the gate's chain among them."""
+    """In the order of the plan."""
+    gate_evidence: tuple[EvidenceRecord, ...] = ()
+    """Evidence chain of the final gate."""
     events: tuple[Event, ...] = ()
-    """Those that a report tells of one by one; none that is written with or after the report."""
-    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Task → from its first attempt's start to its end; tasks that ended."""
-    spent: ModelSpending = NOTHING_SPENT
-    last: str = ""
-    """When the last thing happened that is told of; empty: nothing did."""
-    artifacts: Mapping[str, ArtifactData] = field(default_factory=dict[str, ArtifactData])
-    """By id."""
+    """Events that a report lists; none that is written with or after the report."""
+    totals: EventTotals = field(default_factory=EventTotals)
     measured: MetricInputs = NOTHING
-    """What its metrics are made from."""
+    """Inputs of the metrics that do not follow from the tasks."""
+    pm_context: tuple[tuple[str, int | None], ...] = ()
+    """(time of the answer, input tokens) of each model call of the PM, in order."""
 
     @property
     def gate(self) -> str:
-        """Name of the final gate's chain."""
+        """Name of the final gate's evidence chain."""
         return f"{self.id}/gate"
-
-    @property
-    def whole(self) -> RunDataPart:
-        """Return all that belongs to its tasks."""
-        return RunDataPart(tasks=self.tasks, evidence=self.evidence, artifacts=self.artifacts)

@@ -1,295 +1,217 @@
-"""Reads all that a report needs of a run. What stands there is taken as it is: the audit is `verifying`."""
+"""Loading of a stored run for its summary: batches of tasks, so that memory never holds all attempts.
+
+Stored values are taken as they are: `reporting.audit` verifies them.
+"""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
 
+from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context import receipt
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, Deliverable, JsonCodec
-from mimir.domain.event import Event, EventKind
-from mimir.domain.evidence import EvidenceRecord
+from mimir.attempts.results import Deliverable
+from mimir.domain.event import EventKind
+from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.ids import lane_id
-from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.task_states import RunStatus
 from mimir.domain.verdict import Verdict
-from mimir.errors import StoreError
-from mimir.reporting.summary.event_totals import EventTotals
-from mimir.reporting.summary.metric_inputs import MetricCounter
-from mimir.reporting.summary.run_data import (
-    ArtifactData,
-    AttemptData,
-    DeliverableData,
-    RunData,
-    RunDataPart,
-    TaskData,
-)
-from mimir.store import row_fields
-from mimir.store.operations import runs
-from mimir.store.operations.evidence import record_of
-from mimir.store.protocol import ReadOps, Row, Where
-from mimir.store.schema import NodeLabel, unpack
+from mimir.reporting.summary.event_totals import EventTotals, total_events
+from mimir.reporting.summary.metric_inputs import count_metric_inputs, load_pm_calls
+from mimir.reporting.summary.run_data import AttemptData, DeliverableData, RunData, TaskData
+from mimir.reporting.summary.summary import RunSummary, summarise
+from mimir.store.operations import record_loading, runs
+from mimir.store.protocol import ReadOps
+from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_records import TaskRecord
 
-T = TypeVar("T")
-
-NOTED = (
-    EventKind.RUN_CREATED,
-    EventKind.RUN_PAUSED,
-    EventKind.RUN_RESUMED,
-    EventKind.PREAMBLE_MADE,
-    EventKind.TASK_BLOCKED,
-    EventKind.TASK_CANCELLED,
-    EventKind.ATTEMPT_STARTED,
-    EventKind.MODEL_CALLED,
-    EventKind.TOOL_DENIED,
-    EventKind.LANE_CUT,
-    EventKind.TASK_COMPLETED,
-    EventKind.TASK_RETRIED,
-    EventKind.TASK_FAILED,
-    EventKind.GATE_PASSED,
-    EventKind.GATE_FAILED,
-    EventKind.APPLIED,
-    EventKind.WARNING,
-)
-"""Events that a report tells of."""
-_STOPPED = (TaskStatus.FAILED, TaskStatus.BLOCKED)
-"""What a task ends as that the plan is asked about: what follows for the others."""
+COUNTED_EVENTS = (
+    EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.RUN_RESUMED, EventKind.PREAMBLE_MADE,
+    EventKind.TASK_BLOCKED, EventKind.TASK_CANCELLED, EventKind.ATTEMPT_STARTED, EventKind.MODEL_CALLED,
+    EventKind.TOOL_DENIED, EventKind.LANE_CUT, EventKind.TASK_COMPLETED, EventKind.TASK_RETRIED,
+    EventKind.TASK_FAILED, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.APPLIED, EventKind.WARNING,
+)  # fmt: skip
+"""Events that a report counts or lists."""
+_STOPPED = (EventKind.TASK_FAILED, EventKind.TASK_BLOCKED)
 
 
-class RunLoader:
-    """Reader of a run in batches of tasks: memory never holds thousands of attempts together."""
+def load_summary(reads: ReadOps, run: str, outcome: RunStatus | None = None) -> RunSummary:
+    """Return the summary of a run, with one batch of tasks in memory at a time.
 
-    def __init__(self, reads: ReadOps, run: str) -> None:
-        """Read from one view of the store.
+    Args:
+        reads: One view of the store.
+        run: Id.
+        outcome: As in `summarise`.
 
-        Args:
-            reads: The view.
-            run: Id.
-        """
-        self._reads = reads
-        self._run = run
-        self._telling = EventTotals()
-        self._measuring = MetricCounter()
-        self._is_plan_asked = False
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """Events that a report lists one by one; complete before the first part is read."""
-        return self._telling.kept
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Durations as in `RunData`; complete before the first part is read."""
-        return self._telling.seconds
-
-    def parts(self) -> Iterator[RunDataPart]:
-        """Yield all tasks in the order of the plan."""
-        for event in runs.each_event(self._reads, self._run, NOTED):
-            self._telling.take(event)
-        for rows in runs.in_batches(runs.each_task(self._reads, self._run)):
-            yield self._part(rows)
-
-    def finish(self) -> RunData:
-        """Return the run without its tasks, after all parts were read.
-
-        Raises:
-            UsageError: The run does not exist.
-            StoreError: A stored record cannot be read; `mimir verify` names it.
-        """
-        reads = self._reads
-        row = (runs.get if self._is_plan_asked else runs.node)(reads, self._run)
-        head = _head(row, self._telling)
-        return replace(
-            head,
-            plan=runs.plan_of(row) if row.get("planJson") else None,
-            measured=self._measuring.done(reads, row),
-            evidence=_evidence(reads, [head.gate]),
-        )
-
-    def _part(self, rows: Sequence[Row]) -> RunDataPart:
-        reads, tasks = self._reads, [_task(row) for row in rows]
-        made = [(task.id, task.made) for task in tasks]
-        tried = list(runs.attempts_of(reads, self._run, made))
-        self._measuring.take(rows, tried)
-        self._is_plan_asked |= any(task.status in _STOPPED for task in tasks)
-        attempts = self._attempts(tried)
-        chains = [one.id for of_task in attempts.values() for one in of_task]
-        return RunDataPart(
-            tasks=tuple(replace(one, attempts=tuple(attempts.get(one.id, ()))) for one in tasks),
-            evidence=_evidence(reads, chains),
-            artifacts={one.id: one for one in _artifacts(reads, chains)},
-        )
-
-    def _attempts(self, rows: Sequence[Row]) -> Mapping[str, list[AttemptData]]:
-        unanswered = [_lane(self._run, row) for row in rows if not row.get("workJson")]
-        # A call that a pause cut short is repeated later: it does not count yet.
-        where: Where = {"lane": ("in", unanswered), "kind": "tool", "done": True}
-        calls = self._reads.counts(NodeLabel.CALL, "lane", where) if unanswered else {}
-        found: dict[str, list[AttemptData]] = {}
-        for row in rows:
-            attempt = _attempt(row, calls.get(_lane(self._run, row), 0))
-            found.setdefault(row_fields.text_field(row, "taskId"), []).append(attempt)
-        return found
+    Raises:
+        UsageError: The run does not exist.
+        StoreError: A stored record cannot be read; `mimir verify` names it.
+    """
+    return summarise(_load_run(reads, run), outcome, tasks=_iterate_tasks(reads, run))
 
 
 def gather(reads: ReadOps, run: str) -> RunData:
-    """Return a run as it stands, all at once.
+    """Return a run with all of its tasks.
 
     Raises:
-        UsageError: There is no such run.
-        StoreError: What is stored cannot be read; `mimir verify` names the record.
+        UsageError: The run does not exist.
+        StoreError: A stored record cannot be read; `mimir verify` names it.
     """
-    gathering = RunLoader(reads, run)
-    parts = list(gathering.parts())
-    done = gathering.finish()
-    evidence = {chain: records for one in (*parts, done) for chain, records in one.evidence.items()}
+    return replace(_load_run(reads, run), tasks=tuple(_iterate_tasks(reads, run)))
+
+
+def _load_run(reads: ReadOps, run: str) -> RunData:
+    """Return a run without its tasks."""
+    totals = total_events(runs.each_event(reads, run, COUNTED_EVENTS))
+    # A plan may be megabytes: it is needed only for the tasks that a failure blocks.
+    is_plan_needed = any(event.kind in _STOPPED for event in totals.listed)
+    load = record_loading.load_run_with_plan if is_plan_needed else record_loading.load_run
+    record = load(reads, run)
+    pm_calls = load_pm_calls(reads, record)
+    data = _run_data(record, totals)
     return replace(
-        done,
-        tasks=tuple(task for part in parts for task in part.tasks),
-        evidence={chain: evidence[chain] for chain in sorted(evidence)},
-        artifacts={id: one for part in parts for id, one in part.artifacts.items()},
-    )
-
-
-def _head(row: Row, telling: EventTotals) -> RunData:
-    return RunData(
-        id=row_fields.text_field(row, "id"),
-        kind=row_fields.text_field(row, "kind"),
-        title=row_fields.text_field(row, "title") or row_fields.text_field(row, "name"),
-        request=row_fields.text_field(row, "request"),
-        goal=row_fields.text_field(row, "goal"),
-        plan_path=row_fields.text_field(row, "planPath"),
-        status=RunStatus(row_fields.text_field(row, "status")),
-        created_at=row_fields.text_field(row, "createdAt"),
-        engine_version=row_fields.text_field(row, "engineVersion"),
-        sandbox=row_fields.text_field(row, "sandbox"),
-        base_commit=row_fields.text_field(row, "baseCommit"),
-        head=row_fields.text_field(row, "head"),
-        final_commit=row_fields.text_field(row, "finalCommit"),
-        seal=row_fields.text_field(row, "seal"),
-        gate_red=tuple(_texts(row, "gateRedJson")),
-        pause_reason=row_fields.text_field(row, "pauseReason"),
-        pause_message=row_fields.text_field(row, "pauseMessage"),
-        plan=None,
-        events=tuple(telling.kept),
-        seconds=telling.seconds,
-        spent=telling.spent,
-        last=telling.last,
-    )
-
-
-def _task(row: Row) -> TaskData:
-    return TaskData(
-        id=row_fields.text_field(row, "taskId"),
-        node=row_fields.text_field(row, "id"),
-        title=row_fields.text_field(row, "title"),
-        status=TaskStatus(row_fields.text_field(row, "status")),
-        cause=row_fields.text_field(row, "cause"),
-        blocked_by=row_fields.text_field(row, "blockedBy"),
-        made=row_fields.int_field(row, "attemptNumber"),
-        accepted=row_fields.int_field(row, "acceptedAttempt"),
-        score=_maybe_number(row, "qcScore"),
-        feedback=row_fields.text_field(row, "qcFeedback"),
-        max_retries=row_fields.int_field(row, "maxRetries"),
-        integration_retries=row_fields.int_field(row, "integrationRetries"),
-        estimated_tool_calls=row_fields.maybe_whole(row, "estimatedToolCalls"),
-        files_changed=tuple(row_fields.text_list_field(row, "filesChanged")),
-        commit=row_fields.text_field(row, "integratedCommit"),
-        taken_from=row_fields.text_field(row, "takenFrom"),
-    )
-
-
-def _lane(run: str, row: Row) -> str:
-    """Name the lane of an attempt's worker."""
-    return lane_id(
-        run, row_fields.text_field(row, "taskId"), row_fields.int_field(row, "seq"), "worker"
-    )
-
-
-def _attempt(row: Row, calls: int) -> AttemptData:
-    """Return an attempt; `calls`: of its worker's tools, where it has not answered."""
-    work = _read(WORK, row, "workJson")
-    judgement = _read(JUDGEMENT, row, "judgementJson")
-    return AttemptData(
-        id=row_fields.text_field(row, "id"),
-        number=row_fields.int_field(row, "seq"),
-        cause=row_fields.text_field(row, "endCause"),
-        issues=tuple(row_fields.text_list_field(row, "issues")),
-        score=_score(row, judgement),
-        tool_calls=work.tool_calls if work else calls,
-        seconds=_maybe_number(row, "workerDuration"),
-        work=_work(work) if work else None,
-        outcomes=_read(OUTCOMES, row, "checksJson") or (),
-        judgement=judgement,
-        trip=_read(TRIP, row, "tripJson"),
-        receipts=tuple(
-            receipt.sums(values)
-            for name in ("receiptJson", "qcReceiptJson")
-            if (values := row_fields.json_field(row, name))
+        data,
+        plan=record_loading.decode_plan(record) if record.plan else None,
+        gate_evidence=record_loading.load_evidence(reads, [data.gate]).get(data.gate, ()),
+        measured=count_metric_inputs(reads, record, pm_calls),
+        pm_context=tuple(
+            (call.finished_at, call.input_tokens)
+            for call in pm_calls
+            if call.kind == "model" and call.finished_at
         ),
     )
 
 
-def _work(work: Deliverable) -> DeliverableData:
+def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
+    return RunData(
+        id=record.id,
+        kind=record.kind,
+        title=record.display_title,
+        request=record.request,
+        goal=record.goal,
+        plan_path=record.plan_path,
+        status=record.status,
+        created_at=record.created_at,
+        engine_version=record.engine_version,
+        sandbox=record.sandbox,
+        base_commit=record.base_commit,
+        head=record.head,
+        final_commit=record.final_commit,
+        seal=record.seal,
+        gate_red=record.gate_red.texts(),
+        pause_reason=record.pause_reason,
+        pause_message=record.pause_message,
+        plan=None,
+        events=tuple(totals.listed),
+        totals=totals,
+    )
+
+
+def _iterate_tasks(reads: ReadOps, run: str) -> Iterator[TaskData]:
+    """Yield the tasks in the order of the plan."""
+    for batch in runs.in_batches(record_loading.iterate_tasks(reads, run, TaskRecord)):
+        # Without a name for the tasks of a batch, they are freed before the next one is read.
+        yield from _load_batch(reads, run, batch)
+
+
+def _load_batch(reads: ReadOps, run: str, batch: Sequence[TaskRecord]) -> Sequence[TaskData]:
+    made = [(task.task_id, task.attempt_number) for task in batch]
+    records = list(record_loading.iterate_attempts(reads, run, made, AttemptRecord))
+    ids = [record.id for record in records]
+    evidence = record_loading.load_evidence(reads, ids)
+    answers = {
+        answer.id: hashlib.sha256(answer.text.encode("utf-8", "surrogatepass")).hexdigest()
+        for answer in record_loading.iterate_answers(reads, ids)
+    }
+    transcripts = {r.id: lane_id(run, r.task_id, r.number, "worker") for r in records}
+    unanswered = [transcripts[record.id] for record in records if not record.deliverable]
+    # A call that a pause interrupted is repeated later: it does not count yet.
+    calls = record_loading.count_tool_calls(reads, unanswered, done_only=True)
+    attempts: dict[str, list[AttemptData]] = {}
+    for record in records:
+        attempt = replace(
+            load_attempt(record, calls.get(transcripts[record.id], 0), evidence),
+            answer_hash=answers.get(f"{record.id}/answer", ""),
+        )
+        attempts.setdefault(record.task_id, []).append(attempt)
+    return [_task_data(task, attempts.get(task.task_id, ())) for task in batch]
+
+
+def _task_data(record: TaskRecord, attempts: Sequence[AttemptData]) -> TaskData:
+    return TaskData(
+        id=record.task_id,
+        node=record.id,
+        title=record.title,
+        status=record.status,
+        cause=record.cause,
+        blocked_by=record.blocked_by,
+        made=record.attempt_number,
+        accepted=record.accepted_attempt,
+        score=_as_float(record.qc_score),
+        feedback=record.qc_feedback,
+        max_retries=record.max_retries,
+        integration_retries=record.integration_retries,
+        estimated_tool_calls=record.estimated_tool_calls,
+        files_changed=record.files_changed,
+        commit=record.integrated_commit,
+        taken_from=record.taken_from,
+        held_seconds=record.held_seconds,
+        attempts=tuple(attempts),
+    )
+
+
+def load_attempt(
+    record: AttemptRecord, calls: int, evidence: Mapping[str, tuple[EvidenceRecord, ...]]
+) -> AttemptData:
+    """Return an attempt; `calls`: tool calls of its worker, if it has not answered."""
+    deliverable = record.deliverable.decode(Deliverable) if record.deliverable else None
+    verdict = record.verdict.decode(Verdict) if record.verdict else None
+    outcomes = record.check_outcomes
+    return AttemptData(
+        id=record.id,
+        number=record.number,
+        cause=record.end_cause,
+        issues=record.issues,
+        score=float(verdict.score) if verdict else _as_float(record.score),
+        tool_calls=deliverable.tool_calls if deliverable else calls,
+        seconds=_as_float(record.worker_duration),
+        work=_deliverable_data(deliverable) if deliverable else None,
+        outcomes=outcomes.decode(tuple[CheckOutcome, ...]) if outcomes else (),
+        judgement=verdict,
+        trip=record.trip.decode(Trip) if record.trip else None,
+        receipts=tuple(
+            receipt.sums(packed.mapping())
+            for packed in (record.receipt, record.qc_receipt)
+            if packed
+        ),
+        evidence=evidence.get(record.id, ()),
+        is_rejected=record.judged,
+        is_reused=bool(record.taken_from),
+        given_tokens=record.context_tokens + record.qc_context_tokens,
+        available_tokens=record.context_tokens_available + record.qc_context_tokens_available,
+        pieces=tuple(
+            (hash, int(tokens))
+            for text in (*record.context_pieces, *record.qc_context_pieces)
+            for hash, tokens in [text.split(" ", 1)]
+        ),
+        started_at=record.worker_start_time,
+        answered_at=record.worker_completed_at,
+    )
+
+
+def _deliverable_data(deliverable: Deliverable) -> DeliverableData:
     return DeliverableData(
-        answer=work.answer,
-        base_tree=work.base_tree,
-        tree=work.tree,
-        commit=work.commit,
-        changed=work.changed,
-        left_out=work.left_out,
-        protected=work.protected,
-        notes=work.notes,
-        unsupported=work.unsupported,
-        tool_calls=work.tool_calls,
+        answer=deliverable.answer,
+        tree=deliverable.tree,
+        commit=deliverable.commit,
+        changed=deliverable.changed,
+        left_out=deliverable.left_out,
+        protected=deliverable.protected,
+        notes=deliverable.notes,
+        unsupported=deliverable.unsupported,
     )
 
 
-def _read(stored: JsonCodec[T], row: Row, name: str) -> T | None:
-    text = row_fields.text_field(row, name)
-    if not text:
-        return None
-    try:
-        return stored.decode(text)
-    except StoreError as error:
-        raise StoreError(
-            f"Property {name!r} of {row.get('id')!r} cannot be read: {error}",
-            next_step="See what was changed: mimir verify",
-        ) from None
-
-
-def _score(row: Row, judgement: Verdict | None) -> float | None:
-    return float(judgement.score) if judgement else _maybe_number(row, "score")
-
-
-def _maybe_number(row: Row, name: str) -> float | None:
-    return None if row.get(name) is None else row_fields.float_field(row, name)
-
-
-def _texts(row: Row, name: str) -> list[str]:
-    """Read a JSON list of texts; empty if it is not there."""
-    text = row_fields.text_field(row, name)
-    return [str(item) for item in cast("list[object]", unpack(text))] if text else []
-
-
-def _evidence(reads: ReadOps, chains: Iterable[str]) -> Mapping[str, tuple[EvidenceRecord, ...]]:
-    found: dict[str, list[EvidenceRecord]] = {}
-    for batch in runs.in_batches(chains):
-        where: Where = {"chain": ("in", batch)}
-        for row in reads.find(NodeLabel.EVIDENCE, where, order=("chain", "seq")):
-            found.setdefault(row_fields.text_field(row, "chain"), []).append(record_of(row))
-    return {chain: tuple(found[chain]) for chain in sorted(found)}
-
-
-def _artifacts(reads: ReadOps, attempts: Iterable[str]) -> Iterator[ArtifactData]:
-    """Yield the answers of attempts."""
-    for batch in runs.in_batches(f"{attempt}/answer" for attempt in attempts):
-        yield from map(_artifact, reads.find(NodeLabel.ARTIFACT, {"id": ("in", batch)}))
-
-
-def _artifact(row: Row) -> ArtifactData:
-    text = row_fields.text_field(row, "text")
-    return ArtifactData(
-        id=row_fields.text_field(row, "id"),
-        sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        length=len(text),
-    )
+def _as_float(value: float | None) -> float | None:
+    # A whole number is stored as such, but the report always shows a score as a float.
+    return None if value is None else float(value)

@@ -1,50 +1,51 @@
-"""What a run came to, computed from what is stored of it. Pure: the same material gives the same summary, whoever asks and whenever.
+"""Summary of a run: the facts of its report, computed from the stored run. Pure.
 
-Nothing here is told by a model: where words of models stand in a summary (feedback, issues, claims) they are quoted as such.
+Words of models (feedback, issues, claims) are quoted as such; they decide nothing.
 """
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.domain import ids, money
 from mimir.domain.clock import moment
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts
-from mimir.domain.event import Event
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
-from mimir.reporting.summary.decisions import DecisionCollector, ReportedDecision
+from mimir.reporting.summary import decisions
+from mimir.reporting.summary.decisions import ReportedDecision
+from mimir.reporting.summary.metric_tally import MetricTally
 from mimir.reporting.summary.metrics import ContextUse, Metric, context_use, metrics
-from mimir.reporting.summary.proofs import ProofCollector, ProofReport
-from mimir.reporting.summary.run_data import RunData, RunDataPart, TaskData, without_places
-from mimir.reporting.summary.task_lines import TaskLine, describe_trip, lines
+from mimir.reporting.summary.proofs import ProofReport, TaskProof, prove_run, prove_task
+from mimir.reporting.summary.run_data import RunData, TaskData, without_places
+from mimir.reporting.summary.task_lines import TaskLine, describe_trip, task_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
-    """The run in numbers."""
+    """Counts and sums of a run."""
 
     tasks: int
     by_status: Mapping[str, int]
     """Status → tasks; only those that occur."""
     attempts: int
     model_calls: int
-    """Of every agent but the reporters."""
+    """Without those of reporters."""
     tokens: int
-    """Of those calls, as charged."""
+    """Of these calls, as charged."""
     cost: str | None
-    """Of those calls, exact, in the currency of the prices; None: no model has a price."""
+    """Of these calls, exact, in the currency of the prices. None: no model has a price."""
     unpriced_calls: int
-    """Of those calls, asked of models without a price while others had one: not in `cost`."""
+    """Calls of models without a price while others have one; they are not in `cost`."""
     criteria: CriteriaCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStep:
-    """How to go on."""
+    """A command that the user can run next."""
 
     why: str
     command: str
@@ -52,7 +53,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """All that a report says, but for the prose of models."""
+    """Facts of a report, without its narrative."""
 
     run: str
     kind: str
@@ -60,132 +61,147 @@ class RunSummary:
     request: str
     goal: str
     plan_path: str
-    """Relative to the project; empty: the plan is no file."""
+    """Relative to the project. Empty: the plan has no file."""
     outcome: RunStatus
     exit_code: int
     because: str
-    """Why it is this outcome, in the engine's words."""
+    """Reason of the outcome."""
     reason: str
-    """Of a pause: `budget`, `provider` …; empty: it is not paused."""
+    """Of a pause: `budget`, `provider` … Empty: it is not paused."""
     message: str
-    """What a paused run said."""
+    """Of a pause."""
     started: str
     ended: str
-    """When the last thing happened that is told of."""
+    """Time of the last counted event."""
     elapsed_seconds: float
     engine_version: str
     base_commit: str
     head: str
-    """Of the run's line."""
+    """Of the run branch."""
     final_commit: str
-    """Empty: nothing was merged, or the run has not ended."""
+    """Empty: no task changed a file, or the run has not ended."""
     branch: str
-    """That holds the result; empty: there is none."""
+    """Branch of the result. Empty: none."""
     totals: RunTotals
     tasks: tuple[TaskLine, ...]
     proof: ProofReport
     failures: tuple[QCFailureReport, ...]
     impact: PMFailureSummary | None
-    """None: nothing failed."""
+    """None: no task failed."""
     decisions: tuple[ReportedDecision, ...]
     warnings: tuple[str, ...]
     metrics: tuple[Metric, ...]
-    """The nine, always in the same order."""
+    """Always nine, in the same order."""
     context: ContextUse
     next_steps: tuple[NextStep, ...]
 
 
-def summarise(data: RunData, outcome: RunStatus | None = None) -> RunSummary:
-    """Compute the summary of a run.
+class _TaskCollection:
+    """What the tasks of a run add to its summary; one task is in memory at a time."""
+
+    def __init__(self, data: RunData) -> None:
+        self._seconds = data.totals.seconds
+        self._events = decisions.group_by_attempt(data.events)
+        self.lines: list[TaskLine] = []
+        self.proofs: list[TaskProof] = []
+        self.decisions: list[ReportedDecision] = []
+        self.notes: list[str] = []
+        self.failures: dict[str, QCFailureReport] = {}
+        self.statuses: dict[str, TaskStatus] = {}
+        self.tally = MetricTally()
+
+    def add(self, task: TaskData) -> None:
+        """Add a task, in the order of the plan."""
+        proof = prove_task(task)
+        self.lines.append(task_line(task, self._seconds.get(task.id)))
+        self.proofs.append(proof)
+        self.tally.add(task)
+        for attempt in task.attempts:
+            events = self._events.get((task.id, attempt.number), ())
+            self.decisions += decisions.list_attempt_decisions(task, attempt, events)
+            notes = attempt.work.notes if attempt.work else ()
+            self.notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
+        if proof.merged:
+            self.decisions.append(decisions.merge_decision(task))
+        self.statuses[task.id] = task.status
+        if task.status is TaskStatus.FAILED:
+            self.failures[task.id] = _report_failure(task)
+
+
+def summarise(
+    data: RunData, outcome: RunStatus | None = None, *, tasks: Iterable[TaskData] | None = None
+) -> RunSummary:
+    """Compute the summary of a run in one pass over its tasks.
 
     Args:
         data: The run.
         outcome: Of a run whose last write is still to come. None: as stored.
+        tasks: In the order of the plan, each read once. None: those of `data`.
     """
-    summing = SummaryBuilder(data.events, data.seconds)
-    summing.add_part(data.whole)
-    return summing.finish(data, outcome)
+    collection = _TaskCollection(data)
+    for task in data.tasks if tasks is None else tasks:
+        collection.add(task)
+    outcome = outcome or data.status
+    if outcome not in RUN_ENDED:  # the end of a run that was interrupted is made again
+        data = replace(data, seal="", final_commit="", gate_red=())
+    return _summary(data, outcome, collection)
 
 
-class SummaryBuilder:
-    """Takes a run a part at a time, and keeps what its summary says."""
-
-    def __init__(self, events: Sequence[Event], seconds: Mapping[str, float]) -> None:
-        """Begin with what happened, as in `RunData`; both may grow, and must hold what concerns a task before it is taken in."""
-        self._seconds = seconds
-        self._proving = ProofCollector()
-        self._deciding = DecisionCollector(events)
-        self._told: list[TaskLine] = []
-        self._failed: dict[str, QCFailureReport] = {}
-        self._statuses: dict[str, TaskStatus] = {}
-
-    def add_part(self, part: RunDataPart) -> None:
-        """Take in some tasks, in the plan's order."""
-        self._told += lines(part, self._seconds)
-        self._deciding.take(part, self._proving.add_part(part))
-        for task in part.tasks:
-            self._statuses[task.id] = task.status
-            if task.status is TaskStatus.FAILED:
-                self._failed[task.id] = _failure(task)
-
-    def finish(self, data: RunData, outcome: RunStatus | None = None) -> RunSummary:
-        """Return the summary, when all parts were taken; `outcome` as in `summarise`."""
-        came_to = outcome or data.status
-        if came_to not in RUN_ENDED:  # what an end that was cut short has noted is made again
-            data = replace(data, seal="", final_commit="", gate_red=())
-        told, proven = tuple(self._told), self._proving.finish(data)
-        totals = _totals(data, told)
-        ended = data.last or data.created_at
-        return RunSummary(
-            run=data.id,
-            kind=data.kind,
-            title=data.title,
-            request=data.request,
-            goal=data.goal,
-            plan_path=data.plan_path,
-            outcome=came_to,
-            exit_code=exit_code(came_to),
-            because=_because(came_to, data, totals),
-            reason=data.pause_reason,
-            message=without_places(data.pause_message),
-            started=data.created_at,
-            ended=ended,
-            elapsed_seconds=_seconds(data.created_at, ended),
-            engine_version=data.engine_version,
-            base_commit=data.base_commit,
-            head=data.head,
-            final_commit=data.final_commit,
-            branch=ids.branch(data.id) if data.final_commit else "",
-            totals=totals,
-            tasks=told,
-            proof=proven,
-            failures=tuple(self._failed.values()),
-            impact=failure_summary(data.plan, self._statuses, self._failed) if data.plan else None,
-            decisions=self._deciding.decisions(),
-            warnings=self._deciding.warnings(proven),
-            metrics=metrics(data.measured),
-            context=context_use(data.measured),
-            next_steps=_next_steps(came_to, data),
-        )
+def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSummary:
+    proof = prove_run(data, tasks.proofs)
+    totals = _totals(data, tasks.lines)
+    ended = data.totals.last or data.created_at
+    measured = tasks.tally.inputs(data.measured, data.pm_context)
+    return RunSummary(
+        run=data.id,
+        kind=data.kind,
+        title=data.title,
+        request=data.request,
+        goal=data.goal,
+        plan_path=data.plan_path,
+        outcome=outcome,
+        exit_code=exit_code(outcome),
+        because=_reason(outcome, data, totals),
+        reason=data.pause_reason,
+        message=without_places(data.pause_message),
+        started=data.created_at,
+        ended=ended,
+        elapsed_seconds=_seconds(data.created_at, ended),
+        engine_version=data.engine_version,
+        base_commit=data.base_commit,
+        head=data.head,
+        final_commit=data.final_commit,
+        branch=ids.branch(data.id) if data.final_commit else "",
+        totals=totals,
+        tasks=tuple(tasks.lines),
+        proof=proof,
+        failures=tuple(tasks.failures.values()),
+        impact=failure_summary(data.plan, tasks.statuses, tasks.failures) if data.plan else None,
+        decisions=(*tasks.decisions, *decisions.list_run_decisions(data.events)),
+        warnings=decisions.collect_warnings(data.sandbox, data.events, proof.checks, tasks.notes),
+        metrics=metrics(measured),
+        context=context_use(measured),
+        next_steps=_next_steps(outcome, data),
+    )
 
 
-def _totals(data: RunData, told: tuple[TaskLine, ...]) -> RunTotals:
-    by_status = Counter(task.status for task in told)
-    spent = data.spent
+def _totals(data: RunData, lines: Sequence[TaskLine]) -> RunTotals:
+    by_status = Counter(task.status for task in lines)
+    spent = data.totals
     return RunTotals(
-        tasks=len(told),
+        tasks=len(lines),
         by_status={s.value: by_status[s.value] for s in TaskStatus if by_status[s.value]},
-        attempts=sum(task.attempts for task in told),
+        attempts=sum(task.attempts for task in lines),
         model_calls=spent.calls,
         tokens=spent.tokens,
         cost=money.format_money(money.units(spent.cost)) if spent.priced else None,
         unpriced_calls=spent.calls - spent.priced if spent.priced else 0,
-        criteria=sum((task.counts for task in told), NO_CRITERIA),
+        criteria=sum((task.counts for task in lines), NO_CRITERIA),
     )
 
 
-def _failure(task: TaskData) -> QCFailureReport:
-    """Compute why a task failed, from all of its attempts that ended without being accepted."""
+def _report_failure(task: TaskData) -> QCFailureReport:
+    """Compute why a task failed, from its rejected attempts."""
     timeline = [
         TimelineEntry(attempt=a.number, score=a.score, cause=a.cause, issues=a.issues)
         for a in task.attempts
@@ -196,7 +212,7 @@ def _failure(task: TaskData) -> QCFailureReport:
     return failure_report(task.id, cause, timeline, tripped=map(describe_trip, task.attempts))
 
 
-def _because(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
+def _reason(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
     match outcome:
         case RunStatus.COMPLETED:
             return "Every task is completed and no criterion is open."
@@ -206,29 +222,29 @@ def _because(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
                 f"{totals.criteria.failed} failed and {totals.criteria.unverified} are unverified."
             )
         case RunStatus.FAILED:
-            return _failed(data, totals)
+            return _failure_reason(data, totals)
         case RunStatus.CANCELLED:
-            return f"It was cancelled; {_of(totals, TaskStatus.COMPLETED)} of {totals.tasks} tasks are completed."
+            return f"The run was cancelled; {_count(totals, TaskStatus.COMPLETED)} of {totals.tasks} tasks are completed."
         case RunStatus.PAUSED:
-            return "It stopped and can be resumed; nothing is lost."
+            return "The run is paused and can be resumed; nothing is lost."
         case RunStatus.RUNNING:
-            return "It has not ended; this is where it stands."
+            return "The run has not ended; this is its current state."
 
 
-def _failed(data: RunData, totals: RunTotals) -> str:
+def _failure_reason(data: RunData, totals: RunTotals) -> str:
     parts: list[str] = []
-    failed, blocked = _of(totals, TaskStatus.FAILED), _of(totals, TaskStatus.BLOCKED)
+    failed, blocked = _count(totals, TaskStatus.FAILED), _count(totals, TaskStatus.BLOCKED)
     if failed or blocked:
         parts.append(
-            f"Of {totals.tasks} tasks {_of(totals, TaskStatus.COMPLETED)} completed, "
+            f"Of {totals.tasks} tasks {_count(totals, TaskStatus.COMPLETED)} completed, "
             f"{failed} failed and {blocked} blocked."
         )
     if data.gate_red:
-        parts.append("The final gate is red: the result does not hold together.")
-    return " ".join(parts) or "It failed."
+        parts.append("The final gate is red: checks fail on the final tree.")
+    return " ".join(parts) or "The run failed."
 
 
-def _of(totals: RunTotals, status: TaskStatus) -> int:
+def _count(totals: RunTotals, status: TaskStatus) -> int:
     return totals.by_status.get(status.value, 0)
 
 
@@ -236,16 +252,16 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
     run = shlex.quote(data.id)
     steps: list[NextStep] = []
     if outcome not in RUN_ENDED:
-        steps.append(NextStep(why="Go on", command=f"mimir resume {run}"))
+        steps.append(NextStep(why="Resume the run", command=f"mimir resume {run}"))
     if outcome is RunStatus.FAILED and data.plan_path:
-        why = "Run the plan again, once it is mended"
+        why = "Correct the plan and run it again"
         steps.append(NextStep(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
     if data.final_commit:
-        why = "Bring the result into your directory by hand"
+        why = "Apply the result to your files"
         steps.append(NextStep(why=why, command=f"mimir apply {run}"))
     seal = f" --seal {data.seal}" if data.seal else ""
     steps.append(NextStep(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
-    steps.append(NextStep(why="See where it stands", command=f"mimir status {run}"))
+    steps.append(NextStep(why="Show the state of the run", command=f"mimir status {run}"))
     return tuple(steps)
 
 

@@ -1,6 +1,5 @@
-"""Each task as a report shows it: where it stands, what it cost, what became of its criteria and files. Pure."""
+"""Lines of the report about tasks, criteria and attempts. Pure."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mimir.agents.context.receipt import ReceiptTotals
@@ -8,27 +7,8 @@ from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count
 from mimir.domain.plan import call_limit
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.summary.run_data import ArtifactData, AttemptData, RunDataPart, TaskData
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionLine:
-    """One criterion with what decided it."""
-
-    id: str
-    text: str
-    state: str
-    """`passed`, `failed` or `unverified`."""
-    basis: str
-    """`executed` or `judged`."""
-    points: str
-    """Share of 100, exact: `60`, `200/3`."""
-    critical: bool
-    quote: str
-    """Found word for word in `source`; empty: none."""
-    source: str
-    reason: str
-    """Why it is not passed; empty when passed."""
+from mimir.reporting.summary.proofs import deciding_attempt
+from mimir.reporting.summary.run_data import AttemptData, TaskData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +18,16 @@ class AttemptLine:
     node: str
     number: int
     cause: str
-    """Why it was not accepted; empty: it was, or has not ended."""
+    """Why it was rejected. Empty: it was accepted, or has not ended."""
     issues: tuple[str, ...]
     score: float | None
     model_score: float | None
-    """QC's own number."""
+    """Score that QC gave."""
     tool_calls: int
     tripped: str
-    """Which limit was reached; empty: none."""
+    """Limit that was reached. Empty: none."""
     commit: str
-    """Of its deliverable; empty: it changed nothing, or gave none."""
+    """Of its deliverable. Empty: no file was changed, or there is no deliverable."""
     receipts: tuple[ReceiptTotals, ...]
 
 
@@ -63,61 +43,46 @@ class TaskLine:
     blocked_by: str
     score: float | None
     attempts: int
-    """Made so far."""
+    """So far."""
     attempts_granted: int
-    """By the plan, and by integration."""
+    """By the plan, and because of merge conflicts."""
     tool_calls: int
-    """Of the last attempt's worker."""
+    """Of the worker in the attempt that counts."""
     limit: int
-    """Of one attempt."""
+    """Tool calls of one attempt."""
     seconds: float | None
-    """From the first attempt's start to the task's end; None: it has not started or not ended."""
+    """From the start of the first attempt to the end of the task. None: it has not ended."""
     counts: CriteriaCounts
-    criteria: tuple[CriterionLine, ...]
-    """As last judged; empty: they never were."""
+    criteria: tuple[CriterionResult, ...]
+    """As last judged. Empty: no verdict."""
     files: tuple[str, ...]
-    """By git; of the accepted deliverable, else of the last one."""
+    """Changed files of the accepted deliverable, otherwise of the last one."""
     in_result: bool
     """True: these files are part of the run's result."""
     commit: str
-    """With which it entered the run's line."""
+    """On the run branch."""
     answer: str
-    """Node of the answer that counts; empty: none."""
+    """Node of the answer that counts. Empty: none."""
     answer_hash: str
     feedback: str
-    """QC's words; untrusted."""
+    """Feedback of QC; untrusted."""
     taken_from: str
     history: tuple[AttemptLine, ...]
 
 
-def deciding_attempt(task: TaskData) -> AttemptData | None:
-    """Return the attempt whose verdict stands for the task: the accepted one, else the last that was judged."""
-    for attempt in reversed(task.attempts):
-        if attempt.judgement and task.accepted in (0, attempt.number):
-            return attempt
-    return None
-
-
-def lines(part: RunDataPart, seconds: Mapping[str, float]) -> Iterator[TaskLine]:
-    """Yield a line a task, in the plan's order; `seconds` as in `RunData`."""
-    return (_line(task, seconds.get(task.id), part.artifacts) for task in part.tasks)
-
-
 def describe_trip(attempt: AttemptData) -> str:
-    """Return in words which limit an attempt reached; empty: none."""
-    trip = attempt.trip
-    if trip is None:
-        return ""
-    return trip.detail or trip.kind
+    """Return the limit that an attempt reached, in words; empty: none."""
+    return (attempt.trip.detail or attempt.trip.kind) if attempt.trip else ""
 
 
-def _line(task: TaskData, seconds: float | None, artifacts: Mapping[str, ArtifactData]) -> TaskLine:
+def task_line(task: TaskData, seconds: float | None) -> TaskLine:
+    """Return the line of a task; `seconds`: from its first start to its end."""
     judged = deciding_attempt(task)
-    judgement = judged.judgement if judged else None
-    last = _standing(task)
-    criteria = tuple(map(_criterion, judgement.criteria)) if judgement else ()
-    answer = artifacts.get(f"{last.id}/answer") if last else None
-    completed = task.status is TaskStatus.COMPLETED
+    verdict = judged.judgement if judged else None
+    last = task.accepted_attempt or task.last_attempt
+    criteria = verdict.criteria if verdict else ()
+    is_completed = task.status is TaskStatus.COMPLETED
+    offered = last.work.changed if last and last.work else ()
     return TaskLine(
         id=task.id,
         node=task.node,
@@ -133,52 +98,26 @@ def _line(task: TaskData, seconds: float | None, artifacts: Mapping[str, Artifac
         seconds=seconds,
         counts=count((c.state, c.basis) for c in criteria) if criteria else NO_CRITERIA,
         criteria=criteria,
-        files=task.files_changed if completed else _offered(last),
-        in_result=completed,
+        files=task.files_changed if is_completed else offered,
+        in_result=is_completed,
         commit=task.commit,
-        answer=answer.id if answer else "",
-        answer_hash=answer.sha256 if answer else "",
-        feedback=judgement.verdict.feedback if judgement else task.feedback,
+        answer=f"{last.id}/answer" if last and last.answer_hash else "",
+        answer_hash=last.answer_hash if last else "",
+        feedback=verdict.verdict.feedback if verdict else task.feedback,
         taken_from=task.taken_from,
-        history=tuple(map(_attempt, task.attempts)),
+        history=tuple(map(_attempt_line, task.attempts)),
     )
 
 
-def _standing(task: TaskData) -> AttemptData | None:
-    """Return the accepted attempt, else the last one."""
-    for attempt in task.attempts:
-        if task.accepted == attempt.number:
-            return attempt
-    return task.attempts[-1] if task.attempts else None
-
-
-def _offered(attempt: AttemptData | None) -> tuple[str, ...]:
-    return attempt.work.changed if attempt and attempt.work else ()
-
-
-def _criterion(result: CriterionResult) -> CriterionLine:
-    return CriterionLine(
-        id=result.id,
-        text=result.text,
-        state=result.state,
-        basis=result.basis,
-        points=str(result.points),
-        critical=result.critical,
-        quote=result.quote,
-        source=result.source,
-        reason=result.reason,
-    )
-
-
-def _attempt(attempt: AttemptData) -> AttemptLine:
-    judgement = attempt.judgement
+def _attempt_line(attempt: AttemptData) -> AttemptLine:
+    verdict = attempt.judgement
     return AttemptLine(
         node=attempt.id,
         number=attempt.number,
         cause=attempt.cause,
         issues=attempt.issues,
         score=attempt.score,
-        model_score=float(judgement.model_score) if judgement else None,
+        model_score=float(verdict.model_score) if verdict else None,
         tool_calls=attempt.tool_calls,
         tripped=describe_trip(attempt),
         commit=attempt.work.commit if attempt.work else "",

@@ -8,8 +8,9 @@ contents only, commits on their parts only, so what a run makes does not depend 
 import contextlib
 import os
 import pwd
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
@@ -28,6 +29,7 @@ from mimir.workspace.git import merge as merging
 from mimir.workspace.git import user_branch as person_branch
 from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.commits import is_object
+from mimir.workspace.git.git_question import GitQuestion, git_question
 from mimir.workspace.git.hidden_repository import HiddenRepository, open_repository
 from mimir.workspace.git.ignore_rules import pinned_rules
 from mimir.workspace.git.merge import TreeMerge
@@ -45,6 +47,8 @@ __all__ = [
     "TreeMerge",
     "WorkspaceSnapshot",
 ]
+
+R = TypeVar("R")
 
 MAX_DIFF_BYTES = 200_000
 
@@ -84,6 +88,10 @@ class GitHistory:
         home = home or Path(pwd.getpwuid(os.getuid()).pw_dir)
         hidden = await open_repository(project, gitdir, program=program, owner=owner, home=home)
         return cls(hidden, CommitExchange(hidden, remote) if remote and remote.url else None)
+
+    async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
+        """Answer a question to git; recordings override this method."""
+        return await compute()
 
     @property
     def is_repository(self) -> bool:
@@ -205,6 +213,7 @@ class GitHistory:
         await self._have(source)
         await checkout.checkout(self._hidden, source, where)
 
+    @git_question("commit", str, without="when")
     async def commit(
         self, tree: str, parents: Sequence[str], message: str, *, when: int | None = None
     ) -> str:
@@ -226,6 +235,7 @@ class GitHistory:
         await self._have(source)
         return await commits.tree_of(self._hidden, source)
 
+    @git_question("merge", TreeMerge, without="labels")
     async def merge(
         self,
         ours: str,
@@ -246,6 +256,7 @@ class GitHistory:
         self._made(tree=made.tree)
         return made
 
+    @git_question("restrict", tuple[str, tuple[str, ...]])
     async def restrict(
         self, tree: str, base: str, *, files: Sequence[str], touched: Sequence[str] = ()
     ) -> tuple[str, tuple[str, ...]]:
@@ -269,6 +280,7 @@ class GitHistory:
         self._made(tree=kept)
         return kept, tuple(outside)
 
+    @git_question("with_files", str)
     async def with_files(self, tree: str, from_tree: str, globs: Sequence[str]) -> str:
         """Return `tree` with the files that `globs` name as they are in `from_tree`; missing there: removed."""
         await self._have(tree, from_tree)
@@ -278,11 +290,13 @@ class GitHistory:
         self._made(tree=made)
         return made
 
+    @git_question("changed", tuple[TreeChange, ...])  # name in recordings
     async def diff_trees(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Say which files differ from `a` to `b` (commits or trees), sorted as git does."""
         await self._have(a, b)
         return await trees.diff_trees(self._hidden, a, b)
 
+    @git_question("diff", str, without="max_bytes")
     async def diff(
         self, a: str, b: str, *, paths: Sequence[str] = (), max_bytes: int = MAX_DIFF_BYTES
     ) -> str:
@@ -297,6 +311,7 @@ class GitHistory:
         await self._have(a, b)
         return await trees.diff(self._hidden, a, b, paths=paths, max_bytes=max_bytes)
 
+    @git_question("file", bytes)
     async def file(self, source: str, path: str) -> bytes | None:
         """Return a file's bytes in a commit or tree (of a link: its target); None: there is none."""
         await self._have(source)
@@ -310,6 +325,7 @@ class GitHistory:
         """
         return await trees.blob(self._hidden, id)
 
+    @git_question("paths", tuple[str, ...])
     async def paths(self, source: str, globs: Sequence[str] | None = None) -> tuple[str, ...]:
         """List the paths of a commit or tree that `globs` name, sorted as git does; None: all."""
         await self._have(source)
@@ -320,6 +336,7 @@ class GitHistory:
         await self._have(source)
         return tuple(await trees.entries(self._hidden, source))
 
+    @git_question("links_out", tuple[str, ...])
     async def links_out(self, source: str, among: Sequence[str] | None = None) -> tuple[str, ...]:
         """Name the symbolic links of a commit or tree (of `among` only) that lead out of it."""
         await self._have(source)

@@ -12,8 +12,10 @@ from mimir.agents.context.receipt import (
 )
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.domain.plan import Plan
-from mimir.reporting.summary.metric_inputs import MetricCounter
-from mimir.reporting.summary.metrics import context_use, metrics
+from mimir.reporting.summary.metric_tally import MetricTally
+from mimir.reporting.summary.metrics import NOTHING, context_use, metrics
+from mimir.reporting.summary.run_loader import load_attempt
+from mimir.store.records.attempt_records import AttemptRecord
 from tests.support import twenty_task_fixture as fixture
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
@@ -40,10 +42,11 @@ def test_documented_figures_are_what_is_measured():
 
 def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
-    rows = [flatten_receipt(one) for one in receipts]
-    measuring = MetricCounter()
-    measuring.take((), rows)
-    measured = measuring.counted()
+    tally, node = MetricTally(), {"id": "r/t/1", "taskId": "t", "seq": 1, "status": "completed"}
+    for one in receipts:
+        record = AttemptRecord.from_row({**node, **flatten_receipt(one)})
+        tally.add_attempt(load_attempt(record, 0, {}))
+    measured = tally.inputs(NOTHING, ())
     assert metrics(measured)[0].value == round(deduplication(receipts), 6)
     assert context_use(measured).reduction == round(reduction(receipts), 6)
     assert {name for row in map(flatten_receipt, receipts, ["qc"] * 46) for name in row} >= {

@@ -1,13 +1,13 @@
 from dataclasses import replace
 
-from mimir.recordings.engine_replay.differences import of_ends
+from mimir.recordings.engine_replay.differences import diff_outcomes
 from mimir.recordings.format.recording import RecordedOutcome
 
 END = RecordedOutcome(status="completed", seal="", report="", plan="", evidence=(), verdicts=())
 
 
 def differing(report: str, now: str) -> str:
-    (one,) = of_ends(replace(END, report=report), replace(END, report=now))
+    (one,) = diff_outcomes(replace(END, report=report), replace(END, report=now))
     return f"{one.where}: {one.what}"
 
 

@@ -91,7 +91,7 @@ def test_number_that_json_does_not_have_is_refused(file: Path, number: str):
     file.write_text("\n".join(texts) + "\n")
     error = refused(file)
     assert (error.at and error.at.line, error.code) == (3, "recording-damaged")
-    assert "no JSON object" in str(error)
+    assert "not a JSON object" in str(error)
 
 
 def test_what_a_line_lacks_is_named(tmp_path: Path):

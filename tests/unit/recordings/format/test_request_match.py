@@ -9,7 +9,7 @@ from mimir.recordings.format.request_match import (
     RecordedRequest,
     describe_drift,
     difference,
-    of_request,
+    request_of,
 )
 
 BRIEF = """Task: a
@@ -27,7 +27,7 @@ Judge it."""
 
 
 def asked(*messages: Message, **settings: object) -> RecordedRequest:
-    return of_request(ModelRequest(messages=messages, **settings))  # type: ignore[arg-type]
+    return request_of(ModelRequest(messages=messages, **settings))  # type: ignore[arg-type]
 
 
 def tool(text: str) -> Message:

@@ -112,7 +112,7 @@ def test_other_question_is_refused_with_its_first_difference(server: RecordingSe
 
 def test_lane_that_is_not_there_is_refused(server: RecordingServer):
     code, why = refused(server, {"messages": ASKED}, **{"X-Mimir-Lane": "c/1/worker"})
-    assert (code, why) == (404, "The recording has no lane 'c/1/worker'.")
+    assert (code, why) == (404, "The recording has no transcript 'c/1/worker'.")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Whatever is changed after it was sealed is named by its record; whatever was not changed is not."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -9,7 +10,8 @@ from mimir.errors import UsageError
 from mimir.reporting.audit import chain_audit
 from mimir.reporting.audit.audit_data import load_audit_data
 from mimir.reporting.audit.verification import verify
-from mimir.store.protocol import WriteOps
+from mimir.store.operations import audit_loading
+from mimir.store.protocol import ReadOps, Row, WriteOps
 from tests.support import small_history, small_run, small_runs
 from tests.support.small_run import RUN, SmallRun
 from tests.support.tampering import doctored, in_json, patch, problems, sql
@@ -79,27 +81,42 @@ async def test_run_that_is_not_there_is_a_usage_error(whole):
 # Records
 
 
+def evidence_rows(chain: chain_audit.EvidenceChain, reads: ReadOps) -> list[Row]:
+    return reads.find("Evidence", {"runId": RUN, "chain": chain.name}, order=("seq",))
+
+
+def problems_of(chain: chain_audit.EvidenceChain, rows: Sequence[Row]) -> list[str]:
+    """Audit a chain whose nodes were changed."""
+    again = chain_audit.chain_of(
+        chain.name,
+        [audit_loading._evidence(row, RUN) for row in rows],
+        length=chain.length,
+        last_hash=chain.last_hash,
+        linked=chain.linked,
+    )
+    return list(chain_audit.problems(again))
+
+
 @pytest.mark.parametrize("name", ["body", "previous", "hash"])
 async def test_any_byte_of_any_record_counts(whole, name):
-    books = await whole.store.read(partial(load_audit_data, run=RUN))
-    for chain in books.chains.values():
-        for place, row in enumerate(chain.rows):
+    data = await whole.store.read(partial(load_audit_data, run=RUN))
+    for chain in data.chains.values():
+        rows = await whole.store.read(partial(evidence_rows, chain))
+        for place, row in enumerate(rows):
             text = row[name]
             for at in range(0, len(text), 7):
                 other = "0" if text[at] != "0" else "1"
                 changed = {**row, name: text[:at] + other + text[at + 1 :]}
-                rows = [*chain.rows[:place], changed, *chain.rows[place + 1 :]]
-                owner = {"xLength": chain.length, "xHash": chain.last_hash}
-                again = chain_audit.chain_of(chain.name, rows, owner, "x", set(chain.linked))
-                found = list(chain_audit.problems(again, RUN))
+                found = problems_of(chain, [*rows[:place], changed, *rows[place + 1 :]])
                 assert any(p.startswith(f"{row['id']}: ") for p in found), (row["id"], name, at)
 
 
 async def test_each_property_of_each_record_counts(whole):
     """Every mirrored value is changed a little, its type included; nothing of a node may differ from its record."""
-    books = await whole.store.read(partial(load_audit_data, run=RUN))
-    for chain in books.chains.values():
-        for place, row in enumerate(chain.rows):
+    data = await whole.store.read(partial(load_audit_data, run=RUN))
+    for chain in data.chains.values():
+        stored = await whole.store.read(partial(evidence_rows, chain))
+        for place, row in enumerate(stored):
             for name, value in row.items():
                 if name == "id":
                     continue
@@ -108,11 +125,9 @@ async def test_each_property_of_each_record_counts(whole):
                     f"{value}x",
                     1 if value is True else 0 if value is False else 7.5,
                 ):
-                    rows = [dict(r) for r in chain.rows]
+                    rows = [dict(r) for r in stored]
                     rows[place][name] = other
-                    owner = {"xLength": chain.length, "xHash": chain.last_hash}
-                    again = chain_audit.chain_of(chain.name, rows, owner, "x", set(chain.linked))
-                    assert list(chain_audit.problems(again, RUN)), (row["id"], name, other)
+                    assert problems_of(chain, rows), (row["id"], name, other)
 
 
 async def test_edited_body_is_named(done):

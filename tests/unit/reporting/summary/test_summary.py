@@ -144,7 +144,7 @@ async def test_red_gate_is_why_the_run_failed(store, frozen_clock):
 
     told = await summary(run)
 
-    assert told.because == "The final gate is red: the result does not hold together."
+    assert told.because == "The final gate is red: checks fail on the final tree."
     assert told.proof.gate
     assert (told.proof.gate.red, told.proof.gate.runs) == ((words,), 2)
     assert told.impact is None
@@ -299,18 +299,17 @@ async def test_run_without_a_sandbox_is_a_warning(done):
 
 async def test_finding_of_a_check_and_its_own_authorship_are_warnings(whole):
     data = await whole.store.read(partial(gather, run=RUN))
-    chain = data.evidence[f"{RUN}/task-1/2"]
+    task = next(task for task in data.tasks if task.id == "task-1")
+    chain = task.attempts[1].evidence
     sealed = chain[2].body.replace('"findings":[]', '"findings":["It proves nothing."]')
     sealed = sealed.replace('"selfAuthored":false', '"selfAuthored":true')
-    evidence = {
-        **data.evidence,
-        f"{RUN}/task-1/2": (*chain[:2], replace(chain[2], body=sealed), *chain[3:]),
-    }
+    evidence = (*chain[:2], replace(chain[2], body=sealed), *chain[3:])
+    attempts = (task.attempts[0], replace(task.attempts[1], evidence=evidence))
 
-    told = summarise(replace(data, evidence=evidence)).warnings
+    told = summarise(data, tasks=[replace(task, attempts=attempts)]).warnings
 
     assert "Check 'unit' of task-1: It proves nothing." in told
-    assert "Check 'unit' of task-1: its files were written by the attempt that it judges." in told
+    assert "Check 'unit' of task-1: the attempt that it judges wrote its files." in told
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import RunStatus
-from mimir.reporting.summary.incremental import summary
-from mimir.reporting.summary.run_loader import gather
+from mimir.reporting.summary.run_loader import gather, load_summary
 from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store.operations import runs
 from tests.support import small_runs
@@ -15,7 +14,7 @@ from tests.support.small_run import RUN, SmallRun
 
 
 async def in_batches(run: SmallRun) -> RunSummary:
-    return await run.store.read(partial(summary, run=RUN, outcome=RunStatus.FAILED))
+    return await run.store.read(partial(load_summary, run=RUN, outcome=RunStatus.FAILED))
 
 
 async def at_once(run: SmallRun) -> RunSummary:
@@ -49,4 +48,4 @@ async def test_refused_calls_of_an_attempt_are_one_decision(store, frozen_clock,
 
 async def test_summary_of_a_run_as_it_stands_needs_no_outcome(done):
     stands = summarise(await done.store.read(partial(gather, run=RUN)))
-    assert await done.store.read(partial(summary, run=RUN)) == stands
+    assert await done.store.read(partial(load_summary, run=RUN)) == stands

@@ -9,13 +9,8 @@ from mimir.attempts.services import ModelChoice
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import estimate
 from mimir.errors import AnswerError, ModelError, Paused, PlanError, StoreError
-from mimir.reporting.render.narrative import (
-    MOST_INPUT_TOKENS,
-    MOST_TASKS,
-    NO_PROSE,
-    Narrative,
-    write_prose,
-)
+from mimir.reporting.narrative import MOST_INPUT_TOKENS, MOST_TASKS, write_prose
+from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.summary.run_loader import gather
 from mimir.reporting.summary.summary import RunSummary, summarise
 from tests.support.script_requests import caller
