@@ -116,7 +116,7 @@ async def open(
         PlanError: The recording cannot be read, or not be written behind.
     """
     settings, clock = loaded.settings, SystemClock()
-    tape = read_recording(replay, _shown(replay, project))[0] if replay else None
+    tape = read_recording(replay, _display_path(replay, project))[0] if replay else None
     room = prepare(project, create=create)
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -126,7 +126,7 @@ async def open(
     )
     sandbox = _sandbox(settings, room, clock)
     await store.init()
-    name, drifted = _shown(replay, project), partial(tell_drift, store)
+    name, drifted = _display_path(replay, project), partial(tell_drift, store)
     replayed = RecordedModels(tape, name, on_drift=drifted) if tape else None
     endpoints = replayed or _endpoints(settings, clock, redact.values)
     owners.live(owner)
@@ -136,12 +136,12 @@ async def open(
             sandbox.begin_trial()
         me = owners, owner
         parts = await _parts(project, loaded, store, endpoints, me, redact, sandbox)
-        tools, recording = around(parts.tools), _shown(record or replay, project)
+        tools, recording = around(parts.tools), _display_path(record or replay, project)
         parts = replace(parts, tools=tools, recording=recording)
         if replayed and tape:
             yield ReplayingMimir(parts, replayed, tape, name)
         elif record:
-            with recorder(parts, record, _shown(record, project), say) as written:
+            with recorder(parts, record, _display_path(record, project), say) as written:
                 yield RecordingMimir(parts, written)
         else:
             yield Mimir(parts)
@@ -189,7 +189,7 @@ async def migrate(
             return store
 
         one = await opened(source, create=False)
-        if stores.is_same(source, target):
+        if stores.is_same_store(source, target):
             raise UsageError(f"Both are the same store: {one.uri}.")
         other = await opened(target, create=True)
         dead = ProcessLocks(room / "work" / "owners").find_dead()
@@ -214,7 +214,7 @@ async def replay(
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
         room, file = Path(name), project / what
         if not what or not file.is_file():
-            async with _looked_at(project, loaded) as (store, history):
+            async with _open_read_only(project, loaded) as (store, history):
                 id = await find_run(
                     store, project_identity.find_project_id(project, project / ROOM), what or None
                 )
@@ -222,7 +222,7 @@ async def replay(
                 return await replay_runs(
                     tapes, (), _ReplaySetup(project, loaded, history, room), room, delay
                 )
-        tape, broken = read_recording(file, _shown(file, project), forgive=True)
+        tape, broken = read_recording(file, _display_path(file, project), forgive=True)
         workshop = _ReplaySetup(project, loaded, RecordedHistory(tape.git, None), room)
         return await replay_runs(list(tape.runs.values()), broken, workshop, room, delay)
 
@@ -237,7 +237,7 @@ class _ReplaySetup:
     room: Path
 
     def store(self, path: Path, clock: Clock) -> GraphStore:
-        return stores.throw_away(path, clock)
+        return stores.open_temporary_store(path, clock)
 
     async def parts(self, store: GraphStore) -> ProjectServices:
         nobody = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
@@ -249,7 +249,7 @@ class _ReplaySetup:
 
 
 @contextlib.asynccontextmanager
-async def _looked_at(
+async def _open_read_only(
     project: Path, loaded: LoadedSettings
 ) -> AsyncGenerator[tuple[GraphStore, GitHistory]]:
     """Open a project's store and history to look at them."""
@@ -269,7 +269,7 @@ def _silent(_said: str) -> None:
     """Tell nobody."""
 
 
-def _shown(path: Path | None, project: Path) -> str:
+def _display_path(path: Path | None, project: Path) -> str:
     """Return a file as the person calls it."""
     return str(path.relative_to(project) if path and path.is_relative_to(project) else path or "")
 
@@ -368,7 +368,7 @@ async def _parts(
         check_models=endpoints.check,
         engine_version=_version("mimir"),
         sandbox_name=settings.sandbox.backend,
-        link=stores.links(settings),
+        link=stores.node_links(settings),
         show_base=toolbox.show,
     )
 

@@ -67,7 +67,7 @@ def open_store(
     return SqliteStore(path, clock)
 
 
-async def try_out(settings: Settings) -> None:
+async def check_connection(settings: Settings) -> None:
     """Find out at once whether the store's server lets us in; a file is not looked at.
 
     Raises:
@@ -80,14 +80,14 @@ async def try_out(settings: Settings) -> None:
         await server.try_out(_address(settings))
 
 
-def links(settings: Settings) -> Link | None:
+def node_links(settings: Settings) -> Link | None:
     """Return what makes links to the store's nodes; None: it has no page that shows them."""
     if not is_address(settings.store):
         return None
     return browser_links.links(_address(settings), settings.neo4j.browser)
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same_store(one: str, other: str) -> bool:
     """Tell whether two URIs are of one store; two addresses of one server are not told apart."""
     return _place(one) == _place(other)
 
@@ -106,7 +106,7 @@ def _address(settings: Settings) -> Neo4jAddress:
     return parse(settings.store, user=neo4j.user, password=password, database=neo4j.database)
 
 
-def throw_away(path: Path, clock: Clock) -> GraphStore:
+def open_temporary_store(path: Path, clock: Clock) -> GraphStore:
     """Return a store that nobody needs after this process; it waits for no disk."""
     from mimir.store.sqlite.sqlite_store import SqliteStore
 

@@ -45,10 +45,10 @@ class Mimir:
             ConfigurationError: No model can be asked.
             AnswerError: The model gave no usable answer.
         """
-        run = await plan_creation.create(
+        run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
-        return await plan_creation.plan(self._parts, run)
+        return await plan_creation.make_plan(self._parts, run)
 
     async def create_run(
         self,
@@ -60,8 +60,12 @@ class Mimir:
         from_run: str = "",
     ) -> str:
         """Make a run of a checked plan; its id. `from_run`: whose completed tasks are taken over."""
-        source = await inspection.find(self._parts, from_run, resumable=False) if from_run else ""
-        return await creation.create(
+        source = (
+            await inspection.find_own_run(self._parts, from_run, resumable=False)
+            if from_run
+            else ""
+        )
+        return await creation.create_run(
             self._parts, plan, plan_path, only=only, limits=limits, from_run=source
         )
 
@@ -71,7 +75,7 @@ class Mimir:
         """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
         row = await self._parts.store.read(partial(runs.node, run=run), brief=True)
         if row.get("kind") == "plan":
-            return await execution.plan_again(self._parts, run, limits)
+            return await execution.resume_planning(self._parts, run, limits)
         return await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
@@ -90,7 +94,7 @@ class Mimir:
 
     async def workers(self, run: str) -> Mapping[str, object]:
         """Return which processes serve a run, what they hold and how they do: `workers`, `locks`, `metrics`."""
-        return await worker_status.workers(self._parts, run)
+        return await worker_status.load_workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
         """Return a run's id: itself, by a unique prefix, or the newest one.
@@ -98,7 +102,7 @@ class Mimir:
         Raises:
             UsageError: There is none; the nearest are named.
         """
-        return await inspection.find(self._parts, run, resumable=resumable)
+        return await inspection.find_own_run(self._parts, run, resumable=resumable)
 
     async def events(self, run: str, after: int) -> Sequence[Event]:
         """Return the events of a run behind `after`."""
@@ -133,7 +137,7 @@ class Mimir:
 
     async def apply(self, run: str, *, commit: bool) -> RunResult:
         """Bring a run's result into the person's directory by hand."""
-        return await result_application.by_hand(self._parts, run, commit=commit)
+        return await result_application.apply_result(self._parts, run, commit=commit)
 
     async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""
@@ -152,4 +156,4 @@ class Mimir:
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
         """Return (tasks, most tool calls, most tokens) of a plan: what is asked about before it runs."""
-        return inspection.size(self._parts, plan)
+        return inspection.plan_size(self._parts, plan)

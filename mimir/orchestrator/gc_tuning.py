@@ -10,7 +10,7 @@ tenth of a run's processor time, and more in longer runs, to find hardly anythin
 
 
 @contextlib.contextmanager
-def collected_seldom() -> Generator[None]:
+def reduced_collection() -> Generator[None]:
     """Look less often meanwhile, and not at what is there already (modules, the plan); where somebody turned it off, it stays off."""
     before = gc.get_threshold()
     if not gc.isenabled() or not before[0]:

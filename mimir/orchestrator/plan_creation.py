@@ -1,4 +1,4 @@
-"""The verb `plan`: request → Ecko (optional) → PM → checked plan → file. A run of its own, journaled like any other."""
+"""The verb `make_plan`: request → Ecko (optional) → PM → checked plan → file. A run of its own, journaled like any other."""
 
 import asyncio
 import shutil
@@ -70,7 +70,7 @@ class PlanningResult:
     """0, or 65: saved with findings that it cannot run with."""
 
 
-async def create(
+async def create_planning_run(
     parts: ProjectServices,
     request: str,
     *,
@@ -129,7 +129,7 @@ async def raise_limits(parts: ProjectServices, run: str, limits: RunBudget) -> N
     await parts.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
 
 
-async def plan(
+async def make_plan(
     parts: ProjectServices, run: str, *, models: Mapping[str, str] | None = None
 ) -> PlanningResult:
     """Hold the conversations of a planning run, from the record as far as it goes, and write the plan; `models` are asked from now on.

@@ -17,7 +17,7 @@ _PARTS: Mapping[str, str] = {"system": "instructions", "user": "brief", "tool": 
 """Who speaks in the PM's lane → what it is to the PM. What the PM said itself is the plan, and counted there."""
 
 
-def pin(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
+def save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
     """Note from which planning run a run's plan came, and what its PM was given; a plan that a person wrote has none."""
     made = runs.latest(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
     if made is None or not plan_path or made.get("status") != RunStatus.COMPLETED.value:

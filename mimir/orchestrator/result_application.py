@@ -34,7 +34,7 @@ class ApplyResult:
     """On the person's branch; empty: none was made."""
 
 
-def must_be_possible(parts: ProjectServices, apply: object) -> None:
+def require_applicable(parts: ProjectServices, apply: object) -> None:
     """Refuse, before any work, an end that cannot come.
 
     Raises:
@@ -47,7 +47,9 @@ def must_be_possible(parts: ProjectServices, apply: object) -> None:
         )
 
 
-async def finish(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> ApplyResult:
+async def apply_at_end(
+    parts: ProjectServices, run: str, end: RunOutcome, apply: Apply
+) -> ApplyResult:
     """Apply a run's result at its end, if it may be: only a run whose every criterion is proven.
 
     Raises:
@@ -63,13 +65,13 @@ async def finish(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply
     return await _apply(parts, row, commit=apply == "commit")
 
 
-async def by_hand(parts: ProjectServices, run: str, *, commit: bool) -> RunResult:
+async def apply_result(parts: ProjectServices, run: str, *, commit: bool) -> RunResult:
     """Apply a run's result because the person says so.
 
     Raises:
         UsageError: The run has no result, or has not ended.
     """
-    must_be_possible(parts, "commit" if commit else "auto")
+    require_applicable(parts, "commit" if commit else "auto")
     row = await parts.store.read(partial(runs.node, run=run))
     status = RunStatus(row_fields.text_field(row, "status"))
     if not row.get("finalCommit") or status in (RunStatus.RUNNING, RunStatus.PAUSED):
@@ -85,7 +87,7 @@ async def by_hand(parts: ProjectServices, run: str, *, commit: bool) -> RunResul
         run=run,
         outcome=status,
         exit_code=1 if applied.conflicts else 0,
-        message=_why_not(applied),
+        message=_conflict_message(applied),
         next_step=f"The result is on the branch {branch(run)}." if applied.conflicts else "",
         commit=applied.commit,
         applied=applied.paths,
@@ -93,7 +95,7 @@ async def by_hand(parts: ProjectServices, run: str, *, commit: bool) -> RunResul
     )
 
 
-def _why_not(applied: ApplyResult) -> str:
+def _conflict_message(applied: ApplyResult) -> str:
     if not applied.conflicts:
         return ""
     return "Nothing was applied: you changed files that the run touched."

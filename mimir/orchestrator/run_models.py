@@ -16,7 +16,7 @@ from mimir.store.protocol import Row
 _PLANNERS = ("ecko", "pm")
 
 
-def choice(settings: Mapping[str, object], role: str) -> ModelChoice | None:
+def pinned_choice(settings: Mapping[str, object], role: str) -> ModelChoice | None:
     """Return how a role asks its model by pinned settings; None: they do not tell."""
     llm = settings.get("llm")
     if not isinstance(llm, Mapping):
@@ -45,7 +45,7 @@ def apply_pinned_settings(
     parts: ProjectServices, settings: Mapping[str, object]
 ) -> ProjectServices:
     """Return the parts as settings say that a run has pinned; what they do not tell is as it is."""
-    choices = {role: choice(settings, role) or now for role, now in parts.choices.items()}
+    choices = {role: pinned_choice(settings, role) or now for role, now in parts.choices.items()}
     tokens = _members(settings.get("run")).get("attempt_tokens")
     most = tokens if isinstance(tokens, int) else parts.attempt_tokens
     return replace(parts, choices=choices, attempt_tokens=most)
@@ -63,7 +63,7 @@ class ResumedSettings:
     """Role → model that it goes on with, though another one is set."""
 
 
-def taken_up(parts: ProjectServices, row: Row) -> ResumedSettings:
+def resume_settings(parts: ProjectServices, row: Row) -> ResumedSettings:
     """Say how a run is gone on with; `row` is its node, from before that."""
     own = services_for_run(parts, row)
     new = {r: one.model for r, one in parts.choices.items() if one.model != own.choices[r].model}

@@ -90,13 +90,13 @@ def _temporary(room: Path) -> IO[str]:
 
 def _fill(reads: ReadOps, kept: StoreSpool, run: str, dead: Collection[str] | None) -> None:
     """Keep one view; it is refused in the same view if somebody works on it. `dead` None: that does not matter."""
-    id = _named(reads, run) if run else ""
+    id = _find_run_id(reads, run) if run else ""
     if dead is not None:
-        _must_rest(reads, id, dead)
+        _require_idle(reads, id, dead)
     kept.fill(spool.of_run(reads, id) if id else reads.dump())
 
 
-def _named(reads: ReadOps, run: str) -> str:
+def _find_run_id(reads: ReadOps, run: str) -> str:
     """Return the id of a run of any project, named whole or by its beginning.
 
     Raises:
@@ -114,7 +114,7 @@ def _named(reads: ReadOps, run: str) -> str:
     return near[0] if near else str(runs.node(reads, run)["id"])  # raises, and names the nearest
 
 
-def _must_rest(reads: ReadOps, run: str, dead: Collection[str]) -> None:
+def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:
     """Refuse to copy what somebody works on: both stores would go on with it.
 
     Raises:

@@ -50,11 +50,11 @@ class RecordingMimir(Mimir):
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
         """Make a plan, recorded."""
-        run = await plan_creation.create(
+        run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         async with self._recorder.record_while(run):
-            return await plan_creation.plan(self._parts, run)
+            return await plan_creation.make_plan(self._parts, run)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

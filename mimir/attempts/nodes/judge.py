@@ -153,7 +153,9 @@ async def _sitting(desk: AttemptServices, tree: str, role: str) -> qc.ReviewSess
                 seconds=desk.task.time_limit_minutes * 60,
                 max_tokens=desk.facts.attempt_tokens,
             ),
-            settings=qc.turn(desk.task, model=choice.model, temperature=choice.temperature),
+            settings=qc.qc_model_settings(
+                desk.task, model=choice.model, temperature=choice.temperature
+            ),
             elapsed=watch,
         ),
         close=close,

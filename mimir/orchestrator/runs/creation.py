@@ -17,7 +17,7 @@ from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator import plan_provenance
-from mimir.orchestrator.result_application import must_be_possible
+from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.completion.final_gate import await_all
 from mimir.scheduling.execution.preparation import named_model
@@ -32,7 +32,7 @@ from mimir.workspace.aio import gather_both
 from mimir.workspace.git.history import BaseCommit
 
 
-async def create(
+async def create_run(
     parts: ProjectServices,
     plan: Plan,
     plan_path: str,
@@ -50,13 +50,13 @@ async def create(
         UsageError: `only` names a task that is not in the plan, or the result could not be committed.
     """
     parts.check_models()
-    must_be_possible(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
-    plan = _only(plan, only)
+    require_applicable(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
+    plan = _select_tasks(plan, only)
     if limits.max_cost is not None:
         budget.must_have_prices(parts.prices, models_of_plan(parts, plan))
-    await _not_running(parts, plan_path)
+    await _require_not_running(parts, plan_path)
     run = parts.ids.new("run")
-    written, (base, rules) = await _prepared(parts, run, plan)
+    written, (base, rules) = await _prepare(parts, run, plan)
     new = NewRun(
         id=run,
         kind="execute",
@@ -92,7 +92,7 @@ async def create(
                 "fromRun": from_run or None,
             },
         )
-        plan_provenance.pin(ops, run, parts.project_id, plan_path)
+        plan_provenance.save_provenance(ops, run, parts.project_id, plan_path)
         known = estimates.load_estimates(
             ops, parts.project_id, [task.worker_role for task in plan.tasks]
         )
@@ -109,7 +109,7 @@ async def create(
     return run
 
 
-async def _prepared(
+async def _prepare(
     parts: ProjectServices, run: str, plan: Plan
 ) -> tuple[str, tuple[BaseCommit, str]]:
     """Record the project and what is passed over in it while the sandbox is tried; and write the plan, while git is still at work."""
@@ -169,7 +169,7 @@ async def load_pinned_run(parts: ProjectServices, run: str) -> PinnedRun:
     )
 
 
-def _only(plan: Plan, only: Sequence[str]) -> Plan:
+def _select_tasks(plan: Plan, only: Sequence[str]) -> Plan:
     """Keep the named tasks with all their dependencies."""
     if not only:
         return plan
@@ -185,7 +185,7 @@ def _only(plan: Plan, only: Sequence[str]) -> Plan:
     return replace(plan, tasks=tuple(t for t in plan.tasks if t.id in wanted))
 
 
-async def _not_running(parts: ProjectServices, plan_path: str) -> None:
+async def _require_not_running(parts: ProjectServices, plan_path: str) -> None:
     dead = parts.owners.find_dead()
 
     def look(reads: ReadOps) -> tuple[Row, str] | None:

@@ -16,7 +16,7 @@ from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import plan_creation, project_identity, result_application, run_models
-from mimir.orchestrator.gc_tuning import collected_seldom
+from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.runs import creation, inspection, worker_status
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
@@ -60,9 +60,9 @@ async def execute_run(
         shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
         return replace(result_if_ended(row), message="It had ended already.")
     await project_identity.require_same_project(parts, row)
-    taken = run_models.taken_up(parts, row)
+    taken = run_models.resume_settings(parts, row)
     parts = taken.parts
-    result_application.must_be_possible(parts, apply)
+    result_application.require_applicable(parts, apply)
     parts.check_models()
     if limits.max_cost is not None or row.get("maxCost") is not None:
         plan = runs.plan_of(await store.read(partial(runs.get, run=run)))
@@ -109,7 +109,7 @@ async def take_coordination(
         run=run,
         owner=parts.owner,
         seconds=parts.lease_seconds,
-        dead=await worker_status.dead(parts, run),
+        dead=await worker_status.find_dead_processes(parts, run),
         resumed=resumed,
         models=models,
     )
@@ -147,12 +147,12 @@ def result_if_ended(row: Row) -> RunResult:
     )
 
 
-async def plan_again(parts: ProjectServices, run: str, limits: RunBudget) -> RunResult:
+async def resume_planning(parts: ProjectServices, run: str, limits: RunBudget) -> RunResult:
     """Go on with a planning run."""
     await plan_creation.raise_limits(parts, run, limits)
     row = await parts.store.read(partial(runs.node, run=run), brief=True)
-    taken = run_models.taken_up(parts, row)
-    planned = await plan_creation.plan(taken.parts, run, models=taken.models)
+    taken = run_models.resume_settings(parts, row)
+    planned = await plan_creation.make_plan(taken.parts, run, models=taken.models)
     outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
     return RunResult(
         run=run,
@@ -228,7 +228,7 @@ async def run_to_end(
         redact=parts.redact,
     )
     lead = partial(_lead, parts, crew, apply)
-    with collected_seldom():
+    with reduced_collection():
         ending = await serve_run(
             crew, AttemptRunner(crew, tools), lead, agents=workers, leads=leads
         )
@@ -250,7 +250,7 @@ async def _lead(parts: ProjectServices, crew: RunServices, apply: Apply) -> RunR
     source = row_fields.text_field(row, "fromRun")
     if source:
         await take_over(crew, parts.history, parts.checks, source)
-    await _decide(crew, _left(row))
+    await _decide(crew, _remaining_seconds(row))
     row = await parts.store.read(partial(runs.node, run=run), brief=True)
     if (
         row_fields.text_field(row, "status") == RunStatus.CANCELLED.value
@@ -282,7 +282,7 @@ async def _decide(crew: RunServices, seconds: float | None) -> None:
 
 async def _close(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
     """Apply, report, end: in this order, so that the report tells of what was applied."""
-    applied = await result_application.finish(parts, run, end, apply)
+    applied = await result_application.apply_at_end(parts, run, end, apply)
     notices = parts.notices()
     if notices:
         await parts.store.write(partial(_tell, run=run, notices=notices), durable=False)
@@ -374,7 +374,7 @@ async def _coordinating(parts: ProjectServices, run: str, *, leads: bool) -> Asy
         yield
 
 
-def _left(row: Row) -> float | None:
+def _remaining_seconds(row: Row) -> float | None:
     limit = row.get("timeLimitSeconds")
     if not isinstance(limit, int | float):
         return None

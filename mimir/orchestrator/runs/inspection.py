@@ -43,7 +43,7 @@ class DoctorFinding:
     """What to do; empty when it works."""
 
 
-async def find(parts: ProjectServices, run: str | None, *, resumable: bool) -> str:
+async def find_own_run(parts: ProjectServices, run: str | None, *, resumable: bool) -> str:
     """Return a run's id: exact, by a unique prefix, or the newest (that can be resumed).
 
     Raises:
@@ -54,7 +54,7 @@ async def find(parts: ProjectServices, run: str | None, *, resumable: bool) -> s
 
 async def status(parts: ProjectServices, run: str) -> Mapping[str, object]:
     """Return where a run stands."""
-    gone = await worker_status.dead(parts, run)
+    gone = await worker_status.find_dead_processes(parts, run)
     return await lookup.status(parts.store, run, gone, parts.clock.now())
 
 
@@ -163,7 +163,7 @@ async def _write_answers(parts: ProjectServices, summary: RunSummary) -> None:
         await to_thread_shielded(put_all, parts.project, folder, answers)
 
 
-def size(parts: ProjectServices, plan: Plan) -> tuple[int, int, int]:
+def plan_size(parts: ProjectServices, plan: Plan) -> tuple[int, int, int]:
     """Return (tasks, most tool calls, most tokens): every attempt used, every budget used up."""
     calls = tokens = 0
     for task in plan.tasks:

@@ -43,7 +43,7 @@ async def find_joinable_run(parts: ProjectServices, run: str | None) -> str:
         UsageError: There is none.
     """
     if run is not None:
-        return await inspection.find(parts, run, resumable=False)
+        return await inspection.find_own_run(parts, run, resumable=False)
     rows = await parts.store.read(_running)
     own = [row for row in rows if row_fields.text_field(row, "projectId") == parts.project_id]
     if own:
@@ -111,7 +111,7 @@ async def _begin(parts: ProjectServices, run: str) -> bool | None:
     """
     while True:
         row, is_ready, holder = await parts.store.read(
-            partial(_look, run=run, dead=await worker_status.dead(parts, run))
+            partial(_look, run=run, dead=await worker_status.find_dead_processes(parts, run))
         )
         status = RunStatus(row_fields.text_field(row, "status"))
         if status in RUN_ENDED:

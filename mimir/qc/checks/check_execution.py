@@ -146,7 +146,7 @@ class CheckExecution:
                 ran, room = await self._in_a_room(check, tree, answer)
             except ToolError as error:
                 # No program can be started with such words: for the plan that is a program that is not there.
-                return _never_started(check, tree, phase, str(error), again=again)
+                return _unstartable_run(check, tree, phase, str(error), again=again)
             except SandboxError as error:
                 raise Paused(
                     f"The sandbox stopped working, so check {check.id!r} cannot be run: {error}",
@@ -206,7 +206,7 @@ _PLACE = "workspace"
 _DOCTOR = "See what is wrong with `mimir doctor`, then: mimir resume"
 
 
-def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
+def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
     return CheckRun(
         check=check.id,
         argv=check.argv,

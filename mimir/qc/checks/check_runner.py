@@ -2,7 +2,7 @@
 
 *Before* is the task's first base with the deliverable's files that make up the check; *after* is the deliverable with the files that a
 check of the task protects as they were (a pattern that names nothing in the base protects nothing). `decide_check` decides what the runs prove,
-`apparatus` which files make up a check, `execution` runs one.
+`find_check_files` which files make up a check, `execution` runs one.
 
 One thing is added to the table: a check that is to hold and whose own files the attempt changed or deleted must hold as it was before
 the work, too, and so must a check that is to flip, unless the task's `files` name the test (or, where it was green, the check names that
@@ -21,14 +21,19 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.checks.decision_table import decide_check, kind_of, needs_again
+from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.journaled_checks import CheckExecutor
-from mimir.qc.checks.regression import AcceptedTask, Trees, on_tree, seen_through
-from mimir.qc.integrity.change_classes import ChangeClasses, CheckTarget, notes_on, sorted_out
-from mimir.qc.integrity.check_files import apparatus, is_work
-from mimir.qc.integrity.recipes import spelled_out
+from mimir.qc.checks.regression import AcceptedTask, Trees, confirm_completion, run_on_tree
+from mimir.qc.integrity.change_classes import (
+    ChangeClasses,
+    CheckTarget,
+    classify_changes,
+    describe_changes,
+)
+from mimir.qc.integrity.check_files import find_check_files, is_work
+from mimir.qc.integrity.recipes import expand_recipes
 from mimir.qc.integrity.runner_output import confirm_by_output
-from mimir.qc.integrity.shadow_modules import with_stand_ins
+from mimir.qc.integrity.shadow_modules import add_shadow_modules
 
 T = TypeVar("T")
 
@@ -70,13 +75,13 @@ class CheckRunner:
         """
 
         async def one(check: Check) -> CheckRun | None:
-            tests = apparatus(check).tests
+            tests = find_check_files(check).tests
             if tests and not await self._history.paths(base_tree, tests):
                 return None
             return await self._before(check, base_tree)
 
-        runs = await _all(one(check) for check in task.checks)
-        return tuple(_named_right(run, task) for run in runs if run is not None)
+        runs = await _gather_all(one(check) for check in task.checks)
+        return tuple(_correct_missing(run, task) for run in runs if run is not None)
 
     async def outcomes(
         self,
@@ -116,7 +121,7 @@ class CheckRunner:
             answer=answer,
             status={path: status[path] for path in changed if path in status},
         )
-        return tuple(await _all(self._outcome(check, work) for check in task.checks))
+        return tuple(await _gather_all(self._outcome(check, work) for check in task.checks))
 
     async def on_tree(
         self,
@@ -128,30 +133,30 @@ class CheckRunner:
         phase: Phase,
     ) -> tuple[CheckRun, ...]:
         """Run a check of an accepted task on a merged or final tree; the last run decides. See `standing`."""
-        return await on_tree(
+        return await run_on_tree(
             *(self._execution, self._history, accepted, check, tree, others, phase), self._before
         )
 
     async def _outcome(self, check: Check, work: CheckTarget) -> CheckOutcome:
-        found = await spelled_out(check, lambda one: self._before(one, work.first_base))
+        found = await expand_recipes(check, lambda one: self._before(one, work.first_base))
         new = [path for path, status in work.status.items() if status == "added"]
-        found = await with_stand_ins(found, new, work.tree, self._history.paths)
-        parts = sorted_out(found, work)
+        found = await add_shadow_modules(found, new, work.tree, self._history.paths)
+        parts = classify_changes(found, work)
         if parts.beside and not await self._history.paths(work.own_base, parts.found.tests):
             # It lay with other tests: of this check's there were none.
             parts = replace(parts, beside=())
         after_tree = await self._with(work.tree, work.own_base, parts.protected)
         before_tree = await self._before_tree(check, parts, work, after_tree)
-        before = _named_right(await self._before(check, before_tree), work.task)
+        before = _correct_missing(await self._before(check, before_tree), work.task)
         if check.kind == "flip" and before.green and parts.reached:
             # `make test` on the project as it was: it is to flip by tests that came with the work.
             new = [path for path in parts.reached if work.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
         after = await self._execution.run(check, after_tree, "after", answer=work.answer)
-        after = _named_right(after, work.task)
+        after = _correct_missing(after, work.task)
         if not parts.steering and not parts.planted:
             after = confirm_by_output(after, before)
-        notes = list(notes_on(parts))
+        notes = list(describe_changes(parts))
         disarmed = check.kind is None and before.green and await self._was_red(check, parts, work)
         if disarmed:
             check = replace(check, kind="flip")
@@ -160,7 +165,7 @@ class CheckRunner:
             after, more = await self._tried_harder(check, parts, work, before, after)
             notes += more
         again = None
-        if needs_again(check, before, after):
+        if needs_second_run(check, before, after):
             again = await self._execution.run(
                 check, after.tree, "after", answer=work.answer, again=True
             )
@@ -205,11 +210,11 @@ class CheckRunner:
     async def _watch(
         self, check: Check, work: CheckTarget, before: CheckRun, ran: CheckRun
     ) -> CheckRun:
-        """Watch a green run, where what it executes may be the work's: see `seen_through`."""
+        """Watch a green run, where what it executes may be the work's: see `confirm_completion`."""
         if not any(path.endswith(_OF_PYTHON) for path in work.status):
             return ran
         changed = await self._history.diff_trees(work.own_base, ran.tree)
-        return await seen_through(
+        return await confirm_completion(
             *(self._execution, check, ran, work.answer, [change.path for change in changed]),
             was=before.tree if before.green else "",
         )
@@ -362,12 +367,12 @@ _OF_PYTHON = (".py", ".pth")
 _DISARMED = "The plan gives no kind; taken as 'flip', since as it was, it fails before the work."
 
 
-def _named_right(run: CheckRun, task: Task) -> CheckRun:
+def _correct_missing(run: CheckRun, task: Task) -> CheckRun:
     """Take a module that the task is to write for what it is: work that is not done, not a program that is missing."""
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
 
 
-async def _all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:
+async def _gather_all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:
     """Do jobs at once; the first error ends the others and is raised as it is."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:

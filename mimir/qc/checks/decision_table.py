@@ -22,7 +22,7 @@ from typing import assert_never
 from mimir.domain.evidence import CheckOutcome, CheckRun, CheckState
 from mimir.domain.plan import Check, CheckKind
 
-Row = tuple[str, CheckState]
+DecisionRow = tuple[str, CheckState]
 """A finding ("" for none) and a state."""
 
 
@@ -33,7 +33,7 @@ def kind_of(check: Check, before: CheckRun) -> CheckKind:
     return "hold" if before.green else "flip"
 
 
-def needs_again(check: Check, before: CheckRun, after: CheckRun) -> bool:
+def needs_second_run(check: Check, before: CheckRun, after: CheckRun) -> bool:
     """True if the check must be run once more on the tree of `after` before anything is said of it."""
     return check.required and _decide(kind_of(check, before), before, after)[1] == "failed"
 
@@ -53,7 +53,7 @@ def decide_check(
         check: As the plan has it.
         before: On the task's first base, with the check's own files.
         after: On the deliverable, protected files restored.
-        again: A second run on the tree of `after`; made if `needs_again` says so. None: not made.
+        again: A second run on the tree of `after`; made if `needs_second_run` says so. None: not made.
         self_authored: The check's files were written by the attempt that it judges.
         notes: Findings of the one who ran it, kept after those of the table.
     """
@@ -62,7 +62,7 @@ def decide_check(
     flaky = again is not None and again.green != after.green
     if flaky:
         finding, state = _FLAKY, "unverified"
-    findings = [_inferred(kind)] if check.kind is None else []
+    findings = [_inference_note(kind)] if check.kind is None else []
     findings += [text for text in (finding,) if text]
     return CheckOutcome(
         check=check.id,
@@ -84,7 +84,7 @@ def is_red(first: CheckRun, again: CheckRun | None) -> bool:
     return not first.green and again is not None and not again.green
 
 
-def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> Row:
+def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
     if before.missing and after.missing:
         return _MISSING, "unverified"
     match kind:
@@ -98,18 +98,18 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> Row:
 
 
 def _fits(
-    row: Callable[[CheckRun, CheckRun], Row | None], before: CheckRun, after: CheckRun
-) -> Row:
+    row: Callable[[CheckRun, CheckRun], DecisionRow | None], before: CheckRun, after: CheckRun
+) -> DecisionRow:
     return row(before, after) or (_failure(after), "failed")
 
 
-def _flip(before: CheckRun, after: CheckRun) -> Row | None:
+def _flip(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if not after.green:
         return None
     return (_PROVES_NOTHING, "unverified") if before.green else ("", "passed")
 
 
-def _hold(before: CheckRun, after: CheckRun) -> Row | None:
+def _hold(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if after.green:
         return "", "passed"
     got_worse = (
@@ -133,7 +133,7 @@ def _failure(after: CheckRun) -> str:
     return ""
 
 
-def _inferred(kind: CheckKind) -> str:
+def _inference_note(kind: CheckKind) -> str:
     because = "fails" if kind == "flip" else "passes"
     return f"The plan gives no kind; taken as {kind!r}, since it {because} before the work."
 

@@ -1,7 +1,7 @@
 """A check that was passed stands: on a merged and on the final tree it must pass, also with its own files as they were when it was passed.
 
 Whoever comes later may break what a check looks at, and hide it: by a weaker test, or by settings and hooks that leave the test out. So
-where other tasks changed what makes up a check (`apparatus`) or what its task protects, it runs once more with those files put back.
+where other tasks changed what makes up a check (`find_check_files`) or what its task protects, it runs once more with those files put back.
 
 They stay as they are now where it was asked for: a task that changed the file names that very file in its `files`; a test may also be
 named by one of that task's own checks, which judged it. New tests go where settings and hooks go: they may need
@@ -20,13 +20,13 @@ from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.integrity.check_files import (
     CheckFiles,
-    apparatus,
     configures_runner,
+    find_check_files,
     is_declared_file,
 )
-from mimir.qc.integrity.recipes import spelled_out
-from mimir.qc.integrity.runner_output import held_against, tally
-from mimir.qc.integrity.shadow_modules import with_stand_ins
+from mimir.qc.integrity.recipes import expand_recipes
+from mimir.qc.integrity.runner_output import compare_counts, count_tests
+from mimir.qc.integrity.shadow_modules import add_shadow_modules
 from mimir.qc.integrity.supervision import NOT_ENDED, may_be_ended, own_programs, with_shims
 from mimir.qc.integrity.test_counts import TestCounts
 from mimir.store.schema import well_formed
@@ -85,11 +85,11 @@ class AcceptedTask:
 
 def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestCounts]:
     """Return what the runners of an attempt's checks spoke of on its deliverable, as `AcceptedTask.told`."""
-    found = {one.check: tally(one.again or one.after) for one in outcomes}
+    found = {one.check: count_tests(one.again or one.after) for one in outcomes}
     return {check: one for check, one in found.items() if one is not None}
 
 
-async def on_tree(
+async def run_on_tree(
     execution: CheckExecutor,
     trees: Trees,
     mine: AcceptedTask,
@@ -114,8 +114,8 @@ async def on_tree(
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
         ran = await execution.run(check, on, phase, answer=mine.answer, again=again)
-        ran = held_against(ran, mine.told.get(check.id), was_green=True)
-        return await seen_through(execution, check, ran, mine.answer, work, was=mine.tree)
+        ran = compare_counts(ran, mine.told.get(check.id), was_green=True)
+        return await confirm_completion(execution, check, ran, mine.answer, work, was=mine.tree)
 
     others = tuple(others)
     work = {path for one in (mine, *others) for path in one.changed}
@@ -127,7 +127,7 @@ async def on_tree(
         runs.append(await run(tree, again=True))
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
-    put_back = await _put_back(before, trees, mine, check, tree, others)
+    put_back = await _restored_trees(before, trees, mine, check, tree, others)
     for kept in put_back:
         runs.append(replace(await run(kept), stands_for=tree))
         if runs[-1].green:
@@ -137,7 +137,7 @@ async def on_tree(
     return tuple(runs)
 
 
-async def seen_through(
+async def confirm_completion(
     execution: CheckExecutor,
     check: Check,
     ran: CheckRun,
@@ -194,7 +194,7 @@ _LONGER = 3
 """Each Python starts twice, or three times, where there are shims."""
 
 
-async def _put_back(
+async def _restored_trees(
     before: Before,
     trees: Trees,
     mine: AcceptedTask,
@@ -205,13 +205,13 @@ async def _put_back(
     """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
     if not mine.tree or not any(one.changed for one in others if one.task.id != mine.task.id):
         return []
-    found = await spelled_out(check, lambda one: before(one, mine.tree))
+    found = await expand_recipes(check, lambda one: before(one, mine.tree))
     theirs = {path for one in others if one.task.id != mine.task.id for path in one.changed}
-    found = await with_stand_ins(found, theirs, tree, trees.paths)
+    found = await add_shadow_modules(found, theirs, tree, trees.paths)
     # What its task protects is as much part of it as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
     found = replace(found, tests=(*found.all_tests, *protect))
-    authors = _authors(mine, found, others)
+    authors = _find_authors(mine, found, others)
     if not authors:
         return []
     status = {
@@ -219,7 +219,7 @@ async def _put_back(
         for change in await trees.diff_trees(mine.tree, tree)
         if well_formed(change.path) in authors
     }
-    back, more = _unasked(found, authors, status)
+    back, more = _find_undeclared_changes(found, authors, status)
     if not back and _is_remade(mine, found, others):
         # A runner loads new tests with the old ones, which may pass only beside them.
         new = {p for p in status if status[p] == "added" and found.collects(p)}
@@ -228,7 +228,7 @@ async def _put_back(
     return [await trees.with_files(tree, mine.tree, sorted(paths)) for paths in wanted if paths]
 
 
-def _authors(
+def _find_authors(
     mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedTask]
 ) -> Mapping[str, list[Task]]:
     """Return who else changed files that may belong to a check, by path."""
@@ -249,7 +249,7 @@ def _is_remade(mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedT
     )
 
 
-def _unasked(
+def _find_undeclared_changes(
     found: CheckFiles, authors: Mapping[str, list[Task]], status: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return what has to be put back, and what else has to be where that holds new tests or settings."""
@@ -260,7 +260,7 @@ def _unasked(
     new = {path for path, how in status.items() if how == "added"}
     steering = {path for path in status if configures_runner(found, path, is_new=path in new)}
     tests = {path for path in status if matches(path, found.tests)} - steering
-    weaker = {path for path in tests - new if nobody(path, _is_asked)}
+    weaker = {path for path in tests - new if nobody(path, _is_declared_test)}
     steering = {
         p for p in steering if nobody(p, lambda path, task: is_declared_file(path, task.files))
     }
@@ -269,7 +269,7 @@ def _unasked(
     return frozenset(weaker | steering | (tests & new)), frozenset(tests)
 
 
-def _is_asked(path: str, task: Task) -> bool:
+def _is_declared_test(path: str, task: Task) -> bool:
     """True if a task was to change a test: it names the file, or was judged by that very file."""
-    judged = (apparatus(check).tests for check in task.checks)
+    judged = (find_check_files(check).tests for check in task.checks)
     return path in task.files or any(path in tests for tests in judged)

@@ -75,8 +75,8 @@ def verdict_body(judgement: Verdict, tree: str, answer: str) -> Body:
         "tree": tree,
         "answerHash": fingerprint(answer),
         "passed": judgement.passed,
-        "score": exact(judgement.score),
-        "modelScore": exact(judgement.model_score),
+        "score": format_exact(judgement.score),
+        "modelScore": format_exact(judgement.model_score),
         "modelVerdict": judgement.verdict.verdict,
         "unverifiable": judgement.unverifiable,
         "criteriaImpossible": judgement.criteria_impossible,
@@ -88,7 +88,7 @@ def verdict_body(judgement: Verdict, tree: str, answer: str) -> Body:
     }
 
 
-def exact(number: Fraction) -> str:
+def format_exact(number: Fraction) -> str:
     """Write a fraction so that nothing is rounded: `80`, `200/3`."""
     return str(number)
 
@@ -98,7 +98,7 @@ def _criterion(result: CriterionResult) -> Body:
         "id": result.id,
         "state": result.state,
         "basis": result.basis,
-        "points": exact(result.points),
+        "points": format_exact(result.points),
         "critical": result.critical,
         "quote": result.quote,
         "source": result.source,

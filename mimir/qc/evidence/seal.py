@@ -28,7 +28,7 @@ class ChainProblem:
     """What was found, in words."""
 
 
-def canonical(value: Mapping[str, object]) -> str:
+def canonical_json(value: Mapping[str, object]) -> str:
     """Write a JSON object in the one form that is sealed: sorted keys, no blanks, ASCII.
 
     Raises:
@@ -43,7 +43,7 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def start(chain: str) -> str:
+def first_link(chain: str) -> str:
     """Return the link before the first record of the chain with this name."""
     return _digest(("mimir.chain", chain))
 
@@ -53,8 +53,8 @@ def append(
 ) -> EvidenceRecord:
     """Seal `body` as the next record after `last` (None: the chain is empty)."""
     seq = 0 if last is None else last.seq + 1
-    previous = start(chain) if last is None else last.hash
-    text = canonical(body)
+    previous = first_link(chain) if last is None else last.hash
+    text = canonical_json(body)
     return EvidenceRecord(
         seq=seq, kind=kind, body=text, previous=previous, hash=_link(previous, seq, kind, text)
     )
@@ -86,14 +86,14 @@ def verify(
         chain: Its name.
         records: As stored, in stored order.
         length: How many there must be, as written beside the chain. None: not known, so a cut-off end is not found.
-        last_hash: Hash of its last record, as written beside the chain (the `start` of an empty one). None: not known.
+        last_hash: Hash of its last record, as written beside the chain (the `first_link` of an empty one). None: not known.
 
     Returns:
         What is wrong, in chain order; empty: every record is the one that was sealed. A record that is wrong in itself does not
         make those after it wrong.
     """
     problems = [*_links(chain, records), *_extent(chain, records, length)]
-    end = records[-1].hash if records else start(chain)
+    end = records[-1].hash if records else first_link(chain)
     if last_hash is not None and end != last_hash and not problems:
         what = f"the chain ends with {end[:12]}, but {last_hash[:12]} was written beside it"
         problems.append(ChainProblem(chain=chain, seq=max(len(records) - 1, 0), what=what))
@@ -114,7 +114,7 @@ def run_seal(gate_hash: str, chains: Iterable[tuple[str, int, str]]) -> str:
 def _links(chain: str, records: Sequence[EvidenceRecord]) -> list[ChainProblem]:
     """Find records that are edited, missing, doubled or out of place."""
     problems: list[ChainProblem] = []
-    previous, expected = start(chain), 0
+    previous, expected = first_link(chain), 0
 
     def report(seq: int, what: str) -> None:
         problems.append(ChainProblem(chain=chain, seq=seq, what=what))

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
-from mimir.qc.integrity.check_files import CheckFiles, find_config_changes, find_new_config, rules
+from mimir.qc.integrity.check_files import (
+    CheckFiles,
+    find_config_changes,
+    find_new_config,
+    find_rules,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +55,9 @@ class ChangeClasses:
         return (*self.all_tests, *self.steering)
 
 
-def sorted_out(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
+def classify_changes(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
     """Sort the changed paths by what they are to a check."""
-    protected = dict.fromkeys(_protected(work))
+    protected = dict.fromkeys(_find_protected(work))
     free = [path for path in work.status if path not in protected]
     added = frozenset(path for path, status in work.status.items() if status == "added")
     steers = dict.fromkeys(find_config_changes(found, work.task, free, added))
@@ -72,25 +77,25 @@ def sorted_out(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
         planted=new,
         alone=(
             *(path for path in new if matches(path, found.started_by)),
-            *rules(found, (*steers, *new)),
+            *find_rules(found, (*steers, *new)),
         ),
     )
 
 
-def _protected(work: CheckTarget) -> list[str]:
+def _find_protected(work: CheckTarget) -> list[str]:
     """Return the changed paths that were there before and that any check of the task protects."""
     globs = [glob for check in work.task.checks for glob in check.protect]
     return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
 
 
-def notes_on(parts: ChangeClasses) -> Iterator[str]:
+def describe_changes(parts: ChangeClasses) -> Iterator[str]:
     """Say what a person should know of them."""
     if parts.protected:
-        yield f"Protected and restored before the run: {_named(parts.protected)}."
+        yield f"Protected and restored before the run: {_format_paths(parts.protected)}."
     if changed := (*parts.steering, *parts.planted):
-        yield f"The attempt changed what steers this check: {_named(changed)}."
+        yield f"The attempt changed what steers this check: {_format_paths(changed)}."
 
 
-def _named(paths: Sequence[str]) -> str:
+def _format_paths(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     return ", ".join(paths[:10]) + more

@@ -25,7 +25,7 @@ from functools import lru_cache
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.integrity import linters, test_runners
-from mimir.qc.integrity.command_line import ProgramCall, commands
+from mimir.qc.integrity.command_line import ProgramCall, find_programs
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -73,35 +73,35 @@ class CheckFiles:
 
 
 @lru_cache(maxsize=1024)
-def apparatus(check: Check) -> CheckFiles:
+def find_check_files(check: Check) -> CheckFiles:
     """Return which files make up a check."""
     # Kept, since it is asked wherever a check runs, and of each check for each author of a file.
-    started = commands(check.argv)
+    started = find_programs(check.argv)
     tests = check.tests
     if tests is None:
-        tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
-    judging = _of(started, linters.RULES)
+        tests = tuple(dict.fromkeys(glob for command in started for glob in _find_tests(command)))
+    judging = _globs_of(started, linters.RULES)
     found = CheckFiles(
         tests=tests,
-        hooks=(*_of(started, test_runners.HOOKS), *_launchers(started)),
-        settings=(*_of(started, test_runners.SETTINGS), *judging),
-        shadows=_of(started, test_runners.SHADOWS),
-        collected=_of(started, test_runners.COLLECTED),
+        hooks=(*_globs_of(started, test_runners.HOOKS), *_find_launchers(started)),
+        settings=(*_globs_of(started, test_runners.SETTINGS), *judging),
+        shadows=_globs_of(started, test_runners.SHADOWS),
+        collected=_globs_of(started, test_runners.COLLECTED),
         rules=judging,
-        judged=_of(started, linters.JUDGED),
+        judged=_globs_of(started, linters.JUDGED),
     )
-    found = replace(found, beside=_beside(found))
-    return _starting(found, [one for one in started if _may_start(one)])
+    found = replace(found, beside=_find_companions(found))
+    return _add_started_programs(found, [one for one in started if _may_start(one)])
 
 
-def _launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
+def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
     """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
         if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
             yield _below(one, one.path)
 
 
-def _beside(found: CheckFiles) -> tuple[str, ...]:
+def _find_companions(found: CheckFiles) -> tuple[str, ...]:
     """Return what lies with tests: anywhere for a test runner, else in their own folder if that says that it tests."""
     if found.tests and found.collected:
         return test_runners.BESIDE
@@ -109,11 +109,11 @@ def _beside(found: CheckFiles) -> tuple[str, ...]:
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
 
 
-def _starting(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
+def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
     """Add what belongs to programs that start others: any runner, any linter."""
     if not starters:
         return found
-    started_by = _of(starters, test_runners.SETTINGS)
+    started_by = _globs_of(starters, test_runners.SETTINGS)
     found = replace(
         found,
         settings=(*found.settings, *linters.STARTED_RULES),
@@ -170,7 +170,7 @@ def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tupl
     )
 
 
-def rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
+def find_rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that hold rules of a check's linters, wherever they lie."""
     named = _anywhere(found.rules)
     return tuple(path for path in paths if matches(path, named))
@@ -202,7 +202,7 @@ def is_declared_file(path: str, globs: Iterable[str]) -> bool:
 
 def is_work(argv: Sequence[str], task: Task) -> bool:
     """True if a Python module that the command starts with `-m` is what the task is to write: then it is not a program that is missing."""
-    names = [one.program.split(".")[0] for one in commands(argv) if one.module]
+    names = [one.program.split(".")[0] for one in find_programs(argv) if one.module]
     return any(
         name not in test_runners.TOOLS
         and (not task.files or any(matches(path, task.files) for path in _module_paths(name)))
@@ -219,7 +219,9 @@ def _anywhere(settings: Iterable[str]) -> list[str]:
     return [f"**/{name}" for name in settings]
 
 
-def _of(started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _globs_of(
+    started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
     """Return the globs of programs, in the directory that they are started in and at the top."""
     found = [
         glob
@@ -233,32 +235,34 @@ def _of(started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]) ->
 
 def _may_start(command: ProgramCall) -> bool:
     """True if a program says in a file what it starts: a build tool, or a script whose name says that it tests."""
-    return command.program in test_runners.STARTERS or test_runners.says_it_tests(_script(command))
+    return command.program in test_runners.STARTERS or test_runners.says_it_tests(
+        _script_words(command)
+    )
 
 
 def _starts_tests(command: ProgramCall) -> bool:
     """True if what it starts are tests rather than linters, or a look at something."""
     if command.program in test_runners.STARTERS:
         return not _lints(command)
-    return test_runners.says_it_runs_tests(_script(command))
+    return test_runners.says_it_runs_tests(_script_words(command))
 
 
 def _lints(command: ProgramCall) -> bool:
     """True if a build tool is told to start linters, and nothing else."""
-    told = [_words(argument) for argument in command.arguments if not argument.startswith("-")]
+    told = [_words_of(argument) for argument in command.arguments if not argument.startswith("-")]
     told = [words for words in told if words != {"run"}]
     is_told = command.program in test_runners.STARTERS and told != []
     return is_told and all(map(test_runners.says_it_lints, told))
 
 
-def _script(command: ProgramCall) -> set[str]:
+def _script_words(command: ProgramCall) -> set[str]:
     """Return the words of a script's name; none: the program is no script's."""
     if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
         return set()
-    return _words(posixpath.basename(next(_positional(command), "")))
+    return _words_of(posixpath.basename(next(_positional(command), "")))
 
 
-def _tests(command: ProgramCall) -> Iterator[str]:
+def _find_tests(command: ProgramCall) -> Iterator[str]:
     """Yield the globs of one program's tests."""
     if command.program in test_runners.READERS - test_runners.COMPARERS or is_outside(
         command.below
@@ -314,8 +318,8 @@ def _module_file(dotted: str) -> str:
 
 def says_it_tests(path: str) -> bool:
     """True if the name of a file, or of a folder above it, says that it tests."""
-    return test_runners.says_it_tests(_words(path))
+    return test_runners.says_it_tests(_words_of(path))
 
 
-def _words(path: str) -> set[str]:
+def _words_of(path: str) -> set[str]:
     return {word.lower() for part in path.split("/") for word in _WORDS.findall(part)}

@@ -68,20 +68,20 @@ class ProgramCall:
         return first if "/" in first and posixpath.basename(first) == self.program else ""
 
 
-def commands(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
+def find_programs(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
     """Return the programs that `argv` starts, in order."""
     line = shell_line(argv)
     if line is None:
-        return tuple(_single(argv))
+        return tuple(_program_calls(argv))
     found: list[ProgramCall] = []
     below = "."
-    for part in _split(line):
+    for part in _split_line(line):
         if part[0] == "cd" and len(part) > 1:
             below = posixpath.normpath(posixpath.join(below, part[1]))
             continue
         found += [
             replace(one, below=posixpath.normpath(posixpath.join(below, one.below)))
-            for one in commands(part)
+            for one in find_programs(part)
         ]
     return tuple(found)
 
@@ -94,7 +94,7 @@ def shell_line(argv: Sequence[str]) -> str | None:
     return argv[at + 1] if at + 1 < len(argv) else None
 
 
-def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
+def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
     words = strip_wrappers(list(argv))
     if not words:
         return
@@ -103,11 +103,11 @@ def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
     if (python or program == "coverage") and "-m" in words[:-1]:
         at = words.index("-m") + 1
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
-            yield from _single(words[at:])
+            yield from _program_calls(words[at:])
             return
         yield ProgramCall(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
-    elif (python or program in _INTERPRETERS) and (launched := _launched(words[1:])):
-        yield from _single(launched)
+    elif (python or program in _INTERPRETERS) and (launched := _launched_program(words[1:])):
+        yield from _program_calls(launched)
     elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
         yield ProgramCall(program=f"{program} {mode}", arguments=tuple(words[1:]))
@@ -119,7 +119,7 @@ def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
         yield ProgramCall(program=program, arguments=tuple(words[1:]))
 
 
-def _launched(words: Sequence[str]) -> Sequence[str]:
+def _launched_program(words: Sequence[str]) -> Sequence[str]:
     """Return what an interpreter is given, from the path of a known program on; empty: it is given something else."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
     script = _SCRIPT_ENDS.sub("", words[at]) if at < len(words) else ""
@@ -150,7 +150,7 @@ def _without_options(words: list[str]) -> list[str]:
     return words
 
 
-def _split(line: str) -> Iterable[list[str]]:
+def _split_line(line: str) -> Iterable[list[str]]:
     """Split a shell line at its operators."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True

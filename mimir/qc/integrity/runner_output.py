@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.integrity.command_line import ProgramCall, commands, shell_line
+from mimir.qc.integrity.command_line import ProgramCall, find_programs, shell_line
 from mimir.qc.integrity.test_counts import (
     RUST,
     TestCounts,
-    of_form,
-    of_pytest,
-    of_unittest,
+    parse_counts,
+    parse_pattern,
+    parse_pytest,
+    parse_unittest,
     strip_colour_codes,
-    tallies,
 )
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
@@ -75,30 +75,30 @@ _NAMED_IN_RUST = re.compile(r"^test (\S+)(?: - [^\n]*)? \.\.\. ", re.MULTILINE)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 
 
-def _in_pytest(output: str, times: int) -> bool:
+def _is_pytest_complete(output: str, times: int) -> bool:
     if _STOPPED.search(output) or not _ENDS_OF_PYTEST.search(output):
         return False
-    counted = len(of_pytest(output))
+    counted = len(parse_pytest(output))
     return not counted or counted >= times  # else the end that is there is that of another one
 
 
-def _in_unittest(output: str, times: int) -> bool:
-    return len(of_unittest(output)) >= times
+def _is_unittest_complete(output: str, times: int) -> bool:
+    return len(parse_unittest(output)) >= times
 
 
-def _in_rust(output: str, _: int) -> bool:
+def _is_rust_complete(output: str, _: int) -> bool:
     """Compare how many of its programs began, and how many came to their end."""
-    return len(of_form(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
+    return len(parse_pattern(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
-def _in_go(output: str, _: int) -> bool:
+def _is_go_complete(output: str, _: int) -> bool:
     """Compare how many test programs ended with 0, and how many said that their tests passed: one may end before any began."""
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
 
 _PYTEST = _OutputPattern(
-    ended=_in_pytest,
-    tallies=of_pytest,
+    ended=_is_pytest_complete,
+    tallies=parse_pytest,
     other=(
         "-h --help -V --version --co --collect-only --fixtures --funcargs --fixtures-per-test "
         "--markers --cache-show no:terminal -pno:terminal"
@@ -107,9 +107,15 @@ _PYTEST = _OutputPattern(
 _RUNNERS: Mapping[str, _OutputPattern] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _OutputPattern(ended=_in_unittest, tallies=of_unittest, other="-h --help"),
-    "go": _OutputPattern(ended=_in_go, verb="test", other="-json --json -c -n -list --list -h"),
-    "cargo": _OutputPattern(ended=_in_rust, tallies=partial(of_form, RUST), verb="test"),
+    "unittest": _OutputPattern(
+        ended=_is_unittest_complete, tallies=parse_unittest, other="-h --help"
+    ),
+    "go": _OutputPattern(
+        ended=_is_go_complete, verb="test", other="-json --json -c -n -list --list -h"
+    ),
+    "cargo": _OutputPattern(
+        ended=_is_rust_complete, tallies=partial(parse_pattern, RUST), verb="test"
+    ),
 }
 
 
@@ -123,11 +129,11 @@ def verbose_environment(argv: Sequence[str]) -> Mapping[str, str]:
 
 def _runs_go(argv: Sequence[str]) -> bool:
     """True if `go test` is started, and not told otherwise."""
-    goes = any(one.program == "go" and "test" in one.arguments for one in commands(argv))
+    goes = any(one.program == "go" and "test" in one.arguments for one in find_programs(argv))
     return goes and not any("GOFLAGS" in word for word in argv)
 
 
-def is_heard(argv: Sequence[str], one: ProgramCall) -> bool:
+def is_output_known(argv: Sequence[str], one: ProgramCall) -> bool:
     """True if one of the programs that `argv` starts is a known runner, and what it says at its end is seen."""
     runner = _RUNNERS.get(one.program)
     return (
@@ -145,7 +151,7 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
         output: All that it said.
     """
     said = strip_colour_codes(output)
-    started = Counter(_started(argv))
+    started = Counter(_find_runners(argv))
     if not all(runner.ended(said, times) for runner, times in started.items()):
         return True
     if _DECIDES_OTHERWISE.search(shell_line(argv) or ""):
@@ -153,9 +159,9 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
     return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
 
 
-def tally(run: CheckRun) -> TestCounts | None:
+def count_tests(run: CheckRun) -> TestCounts | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
-    told = tallies(run.output_tail)
+    told = parse_counts(run.output_tail)
     return sum(told, TestCounts()) if told else None
 
 
@@ -168,10 +174,10 @@ def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
         failed = set(_FAILED_IN_RUST.findall(before.output_tail))
         if failed.difference(_NAMED_IN_RUST.findall(run.output_tail)):
             return replace(run, cut_short=True)
-    return held_against(run, tally(before), was_green=before.green)
+    return compare_counts(run, count_tests(before), was_green=before.green)
 
 
-def held_against(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> CheckRun:
+def compare_counts(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> CheckRun:
     """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
 
     Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
@@ -182,7 +188,7 @@ def held_against(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> 
         then: What the other one spoke of. None: nothing.
         was_green: Whether the other one was.
     """
-    now = tally(run)
+    now = count_tests(run)
     if now is None:
         # Some speak only of failures; and of what is not kept of an output nothing is known.
         worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
@@ -197,11 +203,11 @@ def _worse(now: TestCounts, then: TestCounts, gain: int) -> bool:
     return now.skipped > then.skipped and now.passed < then.passed + gain
 
 
-def _started(argv: Sequence[str]) -> list[_OutputPattern]:
+def _find_runners(argv: Sequence[str]) -> list[_OutputPattern]:
     """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
     tells = _runs_go(argv)
     return [
         _RUNNERS[one.program]
-        for one in commands(argv)
-        if is_heard(argv, one) and (tells or one.program != "go")
+        for one in find_programs(argv)
+        if is_output_known(argv, one) and (tells or one.program != "go")
     ]

@@ -17,7 +17,7 @@ Paths = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
 """Lists the paths of a tree that globs name."""
 
 
-async def with_stand_ins(
+async def add_shadow_modules(
     found: CheckFiles, added: Iterable[str], tree: str, paths: Paths
 ) -> CheckFiles:
     """Return which files make up a check, with the new modules that would be taken for others.
@@ -30,7 +30,7 @@ async def with_stand_ins(
     """
     if not found.all_tests:
         return found
-    may = [path for path in added if _may_stand_in(path) and not matches(path, found.tests)]
+    may = [path for path in added if _may_shadow(path) and not matches(path, found.tests)]
     if not may:
         return found
     modules = await paths(tree, [f"**/{_PACKAGE}", *(g for one in may for g in _globs(_name(one)))])
@@ -45,7 +45,7 @@ async def with_stand_ins(
     return replace(found, shadows=(*found.shadows, *stand_ins))
 
 
-def _may_stand_in(path: str) -> bool:
+def _may_shadow(path: str) -> bool:
     folder = _folder(path)
     is_module = path.endswith(".py") and _name(path).isidentifier()
     return is_module and folder != "" and says_it_tests(folder)

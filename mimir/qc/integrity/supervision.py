@@ -11,9 +11,9 @@ from pathlib import Path
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check
 from mimir.qc.integrity import test_runners
-from mimir.qc.integrity.check_files import apparatus, says_it_tests
-from mimir.qc.integrity.command_line import ProgramCall, commands
-from mimir.qc.integrity.runner_output import is_heard
+from mimir.qc.integrity.check_files import find_check_files, says_it_tests
+from mimir.qc.integrity.command_line import ProgramCall, find_programs
+from mimir.qc.integrity.runner_output import is_output_known
 
 NOT_ENDED = 93
 """Exit code of a command with shims that is red, though no program of it was ended."""
@@ -42,14 +42,14 @@ def _text(name: str) -> str:
 
 def may_be_ended(argv: Sequence[str]) -> bool:
     """True if a command may start Python programs of which only the exit code is known."""
-    started = commands(argv)  # none: it cannot be read
+    started = find_programs(argv)  # none: it cannot be read
     return not started or not all(_is_known(argv, one) for one in started)
 
 
 def _is_known(argv: Sequence[str], one: ProgramCall) -> bool:
     if one.program == "find" and not _FOUND_AND_RUN.isdisjoint(one.arguments):
         return False
-    return one.program in test_runners.READERS or is_heard(argv, one)
+    return one.program in test_runners.READERS or is_output_known(argv, one)
 
 
 def with_shims(
@@ -74,5 +74,5 @@ def own_programs(check: Check, changed: Iterable[str]) -> list[str]:
 
     A program that is itself the work may end with 0 whenever it likes, whatever is done about it: nothing is proven by watching it.
     """
-    tests = apparatus(check).all_tests
+    tests = find_check_files(check).all_tests
     return sorted(path for path in changed if not says_it_tests(path) and not matches(path, tests))

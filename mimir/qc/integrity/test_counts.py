@@ -26,11 +26,11 @@ class TestCounts:
         )
 
 
-def tallies(output: str) -> Sequence[TestCounts]:
+def parse_counts(output: str) -> Sequence[TestCounts]:
     """Return what was said at each end that counts tests, whoever started the runner; none: no end is known in it."""
     said = strip_colour_codes(output)
-    special = (*of_pytest(said), *of_unittest(said), *_of_node(said))
-    return (*special, *(one for form in (RUST, *_FORMS) for one in of_form(form, said)))
+    special = (*parse_pytest(said), *parse_unittest(said), *_parse_node(said))
+    return (*special, *(one for form in (RUST, *_FORMS) for one in parse_pattern(form, said)))
 
 
 def strip_colour_codes(output: str) -> str:
@@ -44,12 +44,12 @@ _SUMMARY = re.compile(
 _COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
-def of_pytest(output: str) -> Sequence[TestCounts]:
+def parse_pytest(output: str) -> Sequence[TestCounts]:
     """Read its summaries: `1 failed, 2 passed in 0.04s`."""
-    return [_of_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
+    return [_count_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
 
 
-def _of_words(counted: Iterable[tuple[str, str]]) -> TestCounts:
+def _count_words(counted: Iterable[tuple[str, str]]) -> TestCounts:
     numbers = {word.removesuffix("s"): int(number) for number, word in counted}
     return TestCounts(
         passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
@@ -65,7 +65,7 @@ _END_OF_UNITTEST = re.compile(
 _NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
 
 
-def of_unittest(output: str) -> Sequence[TestCounts]:
+def parse_unittest(output: str) -> Sequence[TestCounts]:
     """Read its ends: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
     found: list[TestCounts] = []
     for end in _END_OF_UNITTEST.finditer(output):
@@ -83,7 +83,7 @@ _FILE_IN_NODE = re.compile(
 )
 
 
-def _of_node(output: str) -> Sequence[TestCounts]:
+def _parse_node(output: str) -> Sequence[TestCounts]:
     """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
     numbers = Counter[str]()
     for word, number in _COUNTED_IN_NODE.findall(output):
@@ -96,42 +96,42 @@ def _of_node(output: str) -> Sequence[TestCounts]:
     return [TestCounts(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
 
 
-def _form(pattern: str) -> re.Pattern[str]:
+def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE)
 
 
-RUST = _form(
+RUST = _pattern(
     r"^test result: (?:\w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored)?"
 )
 _FORMS = (
     # jest; vitest
-    _form(
+    _pattern(
         r"^Tests: +(?:(?P<failed>\d+) failed, )?(?:(?P<skipped>\d+) skipped, )?(?:\d+ todo, )?(?:(?P<passed>\d+) passed, )?\d+ total$"
     ),
-    _form(
+    _pattern(
         r"^ +Tests  (?:(?P<failed>\d+) failed(?: \| )?)?(?:(?P<passed>\d+) passed(?: \| )?)?(?:(?P<skipped>\d+) skipped)? ?\(\d+\)$"
     ),
     # mocha says each on a line of its own
-    _form(r"^ +(?P<passed>\d+) passing\b"),
-    _form(r"^ +(?P<failed>\d+) failing$"),
-    _form(r"^ +(?P<skipped>\d+) pending$"),
+    _pattern(r"^ +(?P<passed>\d+) passing\b"),
+    _pattern(r"^ +(?P<failed>\d+) failing$"),
+    _pattern(r"^ +(?P<skipped>\d+) pending$"),
     # rspec; minitest; ExUnit
-    _form(r"^(?P<all>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?"),
-    _form(
+    _pattern(r"^(?P<all>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?"),
+    _pattern(
         r"^(?P<all>\d+) (?:runs|tests), \d+ assertions, (?P<failed>\d+) failures, (?P<errors>\d+) errors(?:, (?P<skipped>\d+) skips)?"
     ),
-    _form(
+    _pattern(
         r"^(?:\d+ doctests?, )?(?P<all>\d+) tests?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) skipped)?$"
     ),
     # PHPUnit
-    _form(r"^OK \((?P<passed>\d+) tests?, \d+ assertions?\)"),
-    _form(
+    _pattern(r"^OK \((?P<passed>\d+) tests?, \d+ assertions?\)"),
+    _pattern(
         r"^Tests: (?P<all>\d+), Assertions: \d+(?:, Errors: (?P<errors>\d+))?(?:, Failures: (?P<failed>\d+))?"
     ),
 )
 
 
-def of_form(form: re.Pattern[str], output: str) -> Sequence[TestCounts]:
+def parse_pattern(form: re.Pattern[str], output: str) -> Sequence[TestCounts]:
     """Read what a pattern names: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
     found: list[TestCounts] = []
     for end in form.finditer(output):

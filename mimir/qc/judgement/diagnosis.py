@@ -65,12 +65,12 @@ def failure_report(
         timeline: Its attempts, oldest first; the last one is that which ended it.
         tripped: What tripped in its attempts, in words; empty ones are ignored.
     """
-    troubles = _troubles(timeline)
+    troubles = _group_issues(timeline)
     return QCFailureReport(
         task=task,
         cause=cause.value,
         timeline=tuple(timeline),
-        root_causes=tuple(_in_words(trouble) for trouble in troubles[:MAX_ROOT_CAUSES]),
+        root_causes=tuple(_describe_group(trouble) for trouble in troubles[:MAX_ROOT_CAUSES]),
         recommendations=_recommendations(cause, timeline, [t for t in tripped if t]),
     )
 
@@ -123,12 +123,12 @@ def blocked_share(plan: Plan, blocked: Iterable[str]) -> float:
     return sum(share for id, share in minutes.items() if id in still) / total
 
 
-def _troubles(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
+def _group_issues(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
     """Group the issues of all attempts by cause and similar words; what came back most often first."""
     found: list[_IssueGroup] = []
     for entry in timeline:
         for issue in entry.issues or ("No issue was named.",):
-            trouble = _same(found, entry.cause, words := _words(issue))
+            trouble = _find_similar(found, entry.cause, words := _words(issue))
             if trouble is None:
                 trouble = _IssueGroup(cause=entry.cause, words=words, message=issue)
                 found.append(trouble)
@@ -137,7 +137,9 @@ def _troubles(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
     return sorted(found, key=lambda trouble: -len(trouble.attempts))
 
 
-def _same(found: Iterable[_IssueGroup], cause: str, words: frozenset[str]) -> _IssueGroup | None:
+def _find_similar(
+    found: Iterable[_IssueGroup], cause: str, words: frozenset[str]
+) -> _IssueGroup | None:
     for trouble in found:
         union = len(trouble.words | words)
         alike = not union or len(trouble.words & words) / union >= _SIMILAR
@@ -154,7 +156,7 @@ def _words(issue: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", _VARIABLE.sub(" ", issue.casefold())))
 
 
-def _in_words(trouble: _IssueGroup) -> str:
+def _describe_group(trouble: _IssueGroup) -> str:
     message = " ".join(trouble.message.split())
     if len(message) > MAX_WORDS:
         message = f"{message[:MAX_WORDS]} […]"

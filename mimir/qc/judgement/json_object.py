@@ -20,7 +20,7 @@ _JSON_PIECE = re.compile(r'[{}]|"\s*:')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
-def one_object(text: str) -> dict[str, object]:
+def parse_object(text: str) -> dict[str, object]:
     """Return the one JSON object that stands in `text`; at most linear work.
 
     Numbers come as `Fraction`, exact; objects within as `dict`, every other value as `json` reads it.
@@ -35,7 +35,7 @@ def one_object(text: str) -> dict[str, object]:
     if start < 0:
         raise AnswerError("There is no JSON object in the answer.")
     end = _end(text, start)
-    _stands_alone(text[:start].rstrip(), text[end:].lstrip())
+    _require_alone(text[:start].rstrip(), text[end:].lstrip())
     return _decode(text[start:end])
 
 
@@ -62,7 +62,7 @@ def _end(text: str, start: int) -> int:
     )
 
 
-def _stands_alone(before: str, after: str) -> None:
+def _require_alone(before: str, after: str) -> None:
     if any(_JSON_PIECE.search(beside) for beside in (before, after)):
         raise AnswerError(
             "There is more JSON beside the object: a second one, or a piece of a broken one."
@@ -75,7 +75,7 @@ def _decode(body: str) -> dict[str, object]:
     try:
         value: object = json.loads(
             body,
-            object_pairs_hook=_distinct,
+            object_pairs_hook=_require_distinct,
             parse_float=_number,
             parse_int=_number,
             parse_constant=_refuse,
@@ -113,7 +113,7 @@ def as_list(value: object, what: str) -> list[object]:
     return items
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _require_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:

@@ -23,7 +23,7 @@ from mimir.domain.usage import TokenUsage
 from mimir.domain.verdict import QCAnswer, Verdict
 from mimir.errors import AnswerError, ModelError
 from mimir.qc.judgement.quotes import Sources, UnsupportedPass, find_unsupported_passes
-from mimir.qc.judgement.score import ScoreInput, judgement
+from mimir.qc.judgement.score import ScoreInput, decide_verdict
 from mimir.qc.judgement.verdict_parser import SCHEMA_NAME, VERDICT_SCHEMA, instructions, parse
 
 LANES = 2
@@ -100,7 +100,9 @@ class ReviewUnavailable:
     receipt: ContextReceipt
 
 
-def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> ModelSettings:
+def qc_model_settings(
+    task: Task, *, model: str = "", temperature: float | None = 0.0
+) -> ModelSettings:
     """Return how QC's model is asked about a task: 1000 tokens and 150 a criterion, in the verdict's schema."""
     limits = ROLES["qc"]
     room = TOKENS_A_CRITERION * len(task.criteria)
@@ -186,7 +188,7 @@ class _ReviewRun:
             verdict = self._read(talk)
         except AnswerError as error:
             again = _INVALID.format(fault=error)
-            talk = await self._ask(_continued(talk, again), services, talk)
+            talk = await self._ask(_append_message(talk, again), services, talk)
             verdict = self._read(talk)
         return await self._rule(talk, verdict, services)
 
@@ -216,12 +218,12 @@ class _ReviewRun:
     ) -> Verdict:
         """Rule; where nothing but a quote is missing, ask for it once."""
         sources = await self._sources(talk, verdict)
-        ruled = judgement(self._case(verdict, sources))
-        loose = _loose(ruled, verdict, sources)
+        ruled = decide_verdict(self._case(verdict, sources))
+        loose = _find_missing_quotes(ruled, verdict, sources)
         if not loose:
             return ruled
         named = "\n".join(f"- {one.what}: {one.why}" for one in loose)
-        messages = _continued(talk, _UNFOUNDED.format(list=named))
+        messages = _append_message(talk, _UNFOUNDED.format(list=named))
         try:
             talk = await self._ask(messages, services, talk)
             verdict = self._read(talk)
@@ -230,7 +232,7 @@ class _ReviewRun:
                 raise
             # The verdict before is valid: what has no quote in it stays unverified.
             return ruled
-        return judgement(self._case(verdict, await self._sources(talk, verdict)))
+        return decide_verdict(self._case(verdict, await self._sources(talk, verdict)))
 
     def _case(self, verdict: QCAnswer, sources: Sources) -> ScoreInput:
         given = self._given
@@ -257,11 +259,13 @@ class _ReviewRun:
         return sources
 
 
-def _continued(talk: Conversation, text: str) -> tuple[Message, ...]:
+def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
     return (*talk.messages, Message(role="user", text=text))
 
 
-def _loose(ruled: Verdict, verdict: QCAnswer, sources: Sources) -> tuple[UnsupportedPass, ...]:
+def _find_missing_quotes(
+    ruled: Verdict, verdict: QCAnswer, sources: Sources
+) -> tuple[UnsupportedPass, ...]:
     """Return the quotes that are worth asking for again; none if no criterion hangs on one, or if it fails anyway."""
     if not (ruled.passed or ruled.unverifiable):
         return ()

@@ -55,7 +55,7 @@ def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
     name = source.strip()
     if name not in sources:
         return f"there is no source {name[:80]!r} that may be quoted"
-    if _collapsed(quote) not in _collapsed(sources[name]):
+    if _collapse_blanks(quote) not in _collapse_blanks(sources[name]):
         return f"the quote does not stand in {name[:80]!r}"
     return ""
 
@@ -78,6 +78,6 @@ def find_unsupported_passes(
 
 
 @lru_cache(maxsize=64)
-def _collapsed(text: str) -> str:
+def _collapse_blanks(text: str) -> str:
     """Collapse white space; sources are long and asked about once a criterion."""
     return " ".join(text.split())

@@ -43,7 +43,7 @@ class ScoreInput:
     """Claims of the worker's answer that its ledger does not hold; shown, decide nothing."""
 
 
-def judgement(case: ScoreInput) -> Verdict:
+def decide_verdict(case: ScoreInput) -> Verdict:
     """Rule on one attempt."""
     verdict = case.verdict
     results = tuple(_results(case))
@@ -60,8 +60,10 @@ def judgement(case: ScoreInput) -> Verdict:
         verdict=verdict,
         criteria=results,
         reasons=(*mendable, *gaps),
-        issues=_once((*verdict.issues, *(issue for issue, _ in engine))),
-        required_fixes=() if passed else _once((*verdict.required_fixes, *(f for _, f in engine))),
+        issues=_deduplicate((*verdict.issues, *(issue for issue, _ in engine))),
+        required_fixes=()
+        if passed
+        else _deduplicate((*verdict.required_fixes, *(f for _, f in engine))),
         fixes_failed=failed_fixes,
         unverifiable=bool(gaps) and not mendable,
         criteria_impossible=verdict.criteria_impossible and verdict.verdict == "FAIL",
@@ -69,7 +71,7 @@ def judgement(case: ScoreInput) -> Verdict:
     )
 
 
-def cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
+def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
     """Name why a judged attempt was not accepted; None: it was."""
     if judgement.passed:
         return None
@@ -103,9 +105,9 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         )
         checks = _required_checks(case.task, criterion)
         if checks:
-            state, reason = _executed([(id, outcomes.get(id)) for id in checks], opinion)
+            state, reason = _decide_by_checks([(id, outcomes.get(id)) for id in checks], opinion)
         else:
-            state, reason = _judged(opinion, case.sources)
+            state, reason = _decide_by_quote(opinion, case.sources)
         found = is_quote_supported(opinion, case.sources)
         yield CriterionResult(
             id=criterion.id,
@@ -124,7 +126,7 @@ def _required_checks(task: Task, criterion: Criterion) -> list[str]:
     return [c.id for c in task.checks if c.required and criterion.id in c.criteria]
 
 
-def _executed(
+def _decide_by_checks(
     checks: Sequence[tuple[str, CheckOutcome | None]], opinion: CriterionOpinion
 ) -> tuple[State, str]:
     """Rule on a criterion that required checks decide."""
@@ -141,7 +143,7 @@ def _executed(
     return "passed", ""
 
 
-def _judged(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
+def _decide_by_quote(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
     """Rule on a criterion that only QC's quote can decide."""
     match opinion.state:
         case "failed":
@@ -220,6 +222,6 @@ def _failed_checks(case: ScoreInput) -> Iterator[CheckOutcome]:
     return (o for o in case.outcomes if o.required and o.state == "failed")
 
 
-def _once(texts: Sequence[str]) -> tuple[str, ...]:
+def _deduplicate(texts: Sequence[str]) -> tuple[str, ...]:
     """Drop repetitions, keep the order: the place in the list is the number of the fix."""
     return tuple(dict.fromkeys(texts))

@@ -19,7 +19,7 @@ from typing import Literal
 from mimir.domain.plan import Criterion, weights
 from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
-from mimir.qc.judgement.json_object import as_list, as_object, one_object
+from mimir.qc.judgement.json_object import as_list, as_object, parse_object
 
 PASS_SCORE = 80
 """Of 100; both the model's number and the computed one must reach it."""
@@ -151,7 +151,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     Raises:
         AnswerError: It is not one valid, self-consistent verdict; the message names the fault for the re-ask.
     """
-    fields = _fields(one_object(text), _VERDICT, "The verdict")
+    fields = _fields(parse_object(text), _VERDICT, "The verdict")
     verdict = QCAnswer(
         verdict=_verdict(fields["verdict"]),
         score=_score(fields["score"]),
@@ -170,7 +170,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
 def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     """Name the contradiction between verdict, score, criteria and fixes; empty: there is none."""
     if verdict.verdict == "PASS":
-        return _against_pass(verdict, criteria)
+        return _contradiction_of_pass(verdict, criteria)
     states = {opinion.id: opinion.state for opinion in verdict.criteria}
     all_passed = all(states.get(criterion.id) == "passed" for criterion in criteria)
     fix_failed = any(fix.state == "failed" for fix in verdict.fixes)
@@ -180,7 +180,7 @@ def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     return ""
 
 
-def _against_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
+def _contradiction_of_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     failed = {opinion.id for opinion in verdict.criteria if opinion.state == "failed"}
     passed = {opinion.id for opinion in verdict.criteria if opinion.state == "passed"}
     critical = [c.id for c in criteria if c.critical and c.id in failed]
@@ -285,7 +285,7 @@ def _criteria(value: object, criteria: Sequence[Criterion]) -> tuple[CriterionOp
         fields = _fields(as_object(item, "Each criterion"), _CRITERION, "A criterion")
         id = _text(fields["id"], "The id of a criterion")
         if id not in known:
-            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_named(known)}.")
+            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_format_ids(known)}.")
         if id in opinions:
             raise AnswerError(f"The criterion {id!r} is judged twice.")
         opinions[id] = CriterionOpinion(
@@ -320,5 +320,5 @@ def _index(value: object, count: int) -> int:
     raise AnswerError(f"`index` names no required fix of the attempt before; {known}.")
 
 
-def _named(ids: set[str]) -> str:
+def _format_ids(ids: set[str]) -> str:
     return ", ".join(sorted(ids)[:20]) or "none"

@@ -327,7 +327,7 @@ class RunReplay:
 
     async def _plan(self, event: Event) -> None:
         with contextlib.suppress(Paused):
-            await plan_creation.plan(self.parts, self.tape.id, models=_models(event))
+            await plan_creation.make_plan(self.parts, self.tape.id, models=_models(event))
 
     async def _finish(self) -> None:
         """Do what is done when all tasks have ended: gate, seals, prose, report."""

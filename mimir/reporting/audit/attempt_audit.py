@@ -8,7 +8,7 @@ from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable, JsonC
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, verdict_body
-from mimir.qc.evidence.seal import canonical, fingerprint
+from mimir.qc.evidence.seal import canonical_json, fingerprint
 from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
 from mimir.store import row_fields
 from mimir.store.operations import evidence
@@ -64,7 +64,7 @@ def _deliverable(row: Row, chain: EvidenceChain, work: Deliverable | None) -> It
         yield f"{row['id']}: its deliverable is gone; {sealed.id} sealed it"
         return
     body = deliverable_body(work.tree, work.base_tree, work.answer, work.changed)
-    if canonical(body) != sealed.record.body:
+    if canonical_json(body) != sealed.record.body:
         yield f"{row['id']}: its deliverable is not the one that {sealed.id} sealed"
     noted = {"tree": work.tree, "answerHash": sealed.text("answerHash")}
     for name, value in noted.items():
@@ -74,7 +74,7 @@ def _deliverable(row: Row, chain: EvidenceChain, work: Deliverable | None) -> It
 
 def _checks(row: Row, chain: EvidenceChain) -> Iterator[str]:
     outcomes = yield from _read(OUTCOMES, row, "checksJson")
-    told = [canonical(body) for outcome in outcomes or () for body in check_bodies(outcome)]
+    told = [canonical_json(body) for outcome in outcomes or () for body in check_bodies(outcome)]
     sealed = chain.checks
     if not chain.records and not told:
         return
@@ -107,7 +107,7 @@ def _is_of(judgement: Verdict, sealed: AuditedRecord) -> bool:
     """True if this ruling was sealed in this record; tree and answer are the record's own."""
     body = dict(verdict_body(judgement, sealed.text("tree"), ""))
     body["answerHash"] = sealed.text("answerHash")
-    return canonical(body) == sealed.record.body
+    return canonical_json(body) == sealed.record.body
 
 
 def _answer(

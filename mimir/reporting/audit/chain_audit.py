@@ -70,7 +70,7 @@ class EvidenceChain:
     @property
     def end(self) -> str:
         """Hash of the last record; that of the chain's name where there is none."""
-        return self.records[-1].record.hash if self.records else seal.start(self.name)
+        return self.records[-1].record.hash if self.records else seal.first_link(self.name)
 
     @property
     def deliverable(self) -> AuditedRecord | None:

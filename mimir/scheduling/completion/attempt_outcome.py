@@ -110,7 +110,7 @@ def judged_before(attempts: Sequence[Row], number: int) -> Row | None:
 def _cause(judgement: Verdict | None, outcomes: Sequence[CheckOutcome]) -> Cause:
     if judgement is None:
         return Cause.QC_UNAVAILABLE
-    return score.cause(judgement, outcomes) or Cause.QC_REJECTED
+    return score.rejection_cause(judgement, outcomes) or Cause.QC_REJECTED
 
 
 def _failed(outcomes: Sequence[CheckOutcome]) -> tuple[tuple[str, str], ...]:

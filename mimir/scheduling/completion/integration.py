@@ -15,7 +15,7 @@ from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask
-from mimir.qc.integrity.check_files import apparatus, configures_runner
+from mimir.qc.integrity.check_files import configures_runner, find_check_files
 from mimir.scheduling.completion.final_gate import RunCheck, await_all, counts, put_back
 from mimir.store.schema import well_formed
 from mimir.workspace.git.history import GitHistory
@@ -161,7 +161,7 @@ async def _prove(
 
 def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
     """True if a completed task has a stake in one of these files: it declares it, changed it, or a check is made of it."""
-    made_of = [apparatus(check) for check in other.task.checks]
+    made_of = [find_check_files(check) for check in other.task.checks]
     stakes = (*other.task.files, *(glob for one in made_of for glob in one.all_tests))
     return any(
         # As the store keeps names; one may look like a glob that does not match itself.

@@ -82,7 +82,7 @@ async def finish_run(crew: RunServices, history: GitHistory, checks: CheckRunner
     passage = await _gate(checks, found, tree)
     await _keep_failed(crew, history, found.tasks)
     records = await _seal_gate(crew, passage, found)
-    last = records[-1].hash if records else seal.start(gate_chain(run))
+    last = records[-1].hash if records else seal.first_link(gate_chain(run))
     whole = seal.run_seal(last, found.chains)
     red = tuple(_words(r) for r in passage.red)
     outcome = decide_outcome(found.tasks, red=bool(red))

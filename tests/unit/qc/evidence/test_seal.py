@@ -131,12 +131,12 @@ def test_parts_of_a_record_cannot_be_shifted_into_each_other():
     other = seal.append(CHAIN, None, "check", {"ab": "c"})
 
     assert one.hash != other.hash
-    assert seal.start("ab") != seal.start("a")
+    assert seal.first_link("ab") != seal.first_link("a")
 
 
 def test_canonical_form_does_not_depend_on_the_order_of_keys():
-    assert seal.canonical({"b": 1, "a": [True, None]}) == '{"a":[true,null],"b":1}'
-    assert seal.canonical({"a": [True, None], "b": 1}) == seal.canonical(
+    assert seal.canonical_json({"b": 1, "a": [True, None]}) == '{"a":[true,null],"b":1}'
+    assert seal.canonical_json({"a": [True, None], "b": 1}) == seal.canonical_json(
         {"b": 1, "a": [True, None]}
     )
 
@@ -144,7 +144,7 @@ def test_canonical_form_does_not_depend_on_the_order_of_keys():
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_number_that_json_does_not_have_is_refused(number):
     with pytest.raises(ValueError, match="Out of range"):
-        seal.canonical({"seconds": number})
+        seal.canonical_json({"seconds": number})
 
 
 def test_half_a_surrogate_can_be_sealed_and_verified():

@@ -5,10 +5,10 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.qc.integrity.runner_output import (
     SHORTENED,
+    compare_counts,
     confirm_by_output,
-    held_against,
+    count_tests,
     is_cut_short,
-    tally,
     verbose_environment,
 )
 from mimir.qc.integrity.test_counts import TestCounts
@@ -215,7 +215,7 @@ def ran(argv: tuple[str, ...], said: str, code: int = 0) -> CheckRun:
 def test_tests_are_counted_where_their_runner_counts_them(
     argv: tuple[str, ...], said: str, expected: TestCounts | None
 ):
-    assert tally(ran(argv, said)) == expected
+    assert count_tests(ran(argv, said)) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ def test_a_test_that_is_skipped_or_fails_now_has_not_passed(
     """Whoever starts the runner; one whose failures do not count here may go on to fail."""
     before, after = ran(MAKE, f"{then} in 0.1s\n"), ran(MAKE, f"{now} in 0.1s\n")
 
-    assert held_against(after, tally(before), was_green=was_green).green is not cut
+    assert compare_counts(after, count_tests(before), was_green=was_green).green is not cut
 
 
 def test_who_spoke_of_tests_that_passed_must_go_on_to_speak_of_them():
-    assert held_against(ran(MAKE, "compiled\n"), TestCounts(failed=1), was_green=False).green
-    assert not held_against(ran(MAKE, "compiled\n"), TestCounts(passed=1), was_green=True).green
+    assert compare_counts(ran(MAKE, "compiled\n"), TestCounts(failed=1), was_green=False).green
+    assert not compare_counts(ran(MAKE, "compiled\n"), TestCounts(passed=1), was_green=True).green
 
 
 def of_node(first: str, passed: int, failed: int) -> str:
@@ -274,9 +274,9 @@ SPECIFIED = (
 def test_a_file_of_node_that_ends_before_its_tests_has_passed_none(
     before: str, after: str, green: bool
 ):
-    then = tally(ran(("node", "--test"), before, code=1))
+    then = count_tests(ran(("node", "--test"), before, code=1))
 
-    assert held_against(ran(("node", "--test"), after), then, was_green=False).green is green
+    assert compare_counts(ran(("node", "--test"), after), then, was_green=False).green is green
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_test_of_rust_that_failed_is_not_taken_away(after: str, green: bool):
 
 
 def test_an_end_that_may_not_have_been_kept_is_not_missed():
-    assert held_against(
+    assert compare_counts(
         ran(MAKE, f"{SHORTENED}9 characters before]\ncompiled\n"),
         TestCounts(passed=1),
         was_green=True,
@@ -306,6 +306,6 @@ def test_an_end_that_may_not_have_been_kept_is_not_missed():
 
 
 def test_nothing_is_held_against_a_run_of_which_nothing_is_known():
-    assert held_against(ran(MAKE, "..\n"), None, was_green=True).green
-    assert held_against(ran(PYTEST, "1 passed, 1 skipped in 0.1s"), None, was_green=True).green
-    assert not held_against(ran(PYTEST, "1 skipped in 0.1s"), None, was_green=False).green
+    assert compare_counts(ran(MAKE, "..\n"), None, was_green=True).green
+    assert compare_counts(ran(PYTEST, "1 passed, 1 skipped in 0.1s"), None, was_green=True).green
+    assert not compare_counts(ran(PYTEST, "1 skipped in 0.1s"), None, was_green=False).green

@@ -18,8 +18,8 @@ from mimir.qc.judgement.judge import (
     ReviewServices,
     ReviewSession,
     ReviewUnavailable,
+    qc_model_settings,
     review_attempt,
-    turn,
 )
 from mimir.qc.judgement.verdict_parser import VERDICT_SCHEMA
 from tests.support.conversation import CONTEXT, FakeModel, FakeTools, call, says
@@ -109,7 +109,7 @@ class Court:
             tools=self.tools,
             context=CONTEXT,
             breaker=CircuitBreaker.for_estimate(None),
-            settings=turn(TASK),
+            settings=qc_model_settings(TASK),
             elapsed=lambda: 0.0,
         )
         return ReviewSession(services=services, close=close)
