@@ -16,7 +16,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.qc.integrity.command_line import ProgramCall, find_programs, shell_line
 from mimir.qc.integrity.test_counts import (
     RUST,
-    TestCounts,
+    CountedTests,
     parse_counts,
     parse_pattern,
     parse_pytest,
@@ -40,7 +40,7 @@ class _OutputPattern:
 
     ended: Callable[[str, int], bool]
     """(output, how often it was started) → whether it said each time what it says when all is done."""
-    tallies: Callable[[str], Sequence[TestCounts]] | None = None
+    tallies: Callable[[str], Sequence[CountedTests]] | None = None
     """What it said at each of its ends, where those count tests."""
     other: str = ""
     """Options with which it does something else, or says nothing."""
@@ -159,10 +159,10 @@ def is_cut_short(argv: Sequence[str], output: str) -> bool:
     return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
 
 
-def count_tests(run: CheckRun) -> TestCounts | None:
+def count_tests(run: CheckRun) -> CountedTests | None:
     """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
     told = parse_counts(run.output_tail)
-    return sum(told, TestCounts()) if told else None
+    return sum(told, CountedTests()) if told else None
 
 
 def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
@@ -177,7 +177,7 @@ def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
     return compare_counts(run, count_tests(before), was_green=before.green)
 
 
-def compare_counts(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> CheckRun:
+def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool) -> CheckRun:
     """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
 
     Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
@@ -193,11 +193,11 @@ def compare_counts(run: CheckRun, then: TestCounts | None, *, was_green: bool) -
         # Some speak only of failures; and of what is not kept of an output nothing is known.
         worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
     else:
-        worse = _worse(now, then or TestCounts(), gain=0 if was_green else 1)
+        worse = _worse(now, then or CountedTests(), gain=0 if was_green else 1)
     return replace(run, cut_short=True) if run.green and worse else run
 
 
-def _worse(now: TestCounts, then: TestCounts, gain: int) -> bool:
+def _worse(now: CountedTests, then: CountedTests, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
     return now.skipped > then.skipped and now.passed < then.passed + gain

@@ -9,7 +9,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestCounts:
+class CountedTests:
     """The tests that a runner spoke of at its end."""
 
     passed: int = 0
@@ -17,16 +17,16 @@ class TestCounts:
     skipped: int = 0
     """Or expected to fail: whatever did not decide."""
 
-    def __add__(self, other: "TestCounts") -> "TestCounts":
+    def __add__(self, other: "CountedTests") -> "CountedTests":
         """Return both together."""
-        return TestCounts(
+        return CountedTests(
             passed=self.passed + other.passed,
             failed=self.failed + other.failed,
             skipped=self.skipped + other.skipped,
         )
 
 
-def parse_counts(output: str) -> Sequence[TestCounts]:
+def parse_counts(output: str) -> Sequence[CountedTests]:
     """Return what was said at each end that counts tests, whoever started the runner; none: no end is known in it."""
     said = strip_colour_codes(output)
     special = (*parse_pytest(said), *parse_unittest(said), *_parse_node(said))
@@ -44,14 +44,14 @@ _SUMMARY = re.compile(
 _COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
-def parse_pytest(output: str) -> Sequence[TestCounts]:
+def parse_pytest(output: str) -> Sequence[CountedTests]:
     """Read its summaries: `1 failed, 2 passed in 0.04s`."""
     return [_count_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
 
 
-def _count_words(counted: Iterable[tuple[str, str]]) -> TestCounts:
+def _count_words(counted: Iterable[tuple[str, str]]) -> CountedTests:
     numbers = {word.removesuffix("s"): int(number) for number, word in counted}
-    return TestCounts(
+    return CountedTests(
         passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
         failed=numbers.get("failed", 0) + numbers.get("error", 0),
         skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),
@@ -65,15 +65,15 @@ _END_OF_UNITTEST = re.compile(
 _NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?=(\d+)")
 
 
-def parse_unittest(output: str) -> Sequence[TestCounts]:
+def parse_unittest(output: str) -> Sequence[CountedTests]:
     """Read its ends: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
-    found: list[TestCounts] = []
+    found: list[CountedTests] = []
     for end in _END_OF_UNITTEST.finditer(output):
         numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
         failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
         skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
         passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
-        found.append(TestCounts(passed=passed, failed=failed, skipped=skipped))
+        found.append(CountedTests(passed=passed, failed=failed, skipped=skipped))
     return found
 
 
@@ -83,7 +83,7 @@ _FILE_IN_NODE = re.compile(
 )
 
 
-def _parse_node(output: str) -> Sequence[TestCounts]:
+def _parse_node(output: str) -> Sequence[CountedTests]:
     """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
     numbers = Counter[str]()
     for word, number in _COUNTED_IN_NODE.findall(output):
@@ -93,7 +93,7 @@ def _parse_node(output: str) -> Sequence[TestCounts]:
     files = [failed or cross for failed, cross in _FILE_IN_NODE.findall(output)]
     passed = numbers["pass"] - sum(not failed for failed in files)
     skipped = numbers["skipped"] + numbers["todo"] + len(files)
-    return [TestCounts(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
+    return [CountedTests(passed=max(0, passed), failed=numbers["fail"], skipped=skipped)]
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
@@ -131,13 +131,13 @@ _FORMS = (
 )
 
 
-def parse_pattern(form: re.Pattern[str], output: str) -> Sequence[TestCounts]:
+def parse_pattern(form: re.Pattern[str], output: str) -> Sequence[CountedTests]:
     """Read what a pattern names: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
-    found: list[TestCounts] = []
+    found: list[CountedTests] = []
     for end in form.finditer(output):
         numbers = {name: int(number or 0) for name, number in end.groupdict().items()}
         failed = numbers.get("failed", 0) + numbers.get("errors", 0)
         skipped = numbers.get("skipped", 0)
         passed = numbers.get("passed", max(0, numbers.get("all", 0) - failed - skipped))
-        found.append(TestCounts(passed=passed, failed=failed, skipped=skipped))
+        found.append(CountedTests(passed=passed, failed=failed, skipped=skipped))
     return found
