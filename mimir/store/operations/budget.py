@@ -13,6 +13,7 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
 from mimir.store import row_fields
 from mimir.store.protocol import Row, Value, WriteOps
+from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import NodeLabel
 
 _MOST_SUM = 2**62
@@ -30,27 +31,23 @@ def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
     return None if price is None else price.of(usage)
 
 
-def must_be_priced(run: Row, models: Collection[str]) -> None:
-    """Refuse to bound the money of a run that is under way where its cost cannot be known.
+def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
+    """Refuse a cost limit for a run under way whose cost cannot be known.
 
     Args:
-        run: Its row.
-        models: That it asks from now on.
+        run: The run.
+        models: Models that it calls from now on.
 
     Raises:
         ConfigurationError: A model had no price when the run began.
     """
-    known = prices_of(run)
-    late = [
-        *row_fields.text_list_field(run, "unpriced"),
-        *(name for name in models if name not in known),
-    ]
+    run = run if isinstance(run, RunRecord) else RunRecord.from_row(run)
+    known = run.prices.mapping()
+    late = [*run.unpriced, *(name for name in models if name not in known)]
     if late:
-        again = (
-            f"mimir execute {row_fields.text_field(run, 'planPath') or 'PLAN'} --from {run['id']}"
-        )
+        again = f"mimir execute {run.plan_path or 'PLAN'} --from {run.id}"
         raise ConfigurationError(
-            f"The money of run {run['id']} cannot be bounded: the model {late[0]!r} had no price when the run began.",
+            f"The money of run {run.id} cannot be bounded: the model {late[0]!r} had no price when the run began.",
             next_step=f"Set llm.prices, then begin a run that takes over what is done: {again} --max-cost AMOUNT",
         )
 

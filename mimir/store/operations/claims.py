@@ -17,7 +17,10 @@ from mimir.errors import LeaseLost, StoreError
 from mimir.store import row_fields
 from mimir.store.operations import claim_candidates, runs
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
-from mimir.store.schema import EdgeType, NodeLabel
+from mimir.store.records.record_codec import StoredRecord, encode
+from mimir.store.records.task_changes import ReuseChange
+from mimir.store.records.task_records import TaskRecord
+from mimir.store.schema import PHASES, EdgeType, NodeLabel
 
 _FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
@@ -40,6 +43,11 @@ class Claim:
     """True: its next death would be its last."""
     died: bool = False
     """True: its holders died too often without gaining an outcome; the caller fails it with `worker_died`."""
+
+    @property
+    def record(self) -> TaskRecord:
+        """The task after the claim."""
+        return TaskRecord.from_row(self.row)
 
 
 def claim(
@@ -135,14 +143,17 @@ def move(
     to: TaskStatus,
     mover: TransitionActor,
     *,
-    props: Row,
+    changes: Sequence[StoredRecord] = (),
+    attempt_changes: Sequence[StoredRecord] = (),
+    props: Row | None = None,
     attempt_props: Row | None = None,
     kind: EventKind,
     data: Mapping[str, object] | None = None,
 ) -> Row:
-    """Move a task's status with the values of its phase and its event; the row after.
+    """Change the status of a task with the values of its phase and its event.
 
-    A terminal status and `preparing_retry` end the lease.
+    A terminal status and `preparing_retry` end the lease. The attempt gets a copy of the `changes` that belong to a phase, and
+    its own `attempt_changes`.
 
     Raises:
         LeaseLost: The fence is old.
@@ -152,8 +163,10 @@ def move(
     at = TaskStatus(row_fields.text_field(row, "status"))
     guard(at, to, mover)
     expect = {"fence": fence, "status": at.value}
+    values = encode(*changes)
     changed: Row = {
-        **props,
+        **(props or {}),
+        **values,
         **_lease_after(to),
         **_time_held_until(ops, row, to),
         "status": to.value,
@@ -162,11 +175,90 @@ def move(
     if moved is None:
         raise _lost(task, fence)
     number = row_fields.int_field(moved, "attemptNumber")
-    copy: Row = {**(attempt_props or {}), "status": to.value}
+    copy: Row = {
+        **(attempt_props or {}),
+        **_copied_to_attempt(values, to),
+        **encode(*attempt_changes),
+        "status": to.value,
+    }
     ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), copy)
     said = {**(data or {}), "from": at.value, "to": to.value}
     runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
     return moved
+
+
+_PHASE_NAMES = frozenset(name for names in PHASES.values() for name in names)
+_VERDICT_NAMES = frozenset(PHASES[6])
+
+
+def _copied_to_attempt(values: Row, to: TaskStatus) -> Row:
+    """Return what the attempt keeps of a phase: on the task, the next attempt replaces it."""
+    # A verdict stays on the attempt as it was sealed, however the task ends.
+    kept = _PHASE_NAMES - _VERDICT_NAMES if to in TERMINAL else _PHASE_NAMES
+    return {name: value for name, value in values.items() if name in kept}
+
+
+_REUSED_OF_ATTEMPT = (
+    "checksJson", "judgementJson", "workJson", "startJson", "receiptJson", "preambleHash",
+)  # fmt: skip
+_REUSED_OF_TASK = (
+    "qcScore", "qcFeedback", "workerOutput", "workerToolCalls", "workerTokens", "workerDuration",
+    "workerMessageCount", "filesChanged", "passedChecks", "qcIssues", "criteriaExecuted",
+    "criteriaJudged", "criteriaUnverified", "criteriaFailed", "criteriaOpen",
+)  # fmt: skip
+
+
+def complete_reused_task(
+    ops: WriteOps, run: str, task: str, change: ReuseChange, *, commit: str
+) -> None:
+    """Complete a task with a copy of the accepted attempt of another run.
+
+    Raises:
+        LeaseLost: A process claimed the task.
+        StoreError: The other run has no such attempt.
+    """
+    source, number = change.taken_from, change.accepted_attempt
+    theirs = _known(ops, source, task)
+    attempt = ops.get(NodeLabel.ATTEMPT, ids.attempt_id(source, task, number))
+    if attempt is None:
+        raise StoreError(f"Run {source!r} has no attempt {number} of task {task!r}.")
+    id, name = ids.task_id(run, task), ids.attempt_id(run, task, number)
+    copy: dict[str, Value] = {
+        "id": name, "name": f"{task} attempt {number}", "runId": run, "taskId": task, "seq": number,
+        "attemptNumber": number, "status": TaskStatus.COMPLETED.value, "takenFrom": source,
+    }  # fmt: skip
+    ops.upsert(NodeLabel.ATTEMPT, [{**copy, **_chosen(attempt, _REUSED_OF_ATTEMPT)}])
+    ops.link(EdgeType.HAS_ATTEMPT, [(id, name)])
+    ops.patch(NodeLabel.TASK, id, {"attemptNumber": number})
+    move(
+        ops,
+        run,
+        task,
+        0,
+        TaskStatus.COMPLETED,
+        TransitionActor.SCHEDULING,
+        props={**_chosen(theirs, _REUSED_OF_TASK), **encode(change)},
+        kind=EventKind.TASK_COMPLETED,
+        data={"takenFrom": source, "commit": commit},
+    )
+
+
+def _chosen(row: Row, names: Sequence[str]) -> Row:
+    return {name: row[name] for name in names if name in row}
+
+
+def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRecord:
+    """Load a task under its newest fence.
+
+    Raises:
+        LeaseLost: The fence is old.
+    """
+    return TaskRecord.from_row(check_fence(reads, run, task, fence))
+
+
+def set_priority(ops: WriteOps, run: str, task: str, priority: float) -> None:
+    """Set the priority of a task; a higher one is claimed first."""
+    ops.patch(NodeLabel.TASK, ids.task_id(run, task), {"priority": priority})
 
 
 def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:

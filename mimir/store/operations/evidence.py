@@ -11,7 +11,8 @@ from typing import Literal, cast
 from mimir.domain import ids
 from mimir.domain.criteria_counts import NO_CRITERIA, count
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.evidence import CheckRun, EvidenceRecord
+from mimir.domain.plan import Check
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.store import codec, row_fields
@@ -19,6 +20,7 @@ from mimir.store.operations import claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
 from mimir.store.schema import PROMOTED, EdgeType, NodeLabel, accept, pack, unpack
 
+CHECK_RUN_KIND = "check-run"
 _WORDS = tuple(NO_CRITERIA.as_json())
 NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
 OPEN = "criteriaOpen"
@@ -146,6 +148,27 @@ def put_artifact(
     producers = [produced_by] if isinstance(produced_by, str) else produced_by
     ops.link(EdgeType.PRODUCED, [(producer, id) for producer in producers if producer])
     return sha256
+
+
+def save_check_run(
+    ops: WriteOps, id: str, run: str, owner: str, place: str, check: Check, result: CheckRun
+) -> None:
+    """Write a check run, before any conclusion is drawn from it.
+
+    Args:
+        ops: The transaction.
+        id: Id of the node.
+        run: Id of the run.
+        owner: Process that ran the check.
+        place: Task and attempt, or the part of the engine, for which it ran.
+        check: The check.
+        result: Its outcome.
+    """
+    row: Row = {
+        "id": id, "name": f"check {check.id}", "runId": run, "kind": CHECK_RUN_KIND, "createdAt": ops.now(), "by": place,
+        "owner": owner, "timeoutSeconds": float(check.timeout_seconds), "text": pack(codec.encode(result)),
+    }  # fmt: skip
+    ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
 def artifact(reads: ReadOps, id: str) -> str | None:

@@ -32,7 +32,6 @@ from mimir.store.schema import EdgeType, NodeLabel
 
 R = TypeVar("R", bound=StoredRecord)
 
-CHECK_RUN_KIND = "check-run"
 _NEWEST_FIRST = ("-createdAt", "-seq")
 
 
@@ -187,7 +186,7 @@ def load_processes(reads: ReadOps, run: str) -> list[ProcessRecord]:
 
 def load_check_runs(reads: ReadOps, run: str, *, since: str = "") -> list[CheckRunRecord]:
     """Load a run's check runs in the order in which they ended, from a time on."""
-    where: Where = {"runId": run, "kind": CHECK_RUN_KIND, "createdAt": (">=", since)}
+    where: Where = {"runId": run, "kind": evidence.CHECK_RUN_KIND, "createdAt": (">=", since)}
     return find_records(reads, CheckRunRecord, where, order=("createdAt", "id"))
 
 

@@ -15,6 +15,7 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.store import codec, row_fields
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.store.records.record_codec import StoredRecord, encode
 from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
 
 T = TypeVar("T")
@@ -292,6 +293,7 @@ def set_status(
     data: Mapping[str, object] | None = None,
     *,
     expect: Sequence[RunStatus],
+    changes: Sequence[StoredRecord] = (),
     props: Row | None = None,
 ) -> bool:
     """Move the run's status with its event; False if it stands at none of `expect`, and nothing was changed."""
@@ -300,7 +302,7 @@ def set_status(
     if at not in [status.value for status in expect]:
         return False
     ended: Row = {"finishedAt": ops.now()} if to in RUN_ENDED else {}
-    changed: Row = {**ended, **(props or {}), "status": to.value}
+    changed: Row = {**ended, **(props or {}), **encode(*changes), "status": to.value}
     if ops.patch_if(NodeLabel.RUN, run, {"status": at}, changed) is None:
         return False
     append_event(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})

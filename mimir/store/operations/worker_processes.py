@@ -4,13 +4,14 @@ A registration decides nothing: who may work is said by leases alone. It is for 
 so that others of its host see at once that it died.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
 from mimir.store import row_fields
 from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.records.artifact_records import ProcessRecord
 from mimir.store.schema import NodeLabel
 
 KIND = "worker"
@@ -133,6 +134,11 @@ def by_host(rows: Sequence[Row], host: str) -> Mapping[str, str]:
         for row in rows
         if row_fields.text_field(row, "host") == host and not row.get("leftAt")
     }
+
+
+def lock_files(processes: Iterable[ProcessRecord], host: str) -> Mapping[str, str]:
+    """Return owner → lock file of the processes of one host that have not left."""
+    return {one.owner: one.lock_file for one in processes if one.host == host and not one.left_at}
 
 
 def _id(run: str, owner: str) -> str:

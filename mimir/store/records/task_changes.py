@@ -168,3 +168,24 @@ class VerdictHistoryChange(StoredRecord):
     qc_attempt_metrics: PackedJson = ABSENT
     """Scores of a completed task, a JSON object."""
     qc_failures_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseChange(StoredRecord):
+    """Completion of a task with the accepted attempt of another run."""
+
+    label: ClassVar[NodeLabel] = NodeLabel.TASK
+
+    qc_passed: bool = True
+    verified_at: str
+    """ISO-8601 UTC."""
+    integrated_at: str
+    """ISO-8601 UTC."""
+    integrated_commit: str | None
+    """None: nothing was merged."""
+    integrated_tree: str | None
+    """None: nothing was merged."""
+    accepted_attempt: int
+    total_attempts: int
+    taken_from: str
+    """The other run."""

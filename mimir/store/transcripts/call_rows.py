@@ -312,6 +312,12 @@ def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest)
     )
 
 
+def delete_open_calls(ops: WriteOps, transcript: str) -> None:
+    """Delete the calls of a transcript that have no outcome."""
+    rows = ops.find(NodeLabel.CALL, {"lane": transcript, "done": False})
+    ops.delete(NodeLabel.CALL, [str(row["id"]) for row in rows])
+
+
 def _stands(row: Row | None, done: CompletedCall) -> bool:
     return row is not None and row.get("hash") == done.hash and row_fields.bool_field(row, "done")
 

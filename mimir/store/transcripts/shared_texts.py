@@ -13,6 +13,7 @@ from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack, unpack, well_formed
 
 LEAST = 500
@@ -89,13 +90,15 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     return text
 
 
-def delta_of(reads: ReadOps, call: Row) -> Json:
-    """Return what a call added to the one before, whole.
+def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
+    """Return what the request of a call adds to the calls before, with its shared texts.
 
     Raises:
-        StoreError: A text that it names is not there, or was changed.
+        StoreError: A text that it names is absent or was changed.
     """
-    run, folded = row_fields.text_field(call, "runId"), row_fields.json_field(call, "deltaJson")
+    if not isinstance(call, CallRecord):
+        call = CallRecord.from_row(call)
+    run, folded = call.run_id, call.delta.mapping()
     delta = dict(folded)
     if sha256 := _name(folded.get("settings")):
         delta["settings"] = unpack(get(reads, run, sha256))

@@ -200,8 +200,8 @@ def test_no_history_of_claims_breaks_a_rule(tmp_path):
 
 RACER = """
 import asyncio, pathlib, sys
-from mimir.store import claims
-from mimir.store.sqlite import SqliteStore
+from mimir.store.operations import claims
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 
 async def main(path, owner):

@@ -1,0 +1,140 @@
+"""Stored nodes of a run as JSON values of a recording, and back.
+
+A recording holds nodes under their stored names, so these names stay inside the store. Recordings of earlier versions must stay
+readable: no name here changes.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.plan import Plan
+from mimir.store import row_fields
+from mimir.store.operations import record_loading, runs, worker_processes
+from mimir.store.operations.runs import NewRun, RunKind
+from mimir.store.protocol import ReadOps, Row, Value, WriteOps
+from mimir.store.schema import NodeLabel, pack, unpack
+from mimir.store.transcripts import call_rows
+
+JsonObject = dict[str, object]
+
+_PINNED = (
+    "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
+    "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
+    "learnedJson", "planRun", "pricesJson",
+)  # fmt: skip
+"""Properties that a run pins when it is created."""
+_PINNED_LATER = ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun", "pricesJson")  # fmt: skip
+"""Pinned properties that `NewRun` does not set."""
+_MEASURED = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
+"""Ends of the names of properties that a clock or the number of processes decides."""
+_PRIVATE = ("lockFile", "host", "process")
+"""Properties of a process that must not leave its machine."""
+
+
+def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
+    """Return what a run pins, and its plan as JSON (None: it has none).
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    row = runs.get(reads, run)
+    pinned: JsonObject = {name: row[name] for name in _PINNED if row.get(name) is not None}
+    pinned["settingsJson"] = unpack(row_fields.text_field(row, "settingsJson") or "{}")
+    plan = row_fields.text_field(row, "planJson")
+    return pinned, unpack(plan) if plan else None
+
+
+def export_evidence(reads: ReadOps, run: str) -> list[JsonObject]:
+    """Return the evidence nodes of a run by chain and place."""
+    return [
+        dict(row) for row in reads.find(NodeLabel.EVIDENCE, {"runId": run}, order=("chain", "seq"))
+    ]
+
+
+def export_verdicts(reads: ReadOps, run: str) -> list[JsonObject]:
+    """Return the verdict nodes of a run by id."""
+    return [dict(row) for row in reads.find(NodeLabel.VERDICT, {"runId": run}, order=("id",))]
+
+
+def export_measurements(reads: ReadOps, run: str) -> list[object]:
+    """Return what clocks and processes decided in a run, as pairs of label and properties.
+
+    The PM's calls are part of it: a report counts them.
+    """
+    row, where = runs.node(reads, run), {"runId": run}
+    planned = row_fields.text_field(row, "planRun")
+    nodes: list[tuple[NodeLabel, Row]] = [(NodeLabel.RUN, row)]
+    for label, order in ((NodeLabel.TASK, "seq"), (NodeLabel.ATTEMPT, "id")):
+        nodes += [(label, each) for each in reads.find(label, where, order=(order,))]
+    processes = worker_processes.present(reads, run)
+    calls = call_rows.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
+    return [
+        *([label.value, {"id": each["id"], **_measured(each)}] for label, each in nodes),
+        *([NodeLabel.ARTIFACT.value, _without(each, *_PRIVATE)] for each in processes),
+        *([NodeLabel.CALL.value, _without(each, "deltaJson")] for each in calls),
+    ]
+
+
+def import_measurements(
+    ops: WriteOps, measured: Iterable[tuple[str, Mapping[str, object]]]
+) -> None:
+    """Write the measurements of a recording to the nodes that exist, and its calls and processes."""
+    for label, row in measured:
+        is_made_here = label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
+        if is_made_here or ops.get(label, str(row["id"])) is not None:
+            ops.upsert(label, [cast("Row", row)])
+
+
+def create_recorded_run(
+    ops: WriteOps,
+    run: str,
+    *,
+    pinned: Mapping[str, object],
+    plan: Plan | None,
+    settings: Mapping[str, object],
+    texts: Mapping[str, object],
+) -> None:
+    """Create a run as it was recorded.
+
+    Args:
+        ops: The transaction.
+        run: Id of the run.
+        pinned: What the run pins, as `export_pinned_run` returned it.
+        plan: Its plan. None: a planning run.
+        settings: Its settings, JSON values.
+        texts: JSON that it was given, by name.
+    """
+
+    def text(name: str) -> str:
+        return str(pinned.get(name) or "")
+
+    new = NewRun(
+        id=run,
+        kind=cast("RunKind", text("kind")),
+        project_id=text("projectId"),
+        project_name=text("projectId"),
+        name=text("name"),
+        request=text("request"),
+        plan=plan,
+        plan_path=text("planPath"),
+        settings=settings,
+        engine_version=text("engineVersion"),
+        base_commit=text("baseCommit"),
+        base_tree=text("baseTree"),
+        only=tuple(cast("list[str]", pinned.get("only") or ())),
+        session_id=text("sessionId"),
+    )
+    runs.create(ops, new)
+    later = {name: cast("Value", pinned[name]) for name in _PINNED_LATER if name in pinned}
+    ops.patch(NodeLabel.RUN, run, later)
+    for name, value in texts.items():
+        record_loading.save_run_text(ops, run, name, pack(value))
+
+
+def _without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def _measured(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name.endswith(_MEASURED)}
