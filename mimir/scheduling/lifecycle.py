@@ -1,4 +1,4 @@
-"""A run's beginning and end in the store: taken by one coordinator, paused, resumed, ended."""
+"""Lifecycle of a run in the store: one coordinator takes it, pauses, resumes and ends it."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -6,20 +6,26 @@ from mimir.domain.event import EventKind
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, LeaseLost, Paused, UsageError
-from mimir.store import row_fields
 from mimir.store.operations import claims, leases, runs, worker_processes
-from mimir.store.protocol import ReadOps, Row, Value, WriteOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.operations.record_loading import find_run, lease_holder, load_run, save_change
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.record_codec import PackedJson, StoredRecord, encode
+from mimir.store.records.run_changes import (
+    RunLimitsChange,
+    RunModelsChange,
+    RunPauseChange,
+    RunTimeChange,
+)
+from mimir.store.records.run_records import RunRecord
 
 COORDINATOR = "coordinator"
 
 
-def shown_status(reads: ReadOps, row: Row, dead: Collection[str]) -> RunStatus:
-    """Return what a person is told: a run that nobody serves is paused, whatever its process wrote before it died."""
-    status = RunStatus(row_fields.text_field(row, "status"))
-    if status is RunStatus.RUNNING and not leases.holder(reads, row, COORDINATOR, dead):
+def shown_status(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> RunStatus:
+    """Return the status that users see: a running run without a coordinator is paused."""
+    if run.status is RunStatus.RUNNING and not lease_holder(run, COORDINATOR, reads.now(), dead):
         return RunStatus.PAUSED
-    return status
+    return run.status
 
 
 def take_run(
@@ -31,48 +37,44 @@ def take_run(
     *,
     resumed: bool,
     models: Mapping[str, str] | None = None,
-) -> Row:
-    """Become the run's coordinator; of a run that goes on, `models` (role → name) are asked from now on.
+) -> RunRecord:
+    """Become the run's coordinator; `models` (role → name) replace those of a resumed run.
 
     Raises:
         BusyError: Another process coordinates it.
         UsageError: It has ended.
     """
-    must_be_open(ops, run)
-    row = runs.node(ops, run)
+    record = must_be_open(ops, run)
     if not leases.acquire_lease(ops, run, COORDINATOR, owner, seconds=seconds, dead=dead):
         raise BusyError(
-            f"Run {run} is running in another process ({row_fields.text_field(row, COORDINATOR)}).",
-            next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
+            f"Run {run} is running in another process ({record.coordinator}).",
+            next_step=f"Follow it: mimir status {run}  Join it: mimir worker --run {run}",
         )
     if resumed:
-        runs.set_status(
+        changes: list[StoredRecord] = [RunPauseChange()]
+        data: Mapping[str, object] = {}
+        if models:
+            merged = {**record.models.mapping(), **models}
+            changes.append(RunModelsChange(models=PackedJson.pack(merged)))
+            names = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
+            data = {
+                "models": dict(models),
+                "message": f"The run uses other models from now on: {names}.",
+            }
+        _set_status(
             ops,
             run,
             RunStatus.RUNNING,
             EventKind.RUN_RESUMED,
-            _told(models),
-            expect=(RunStatus.PAUSED, RunStatus.RUNNING),
-            props={"pauseReason": None, "pauseMessage": None, **_remembered(row, models)},
+            data,
+            (RunStatus.PAUSED, RunStatus.RUNNING),
+            *changes,
         )
-    return runs.node(ops, run)
-
-
-def _told(models: Mapping[str, str] | None) -> Mapping[str, object]:
-    if not models:
-        return {}
-    asked = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
-    return {"models": dict(models), "message": f"From now on these models are asked: {asked}."}
-
-
-def _remembered(row: Row, models: Mapping[str, str] | None) -> Row:
-    if not models:
-        return {}
-    return {"modelsJson": pack({**row_fields.json_field(row, "modelsJson"), **models})}
+    return load_run(ops, run)
 
 
 def begin(ops: WriteOps, run: str, tasks: int) -> bool:
-    """Say that the work on a run begins; False: that was said before, by this process or by one that died."""
+    """Record that the work on a run begins; False if it is recorded already."""
     if runs.events(ops, run, kinds=(EventKind.RUN_STARTED,), limit=1):
         return False
     runs.append_event(ops, run, EventKind.RUN_STARTED, data={"tasks": tasks})
@@ -80,70 +82,70 @@ def begin(ops: WriteOps, run: str, tasks: int) -> bool:
 
 
 def must_lead(reads: ReadOps, run: str, owner: str) -> None:
-    """Refuse what only the coordinator may write: it is asked in the transaction that writes.
+    """Require the coordinator lease, in the transaction that writes.
 
     Raises:
-        LeaseLost: Another process coordinates the run by now.
+        LeaseLost: Another process coordinates the run.
     """
-    row = reads.get(NodeLabel.RUN, run) or {}
-    if row_fields.text_field(row, COORDINATOR) != owner:
+    if not _leads(reads, run, owner):
         raise LeaseLost(f"Run {run} is coordinated by another process.")
 
 
+def _leads(reads: ReadOps, run: str, owner: str) -> bool:
+    record = find_run(reads, run)
+    return record is not None and record.coordinator == owner
+
+
 def leave_run(ops: WriteOps, run: str, owner: str) -> None:
-    """Give everything back that a process holds of a run, which goes on without it."""
+    """Release every lease of a process on a run; the run continues without it."""
     claims.give_back_all(ops, run, owner)
     leases.release_lease(ops, run, COORDINATOR, owner)
     worker_processes.unregister_process(ops, run, owner)
 
 
-def must_be_open(reads: ReadOps, run: str) -> None:
-    """Refuse what only makes sense for a run that has not ended.
+def must_be_open(reads: ReadOps, run: str) -> RunRecord:
+    """Return a run that has not ended.
 
     Raises:
-        UsageError: It has ended, or there is none of this name.
+        UsageError: It has ended, or there is no such run.
     """
-    status = RunStatus(row_fields.text_field(runs.node(reads, run), "status"))
-    if status in RUN_ENDED:
+    record = load_run(reads, run)
+    if record.status in RUN_ENDED:
         raise UsageError(
-            f"Run {run} has ended: {status.value}.", next_step=f"Look at it: mimir report {run}"
+            f"Run {run} has ended: {record.status.value}.",
+            next_step=f"Read its report: mimir report {run}",
         )
+    return record
 
 
 def set_limits(ops: WriteOps, run: str, limits: RunBudget) -> None:
-    """Set new totals of a run; None leaves one as it is."""
-    values: dict[str, Value] = {}
-    if limits.max_calls is not None:
-        values["maxCalls"] = limits.max_calls
-    if limits.max_tokens is not None:
-        values["maxTokens"] = limits.max_tokens
-    if limits.seconds is not None:
-        values["timeLimitSeconds"] = limits.seconds
-    if limits.max_cost is not None:
-        values["maxCost"] = limits.max_cost
-    if values:
-        ops.patch("Run", run, values)
+    """Set new totals of a run; None keeps a limit."""
+    change = RunLimitsChange(
+        max_calls=limits.max_calls,
+        max_tokens=limits.max_tokens,
+        time_limit_seconds=limits.seconds,
+        max_cost=limits.max_cost,
+    )
+    if encode(change):
+        save_change(ops, run, change)
 
 
 def pause(ops: WriteOps, run: str, owner: str, paused: Paused, seconds: float) -> None:
-    """Pause a run: phases stay, this process's leases are given back, the time used is added up."""
-    row = runs.node(ops, run)
+    """Pause a run: tasks keep their phases, this process's leases end, its time is added."""
+    record = load_run(ops, run)
     leave_run(ops, run, owner)
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
-    moved = runs.set_status(
+    changed = _set_status(
         ops,
         run,
         RunStatus.PAUSED,
         EventKind.RUN_PAUSED,
         data,
-        expect=(RunStatus.RUNNING,),
-        props={
-            "pauseReason": paused.reason,
-            "pauseMessage": str(paused),
-            "secondsUsed": row_fields.float_field(row, "secondsUsed") + seconds,
-        },
+        (RunStatus.RUNNING,),
+        RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
+        RunTimeChange(seconds_used=record.seconds_used + seconds),
     )
-    if moved:
+    if changed:
         runs.append_event(ops, run, EventKind.RUN_FINISHED, data=data)
 
 
@@ -151,23 +153,32 @@ def end(
     ops: WriteOps, run: str, owner: str, outcome: RunStatus, data: Mapping[str, object]
 ) -> None:
     """End a run: its last write."""
-    runs.set_status(
-        ops,
-        run,
-        outcome,
-        EventKind.RUN_FINISHED,
-        {**data, "outcome": outcome.value},
-        expect=(RunStatus.RUNNING,),
-    )
+    data = {**data, "outcome": outcome.value}
+    _set_status(ops, run, outcome, EventKind.RUN_FINISHED, data, (RunStatus.RUNNING,))
     leave_run(ops, run, owner)
 
 
 def renew(run: str, owner: str, seconds: float) -> Callable[[WriteOps], bool]:
-    """Return the write that renews the coordinator's lease; False: it is not this process's any more, also if nobody has it."""
+    """Return the write that renews the coordinator lease; False if it is not this process's."""
 
     def work(ops: WriteOps) -> bool:
-        row = ops.get(NodeLabel.RUN, run) or {}
-        mine = row_fields.text_field(row, COORDINATOR) == owner
-        return mine and leases.acquire_lease(ops, run, COORDINATOR, owner, seconds=seconds)
+        return _leads(ops, run, owner) and leases.acquire_lease(
+            ops, run, COORDINATOR, owner, seconds=seconds
+        )
 
     return work
+
+
+def _set_status(
+    ops: WriteOps,
+    run: str,
+    status: RunStatus,
+    kind: EventKind,
+    data: Mapping[str, object],
+    expect: Collection[RunStatus],
+    *changes: StoredRecord,
+) -> bool:
+    """Change a run's status with its event; False if the run has none of the expected ones."""
+    return runs.set_status(
+        ops, run, status, kind, data, expect=tuple(expect), props=encode(*changes)
+    )

@@ -1,103 +1,73 @@
-"""Rows that scheduling looks up in more than one place."""
+"""Completed tasks of a run with their accepted verdicts: later trees must pass the same checks."""
 
 from bisect import insort
 
-from mimir.attempts.results import OUTCOMES, OUTPUT_ON_TASK, WORK
+from mimir.attempts.results import OUTPUT_ON_TASK, Deliverable
 from mimir.domain.event import EventKind
-from mimir.domain.ids import attempt_id, task_id
+from mimir.domain.evidence import CheckOutcome
+from mimir.domain.ids import task_id
 from mimir.domain.plan import Plan, Task
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
-from mimir.store import row_fields
-from mimir.store.operations import evidence, runs
+from mimir.store.operations import runs
+from mimir.store.operations.record_loading import find_attempt, load_record, load_whole_answer
 from mimir.store.protocol import ReadOps, Row
+from mimir.store.records.task_records import AcceptedTaskRecord, TaskAnswerRecord
 from mimir.store.schema import EdgeType, NodeLabel
 
 
-def load_attempts(reads: ReadOps, run: str, task: str | None = None) -> list[Row]:
-    """Return the attempts of a run, or of one of its tasks, by task and number."""
-    if task is None:
-        return reads.find(NodeLabel.ATTEMPT, {"runId": run}, order=("taskId", "seq"))
-    # Along the edges: a search by task would look at every attempt of the run.
-    names = reads.neighbours(task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
-    found = [row for name in names if (row := reads.get(NodeLabel.ATTEMPT, name))]
-    return sorted(found, key=lambda row: row_fields.int_field(row, "seq"))
-
-
-OF_ANSWER = ("runId", "taskId", "workerOutput", "acceptedAttempt")
-"""What of a task's row `whole_answer` looks at."""
-
-
-def whole_answer(reads: ReadOps, task: Row) -> str:
-    """Return the whole answer of a task's accepted attempt; its row holds the beginning."""
-    kept = row_fields.text_field(task, "workerOutput")
-    if len(kept) < OUTPUT_ON_TASK:
-        return kept
-    number = row_fields.int_field(task, "acceptedAttempt")
-    name = attempt_id(
-        row_fields.text_field(task, "runId"), row_fields.text_field(task, "taskId"), number
-    )
-    return evidence.artifact(reads, f"{name}/answer") or kept
-
-
-def of_accepted(plan: Plan) -> tuple[str, ...]:
-    """Return what of a task's row `load_accepted_task` looks at: answers are by far the largest part of it, and only checks ask for them."""
-    least = ("status", "acceptedAttempt", "passedChecks", "filesChanged", "integratedTree")
-    has_checks = any(task.checks for task in plan.tasks)
-    return (*least, "takenFrom", *OF_ANSWER) if has_checks else least
-
-
-def load_accepted_task(reads: ReadOps, task: Task, row: Row) -> AcceptedTask:
-    """Return a completed task with what its accepted verdict counted."""
-    tried: Row = _accepted_attempt(reads, row) if task.checks else {}
+def load_accepted_task(reads: ReadOps, task: Task, record: AcceptedTaskRecord) -> AcceptedTask:
+    """Load a completed task with the counts of its accepted verdict."""
+    outcomes: tuple[CheckOutcome, ...] = ()
+    tree, answer = record.integrated_tree, ""
+    # Answers are by far the largest part of a task's node, and only checks read them.
+    stored = load_record(reads, TaskAnswerRecord, record.id) if task.checks else None
+    if stored:
+        answer = load_whole_answer(reads, stored, longest_kept=OUTPUT_ON_TASK)
+    attempt = None
+    if task.checks and not record.taken_from:  # a reused task's attempt belongs to another run
+        attempt = find_attempt(reads, record.run_id, record.task_id, record.accepted_attempt)
+    if attempt and attempt.check_outcomes:
+        outcomes = attempt.check_outcomes.decode(tuple[CheckOutcome, ...])
+    if attempt and attempt.deliverable and not tree:
+        tree = attempt.deliverable.decode(Deliverable).tree  # accepted without changes
     return AcceptedTask(
         task=task,
-        attempt=row_fields.int_field(row, "acceptedAttempt"),
-        answer=whole_answer(reads, row) if task.checks else "",
-        passed=frozenset(row_fields.text_list_field(row, "passedChecks")),
-        changed=frozenset(row_fields.text_list_field(row, "filesChanged")),
-        tree=row_fields.text_field(row, "integratedTree") or _looked_at(tried),
-        told=reported_counts(OUTCOMES.decode(row_fields.text_field(tried, "checksJson") or "[]")),
+        attempt=record.accepted_attempt,
+        answer=answer,
+        passed=frozenset(record.passed_checks),
+        changed=frozenset(record.files_changed),
+        tree=tree,
+        told=reported_counts(outcomes),
     )
 
 
 class CompletedTasks:
-    """What `load_accepted_task` returns of all of them, for one process and run; how a task completed never changes, so each row is read once."""
+    """Cache of a run's completed tasks; each is read once, because it never changes again."""
 
     def __init__(self, plan: Plan) -> None:
         self._tasks = {task.id: (place, task) for place, task in enumerate(plan.tasks)}
-        self._seen = 0
+        self._last_event = 0
         self._known: dict[int, AcceptedTask] = {}
         """By the task's place in the plan."""
+        # Kept in order: sorting all places at each call would grow with the run.
         self._places: list[int] = []
-        """The same places, ascending: sorting all of them at each look would grow with the run."""
 
     def look(self, reads: ReadOps, run: str) -> tuple[AcceptedTask, ...]:
-        """Return the completed tasks; one caller at a time."""
+        """Return the completed tasks in the plan's order; one caller at a time."""
         kinds = (EventKind.TASK_COMPLETED,)
-        for event in runs.events(reads, run, after=self._seen, kinds=kinds):
-            row = reads.get(NodeLabel.TASK, task_id(run, event.task)) or {}
+        for event in runs.events(reads, run, after=self._last_event, kinds=kinds):
             place, task = self._tasks[event.task]
-            if place not in self._known:
-                insort(self._places, place)
-            self._known[place] = load_accepted_task(reads, task, row)
-            self._seen = event.seq
+            record = load_record(reads, AcceptedTaskRecord, task_id(run, event.task))
+            if record:
+                if place not in self._known:
+                    insort(self._places, place)
+                self._known[place] = load_accepted_task(reads, task, record)
+            self._last_event = event.seq
         return tuple(self._known[place] for place in self._places)
 
 
-def _accepted_attempt(reads: ReadOps, row: Row) -> Row:
-    """Return the attempt that a task was completed with; empty: that was in another run."""
-    if row.get("takenFrom"):
-        return {}
-    run, task = row_fields.text_field(row, "runId"), row_fields.text_field(row, "taskId")
-    return (
-        reads.get(
-            NodeLabel.ATTEMPT, attempt_id(run, task, row_fields.int_field(row, "acceptedAttempt"))
-        )
-        or {}
-    )
-
-
-def _looked_at(attempt: Row) -> str:
-    """Return the tree that a task without changes was accepted on; empty: no check of it was."""
-    text = row_fields.text_field(attempt, "workJson")
-    return WORK.decode(text).tree if text else ""
+def load_attempts(reads: ReadOps, run: str, task: str) -> list[Row]:
+    """Temporary: the rows of a task's attempts by number."""
+    names = reads.neighbours(task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
+    found = [row for name in names if (row := reads.get(NodeLabel.ATTEMPT, name))]
+    return sorted(found, key=lambda row: int(str(row["seq"])))

@@ -127,7 +127,7 @@ def test_a_model_that_is_not_there_is_replaced_by_the_one_that_is_set_when_the_r
 
         assert resumed.code == 0, resumed.out + resumed.err
         assert {seen.body["model"] for seen in server.requests[before:]} == {"right"}
-    assert "From now on these models are asked: " in resumed.out
+    assert "The run uses other models from now on: " in resumed.out
     assert f"{role} right" in resumed.out
     assert desk.status()["tasks"][0]["attempts"] == 1
     for words in (("replay", "run.jsonl"), ("replay",)):

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.plan import Plan, call_limit
@@ -20,9 +21,9 @@ from mimir.reporting.render.report import ReportDraft, as_json
 from mimir.reporting.summary.incremental import summary as summarised
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.completion.final_gate import await_all
-from mimir.scheduling.task_queries import OF_ANSWER, whole_answer
 from mimir.store import row_fields
 from mimir.store.operations import runs
+from mimir.store.operations.record_loading import load_task_answers, load_whole_answer
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.schema import NodeLabel
 from mimir.store.transcripts.stored_transcript import StoredTranscript
@@ -150,10 +151,12 @@ async def _write_answers(parts: ProjectServices, summary: RunSummary) -> None:
     """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
 
     def read(reads: ReadOps, nodes: Sequence[str]) -> list[tuple[str, bytes]]:
-        rows = reads.find(NodeLabel.TASK, {"id": ("in", nodes)}, only=OF_ANSWER)
         return [
-            (f"{row_fields.text_field(row, 'taskId')}.md", whole_answer(reads, row).encode())
-            for row in rows
+            (
+                f"{task.task_id}.md",
+                load_whole_answer(reads, task, longest_kept=OUTPUT_ON_TASK).encode(),
+            )
+            for task in load_task_answers(reads, nodes)
         ]
 
     folder = f"{_folder(summary)}/deliverables"

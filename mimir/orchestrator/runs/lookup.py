@@ -10,6 +10,7 @@ from mimir.reporting import status as shapes
 from mimir.scheduling import lifecycle
 from mimir.store import row_fields
 from mimir.store.operations import runs
+from mimir.store.operations.record_loading import load_run
 from mimir.store.protocol import GraphStore, ReadOps, Row
 from mimir.store.schema import NodeLabel
 
@@ -53,8 +54,7 @@ async def status(
     """
 
     def look(reads: ReadOps) -> Mapping[str, object]:
-        row = runs.node(reads, run)
-        shown = lifecycle.shown_status(reads, row, dead)
+        shown = lifecycle.shown_status(reads, load_run(reads, run), dead)
         return shapes.shape(reads, run, shown, now)
 
     return await store.read(look)

@@ -1,7 +1,7 @@
-"""The final gate: before a run ends, every check of every completed task runs on the final tree.
+"""Final gate: before a run ends, every check of every completed task runs on the final tree.
 
-A check is red if it is required, was counted as passed in its task's accepted verdict, and now fails twice, as it is or with its own
-files put back (`standing`). The merge after which it first failed is named.
+A check is red if it is required, passed in its task's accepted verdict, and now fails twice: as it is, or with its own files
+restored (`qc.checks.regression`). The result names the merge after which it first failed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStep:
-    """One step of the run's line, oldest first."""
+    """One merge on the run branch."""
 
     task: str
     tree: str
@@ -26,24 +26,24 @@ class MergeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedGateCheck:
-    """A check that was passed and is red on the final tree."""
+    """A check that passed before and is red on the final tree."""
 
     task: str
     check: str
     merge: str
-    """Task whose merge made it red; empty: it was never green on the line."""
+    """Task whose merge made it red. Empty: it was never green on the run branch."""
     run: CheckRun
 
 
 RunCheck = Callable[
     [AcceptedTask, Check, str, Sequence[AcceptedTask]], Awaitable[Sequence[CheckRun]]
 ]
-"""(whose, check, tree, all that is accepted) → its runs for that tree; the last one decides."""
+"""(task of the check, check, tree, all accepted tasks) → its runs on that tree; the last one decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """What the gate saw."""
+    """Check runs of the final gate."""
 
     runs: tuple[tuple[str, CheckRun], ...]
     """(task, run), in the plan's order."""
@@ -51,39 +51,42 @@ class GateResult:
 
 
 def counts(accepted: AcceptedTask, check: Check) -> bool:
-    """True if a red run of this check would stop the run."""
+    """Return whether a red run of this check stops the run."""
     return check.required and check.id in accepted.passed
 
 
-def put_back(run: CheckRun) -> str:
-    """Say, as the end of a sentence, that a check ran with its own files as they were; empty: it did not."""
+def describe_restored_files(run: CheckRun) -> str:
+    """Return the end of a sentence: the check ran with its own files restored. Empty: it did not."""
     if not run.stands_for:
         return ""
     return (
-        " with its own files (tests, and what steers their runner) as they were when it was passed; a task that is to change them "
-        "must name them in its files"
+        " with its own files (its tests and the configuration of their runner) as they were when it passed; a task that changes "
+        "them must declare them in its files"
     )
 
 
 async def pass_through(
-    accepted: Sequence[AcceptedTask], line: Sequence[MergeStep], tree: str, run_check: RunCheck
+    accepted: Sequence[AcceptedTask], merges: Sequence[MergeStep], tree: str, run_check: RunCheck
 ) -> GateResult:
-    """Run every check of every completed task on `tree`; for a red one, find the merge that made it so."""
+    """Run every check of every completed task on `tree`; for a red one, find the merge to blame.
+
+    `merges` are in merge order, oldest first.
+    """
     wanted = [(one, check) for one in accepted for check in one.task.checks]
-    seen = await await_all([run_check(one, check, tree, accepted) for one, check in wanted])
+    results = await await_all([run_check(one, check, tree, accepted) for one, check in wanted])
     red: list[FailedGateCheck] = []
-    for (one, check), runs in zip(wanted, seen, strict=True):
+    for (one, check), runs in zip(wanted, results, strict=True):
         if not runs[-1].green and counts(one, check):
-            merge = await _first_red(one, check, accepted, line, run_check)
+            merge = await _find_first_red_merge(one, check, accepted, merges, run_check)
             red.append(FailedGateCheck(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))
     named = [
-        (one.task.id, run) for (one, _), runs in zip(wanted, seen, strict=True) for run in runs
+        (one.task.id, run) for (one, _), runs in zip(wanted, results, strict=True) for run in runs
     ]
     return GateResult(runs=tuple(named), red=tuple(red))
 
 
 async def await_all(jobs: Sequence[Awaitable[T]]) -> list[T]:
-    """Await all; the first exception is raised as it is, when all the others have ended."""
+    """Await all; the first exception is raised unchanged after all jobs have ended."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
         return list(await asyncio.gather(*tasks))
@@ -93,15 +96,16 @@ async def await_all(jobs: Sequence[Awaitable[T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _first_red(
+async def _find_first_red_merge(
     one: AcceptedTask,
     check: Check,
     accepted: Sequence[AcceptedTask],
-    line: Sequence[MergeStep],
+    merges: Sequence[MergeStep],
     run_check: RunCheck,
 ) -> str:
-    own = next((i for i, merge in enumerate(line) if merge.task == one.task.id), 0)
-    for merge in line[own:]:
+    # Before its own task's merge the check need not be green.
+    own = next((i for i, merge in enumerate(merges) if merge.task == one.task.id), 0)
+    for merge in merges[own:]:
         runs = await run_check(one, check, merge.tree, accepted)
         if not runs[-1].green:
             return merge.task

@@ -16,7 +16,12 @@ from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.integrity.check_files import configures_runner, find_check_files
-from mimir.scheduling.completion.final_gate import RunCheck, await_all, counts, put_back
+from mimir.scheduling.completion.final_gate import (
+    RunCheck,
+    await_all,
+    counts,
+    describe_restored_files,
+)
 from mimir.store.schema import well_formed
 from mimir.workspace.git.history import GitHistory
 
@@ -152,7 +157,7 @@ async def _prove(
     runs = [(one.task.id, run) for (one, _), ran in zip(wanted, seen, strict=True) for run in ran]
     red = [
         f"Merged with the work of others, check {check.id!r} of {one.task.id} fails"
-        f"{put_back(ran[-1])}: {ran[-1].output_tail[-2000:]}"
+        f"{describe_restored_files(ran[-1])}: {ran[-1].output_tail[-2000:]}"
         for (one, check), ran in zip(wanted, seen, strict=True)
         if not ran[-1].green and counts(one, check)
     ]

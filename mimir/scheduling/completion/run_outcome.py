@@ -1,14 +1,13 @@
-"""The end of a run: the final gate, the seals, and the outcome that follows from them."""
+"""Outcome of a run: the final gate, the seals, and the status that follows from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mimir.attempts.results import WORK
+from mimir.attempts.results import Deliverable
 from mimir.domain.actor import SPEAKER, Actor, on_behalf
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
-from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.checks.check_runner import CheckRunner
@@ -20,19 +19,26 @@ from mimir.scheduling.completion.final_gate import (
     FailedGateCheck,
     GateResult,
     MergeStep,
+    describe_restored_files,
     pass_through,
-    put_back,
 )
 from mimir.scheduling.run_services import RunServices
-from mimir.scheduling.task_queries import load_accepted_task, of_accepted
-from mimir.store import row_fields
+from mimir.scheduling.task_queries import load_accepted_task
 from mimir.store.operations import evidence, runs
-from mimir.store.operations import evidence as tally
-from mimir.store.protocol import ReadOps, Row, WriteOps
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.operations.record_loading import (
+    find_attempt,
+    iterate_attempts,
+    iterate_tasks,
+    load_run,
+    save_change,
+)
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_records import AttemptSealRecord
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.run_changes import RunSealChange
+from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_records import AcceptedTaskRecord, EndedTaskRecord
 from mimir.workspace.git.history import GitHistory
-
-_ASKED = ("taskId", "status", tally.OPEN, "integratedTree", "attemptNumber")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,200 +48,174 @@ class RunOutcome:
     outcome: RunStatus
     seal: str
     commit: str
-    """Final commit, with the seal in its message; empty if nothing was merged."""
+    """Final commit, with the seal in its message. Empty: nothing was merged."""
     tree: str
     red: tuple[str, ...]
-    """What is red on the final tree, in words."""
+    """Red checks on the final tree, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OutcomeInput:
-    """A run whose tasks have all ended, in one view of the store."""
+    """One view of a run whose tasks have all ended."""
 
-    run: Row
-    tasks: Sequence[Row]
-    """In the plan's order; of each only what is asked for here."""
+    run: RunRecord
+    tasks: Sequence[EndedTaskRecord]
+    """In the plan's order."""
     accepted: Sequence[AcceptedTask]
     chains: Sequence[tuple[str, int, str]]
-    """(task, attempt, last hash) of every attempt that sealed something."""
+    """(task, attempt, last hash) of every attempt with evidence."""
     sealed: Sequence[EvidenceRecord]
-    """Of the gate, if it was passed before a crash."""
+    """Records of a gate that passed before a crash."""
     order: Sequence[str]
-    """Completed tasks in the order in which they came onto the line; empty where no check could ask for it."""
+    """Completed tasks in merge order. Empty: no task has a check."""
 
 
 def gate_chain(run: str) -> str:
-    """Name the chain of a run's final gate."""
+    """Return the name of the final gate's evidence chain."""
     return f"{run}/gate"
 
 
-async def finish_run(crew: RunServices, history: GitHistory, checks: CheckRunner) -> RunOutcome:
-    """Pass the final gate, seal the run and name its outcome. Nothing is ended yet: that is the last write of a run.
+async def finish_run(services: RunServices, history: GitHistory, checks: CheckRunner) -> RunOutcome:
+    """Run the final gate, seal the run and decide its outcome; the run does not end yet.
 
     Raises:
         Paused: A check could not be run.
     """
-    run = crew.facts.id
+    run = services.facts.id
     SPEAKER.set(Actor(run=run))
-    found = await crew.store.read(partial(_standing, run=run, plan=crew.facts.plan))
-    tree = row_fields.text_field(found.run, "headTree")
-    passage = await _gate(checks, found, tree)
-    await _keep_failed(crew, history, found.tasks)
-    records = await _seal_gate(crew, passage, found)
+    found = await services.store.read(partial(_load_input, run=run, plan=services.facts.plan))
+    gate = await _run_gate(checks, found)
+    await _publish_failed_deliverables(services, history, found.tasks)
+    records = await _seal_gate(services, gate, found)
     last = records[-1].hash if records else seal.first_link(gate_chain(run))
-    whole = seal.run_seal(last, found.chains)
-    red = tuple(_words(r) for r in passage.red)
+    run_seal = seal.run_seal(last, found.chains)
+    red = tuple(_describe(check) for check in gate.red)
     outcome = decide_outcome(found.tasks, red=bool(red))
-    commit = await _final_commit(crew, history, found.run, whole)
-    note = partial(_note, run=run, owner=crew.owner, end=(outcome, whole, commit), red=red)
-    await crew.store.write(note, durable=_is_merged(found.run))
-    return RunOutcome(outcome=outcome, seal=whole, commit=commit, tree=tree, red=red)
+    commit = await _final_commit(services, history, found.run, run_seal)
+    change = RunSealChange(
+        outcome=outcome.value,
+        seal=run_seal,
+        final_commit=commit or None,
+        gate_red=PackedJson.pack(red),
+    )
+    save = partial(_save_seal, run=run, owner=services.owner, change=change)
+    await services.store.write(save, durable=found.run.has_merged)
+    return RunOutcome(
+        outcome=outcome, seal=run_seal, commit=commit, tree=found.run.head_tree, red=red
+    )
 
 
-def decide_outcome(tasks: Sequence[Row], *, red: bool) -> RunStatus:
-    """Name the outcome of a run whose tasks have all ended."""
-    statuses = {row_fields.text_field(row, "status") for row in tasks}
-    if TaskStatus.CANCELLED.value in statuses:
+def decide_outcome(tasks: Sequence[EndedTaskRecord], *, red: bool) -> RunStatus:
+    """Decide the outcome of a run whose tasks have all ended."""
+    statuses = {task.status for task in tasks}
+    if TaskStatus.CANCELLED in statuses:
         return RunStatus.CANCELLED
-    if red or statuses != {TaskStatus.COMPLETED.value}:
+    if red or statuses != {TaskStatus.COMPLETED}:
         return RunStatus.FAILED
-    gaps = any(row_fields.int_field(row, tally.OPEN) for row in tasks)
-    return RunStatus.COMPLETED_WITH_GAPS if gaps else RunStatus.COMPLETED
+    has_gaps = any(task.criteria_open for task in tasks)
+    return RunStatus.COMPLETED_WITH_GAPS if has_gaps else RunStatus.COMPLETED
 
 
-async def _gate(checks: CheckRunner, found: _OutcomeInput, tree: str) -> GateResult:
+async def _run_gate(checks: CheckRunner, found: _OutcomeInput) -> GateResult:
     async def run_check(
-        one: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
+        accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(one.task.id)
-        return await checks.on_tree(one, check, tree, others, phase="gate")
+        on_behalf(accepted.task.id)
+        return await checks.on_tree(accepted, check, tree, others, phase="gate")
 
-    trees = {
-        row_fields.text_field(row, "taskId"): row_fields.text_field(row, "integratedTree")
-        for row in found.tasks
-    }
+    trees = {task.task_id: task.integrated_tree for task in found.tasks}
     merges = [MergeStep(task=task, tree=trees[task]) for task in found.order if trees.get(task)]
-    return await pass_through(found.accepted, merges, tree, run_check)
+    return await pass_through(found.accepted, merges, found.run.head_tree, run_check)
 
 
 async def _seal_gate(
-    crew: RunServices, passage: GateResult, found: _OutcomeInput
+    services: RunServices, gate: GateResult, found: _OutcomeInput
 ) -> tuple[EvidenceRecord, ...]:
-    """Seal what the gate saw; a gate that was passed before a crash is sealed again behind it."""
-    run, chain, before = crew.facts.id, gate_chain(crew.facts.id), found.sealed
+    """Seal the gate's result; after a crash it follows the records that were sealed before."""
+    run, chain = services.facts.id, gate_chain(services.facts.id)
     bodies: list[tuple[seal.RecordKind, Body]] = [
-        ("check", run_body(one, task=task)) for task, one in passage.runs
+        ("check", run_body(check_run, task=task)) for task, check_run in gate.runs
     ]
-    red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in passage.red]
-    bodies.append(("gate", {"tree": row_fields.text_field(found.run, "headTree"), "red": red}))
-    records = seal.extend(chain, before[-1] if before else None, bodies)
+    red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in gate.red]
+    bodies.append(("gate", {"tree": found.run.head_tree, "red": red}))
+    records = seal.extend(chain, found.sealed[-1] if found.sealed else None, bodies)
     kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
 
     def work(ops: WriteOps) -> None:
-        lifecycle.must_lead(ops, run, crew.owner)
+        lifecycle.must_lead(ops, run, services.owner)
         evidence.append(ops, run, "", 0, None, chain, records)
-        runs.append_event(ops, run, kind, data={"checks": len(passage.runs), "red": red})
+        runs.append_event(ops, run, kind, data={"checks": len(gate.runs), "red": red})
 
-    await crew.store.write(work, durable=_is_merged(found.run))
+    # Only a merged run commits, and perhaps applies, a result that names the seal.
+    await services.store.write(work, durable=found.run.has_merged)
     return records
 
 
-def _is_merged(run: Row) -> bool:
-    """Tell whether something is committed, and perhaps applied, on the strength of the seal."""
-    return row_fields.text_field(run, "head") != row_fields.text_field(run, "baseCommit")
-
-
-def _standing(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
+def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
     known = {task.id: task for task in plan.tasks}
-    tasks: list[Row] = []
-    done: list[AcceptedTask] = []
-    for row in runs.each_task(reads, run, only=(*_ASKED, *of_accepted(plan))):
-        # Whole rows of thousands would be most of the memory of a run.
-        tasks.append({name: row[name] for name in _ASKED if name in row})
-        if row.get("status") == TaskStatus.COMPLETED.value:
-            done.append(load_accepted_task(reads, known[row_fields.text_field(row, "taskId")], row))
-    return _OutcomeInput(
-        run=runs.node(reads, run),
-        tasks=tasks,
-        accepted=done,
-        chains=_chains(reads, run, tasks),
-        sealed=evidence.records(reads, gate_chain(run)),
-        order=_merge_order(reads, run) if any(one.task.checks for one in done) else (),
-    )
-
-
-def _chains(reads: ReadOps, run: str, tasks: Sequence[Row]) -> list[tuple[str, int, str]]:
-    made = (
-        (row_fields.text_field(row, "taskId"), row_fields.int_field(row, "attemptNumber"))
-        for row in tasks
-    )
-    return [
-        (
-            row_fields.text_field(row, "taskId"),
-            row_fields.int_field(row, "seq"),
-            row_fields.text_field(row, "chainHash"),
-        )
-        for row in runs.attempts_of(reads, run, made, only=("taskId", "seq", "chainHash"))
-        if row.get("chainHash")
+    tasks = list(iterate_tasks(reads, run, AcceptedTaskRecord))
+    accepted = [
+        load_accepted_task(reads, known[task.task_id], task)
+        for task in tasks
+        if task.status is TaskStatus.COMPLETED
     ]
+    made = ((task.task_id, task.attempt_number) for task in tasks)
+    return _OutcomeInput(
+        run=load_run(reads, run),
+        tasks=tasks,
+        accepted=accepted,
+        chains=[
+            (attempt.task_id, attempt.number, attempt.evidence_hash)
+            for attempt in iterate_attempts(reads, run, made, AttemptSealRecord)
+            if attempt.evidence_hash
+        ],
+        sealed=evidence.records(reads, gate_chain(run)),
+        order=_load_merge_order(reads, run) if any(one.task.checks for one in accepted) else (),
+    )
 
 
-def _merge_order(reads: ReadOps, run: str) -> list[str]:
+def _load_merge_order(reads: ReadOps, run: str) -> list[str]:
     return [event.task for event in runs.each_event(reads, run, (EventKind.TASK_COMPLETED,))]
 
 
-async def _keep_failed(crew: RunServices, history: GitHistory, tasks: Sequence[Row]) -> None:
-    """Keep the last deliverable of each failed task on a branch, where a person can look at it."""
-    run = crew.facts.id
-    for row in tasks:
-        if row_fields.text_field(row, "status") != TaskStatus.FAILED.value:
+async def _publish_failed_deliverables(
+    services: RunServices, history: GitHistory, tasks: Sequence[EndedTaskRecord]
+) -> None:
+    """Publish the last deliverable of each failed task as a branch, for the user to inspect."""
+    run = services.facts.id
+    for task in tasks:
+        if task.status is not TaskStatus.FAILED:
             continue
-        task, number = (
-            row_fields.text_field(row, "taskId"),
-            row_fields.int_field(row, "attemptNumber"),
+        name, number = task.task_id, task.attempt_number
+        attempt = await services.store.read(
+            partial(find_attempt, run=run, task=name, number=number)
         )
-        name = attempt_id(run, task, number)
-        attempt = await crew.store.read(partial(_attempt, name=name))
-        text = row_fields.text_field(attempt, "workJson")
-        commit = WORK.decode(text).commit if text else ""
-        if commit:
-            await history.keep(f"{run}-{task}-{number}", commit)
+        if attempt and attempt.deliverable:
+            commit = attempt.deliverable.decode(Deliverable).commit
+            if commit:
+                await history.keep(f"{run}-{name}-{number}", commit)
 
 
-def _attempt(reads: ReadOps, name: str) -> Row:
-    return reads.get(NodeLabel.ATTEMPT, name) or {}
-
-
-def _words(one: FailedGateCheck) -> str:
-    after = f" It first failed after the merge of {one.merge}." if one.merge else ""
+def _describe(red: FailedGateCheck) -> str:
+    after = f" It first failed after the merge of {red.merge}." if red.merge else ""
     return (
-        f"Check {one.check!r} of {one.task} was passed, and is red on the final tree"
-        f"{put_back(one.run)}.{after}"
+        f"Check {red.check!r} of {red.task} passed before, and is red on the final tree"
+        f"{describe_restored_files(red.run)}.{after}"
     )
 
 
-async def _final_commit(crew: RunServices, history: GitHistory, row: Row, whole: str) -> str:
-    if not _is_merged(row):
+async def _final_commit(
+    services: RunServices, history: GitHistory, run: RunRecord, run_seal: str
+) -> str:
+    if not run.has_merged:
         return ""
-    head = row_fields.text_field(row, "head")
-    message = f"{crew.facts.plan.title}\n\nMimir-Run: {crew.facts.id}\nMimir-Seal: {whole}\n"
-    commit = await history.commit(row_fields.text_field(row, "headTree"), [head], message)
-    await history.branch(crew.facts.id, commit)
+    title = services.facts.plan.title
+    message = f"{title}\n\nMimir-Run: {run.id}\nMimir-Seal: {run_seal}\n"
+    commit = await history.commit(run.head_tree, [run.head], message)
+    await history.branch(run.id, commit)
     return commit
 
 
-def _note(
-    ops: WriteOps, run: str, owner: str, end: tuple[RunStatus, str, str], red: tuple[str, ...]
-) -> None:
+def _save_seal(ops: WriteOps, run: str, owner: str, change: RunSealChange) -> None:
     lifecycle.must_lead(ops, run, owner)
-    outcome, whole, commit = end
-    ops.patch(
-        "Run",
-        run,
-        {
-            "outcome": outcome.value,
-            "seal": whole,
-            "finalCommit": commit or None,
-            "gateRedJson": pack(list(red)),
-        },
-    )
+    save_change(ops, run, change)

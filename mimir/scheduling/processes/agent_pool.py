@@ -100,7 +100,7 @@ class AgentPool:
             seconds=self._crew.lease_seconds,
         )
         await self._crew.leases.write(attend)
-        return await self._crew.store.read(partial(pool_metrics.metrics, run=run, agent=owner))
+        return await self._crew.store.read(partial(pool_metrics.metrics, run=run, owner=owner))
 
     @property
     def held(self) -> Sequence[tuple[str, int]]:

@@ -1,96 +1,99 @@
-"""How the processes of a run do, from the store alone: who is there, what each holds, and the figures of a pool. Pure but for the reads."""
+"""Metrics of the processes that serve a run: registrations, leases and counters, as JSON values."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from mimir.domain.event import EventKind
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.scheduling.task_queries import load_attempts
-from mimir.store import row_fields
-from mimir.store.operations import leases, runs, worker_processes
-from mimir.store.protocol import ReadOps, Row
-from mimir.store.schema import NodeLabel
-
-Agents = Mapping[tuple[str, int], str]
-"""(task, attempt) → the process that had it last."""
+from mimir.store.operations import runs, worker_processes
+from mimir.store.operations.record_loading import (
+    find_run,
+    lease_holder,
+    load_processes,
+    load_run_attempts,
+)
+from mimir.store.protocol import ReadOps
+from mimir.store.records.artifact_records import ProcessRecord
+from mimir.store.records.attempt_records import AttemptMetricsRecord
 
 
 def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
-    """Return `workers`, `locks` and `metrics` of a run, as JSON values.
-
-    Args:
-        reads: One view of the store.
-        run: Its id.
-        dead: Processes that are known to be gone.
-    """
-    rows = worker_processes.present(reads, run)
+    """Return `workers`, `locks` and `metrics` of a run; `dead` names dead processes."""
     locks = worker_processes.locks(reads, run)
-    row = reads.get(NodeLabel.RUN, run) or {}
-    coordinator = leases.holder(reads, row, COORDINATOR, dead)
+    record, now = find_run(reads, run), reads.now()
+    coordinator = lease_holder(record, COORDINATOR, now, dead) if record else ""
     held: dict[str, list[str]] = defaultdict(list)
     for lock in locks:
         held[lock.agent_id].append(lock.task_id)
     return {
         "workers": [
             {
-                "agentId": row_fields.text_field(one, "owner"),
-                "host": row_fields.text_field(one, "host"),
-                "process": row_fields.int_field(one, "process"),
-                "state": _state(one, reads.now(), dead),
-                "coordinator": row_fields.text_field(one, "owner") == coordinator,
-                "agents": row_fields.int_field(one, "agents"),
-                "tasks": held[row_fields.text_field(one, "owner")],
-                "since": row_fields.text_field(one, "since"),
-                "seenAt": row_fields.text_field(one, "seenAt"),
+                "agentId": process.owner,
+                "host": process.host,
+                "process": process.number,
+                "state": _state(process, now, dead),
+                "coordinator": process.owner == coordinator,
+                "agents": process.agents,
+                "tasks": held[process.owner],
+                "since": process.since,
+                "seenAt": process.seen_at,
             }
-            for one in rows
+            for process in load_processes(reads, run)
         ],
         "locks": [lock.as_json() for lock in locks],
         "metrics": metrics(reads, run),
     }
 
 
-def metrics(reads: ReadOps, run: str, agent: str = "") -> dict[str, object]:
-    """Return the figures of a run's agents; of one process alone, if it is named.
+def metrics(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
+    """Return the metrics of a run's processes, or of one process.
 
-    `contextSize` and `completionSeconds` (mean and largest) are by agent; `lockContention` is the share of claims that found others
-    faster; `retryRate` the share of attempts that were not a task's first; `idleShare` the share of the agents' time without a task.
+    `contextSize` and `completionSeconds` (mean and largest) are by process. `lockContention` is the share of claims that found no
+    free task, `retryRate` the share of attempts that are retries, `idleShare` the share of agent time without a task.
     """
-    rows = [w for w in worker_processes.present(reads, run) if agent in ("", w.get("owner"))]
-    by_agent: dict[str, list[Row]] = defaultdict(list)
-    agents = _agents(reads, run)
-    for attempt in load_attempts(reads, run):
-        place = (
-            row_fields.text_field(attempt, "taskId"),
-            row_fields.int_field(attempt, "attemptNumber"),
-        )
-        if agent in ("", agents.get(place, "")):
-            by_agent[agents.get(place, "")].append(attempt)
-    attempts = [row for one in by_agent.values() for row in one]
+    processes = [one for one in load_processes(reads, run) if owner in ("", one.owner)]
+    owners = _load_owners(reads, run)
+    by_owner: dict[str, list[AttemptMetricsRecord]] = defaultdict(list)
+    for attempt in load_run_attempts(reads, run, AttemptMetricsRecord):
+        held_by = owners.get((attempt.task_id, attempt.number), "")
+        if owner in ("", held_by):
+            by_owner[held_by].append(attempt)
+    attempts = [attempt for made in by_owner.values() for attempt in made]
+    claims = {
+        "tries": sum(one.tries for one in processes),
+        "empty": sum(one.empty for one in processes),
+        "claimed": sum(one.claimed for one in processes),
+        "lost": sum(one.lost for one in processes),
+    }
+    served = sum(one.served_seconds for one in processes)
+    idle = served - sum(one.busy_seconds for one in processes)
     return {
-        "contextSize": {a: _spread(v, "estimatedContextTokens") for a, v in by_agent.items()},
-        "completionSeconds": {a: _spread(v, "workerDuration") for a, v in by_agent.items()},
-        "lockContention": _share(_sum(rows, "empty"), _sum(rows, "tries")),
-        "retryRate": _share(
-            sum(row_fields.bool_field(r, "isRetry") for r in attempts), len(attempts)
-        ),
-        "idleShare": _share(
-            _sum(rows, "servedSeconds") - _sum(rows, "busySeconds"), _sum(rows, "servedSeconds")
-        ),
-        "claims": {name: _sum(rows, name) for name in ("tries", "empty", "claimed", "lost")},
+        "contextSize": {
+            name: _spread(attempt.estimated_context_tokens for attempt in made)
+            for name, made in by_owner.items()
+        },
+        "completionSeconds": {
+            name: _spread(attempt.worker_duration for attempt in made)
+            for name, made in by_owner.items()
+        },
+        "lockContention": _share(claims["empty"], claims["tries"]),
+        "retryRate": _share(sum(attempt.is_retry for attempt in attempts), len(attempts)),
+        "idleShare": _share(idle, served),
+        "claims": claims,
     }
 
 
-def _state(row: Row, now: str, dead: Collection[str]) -> str:
-    """Say how a process is: `left` in order, `dead` as its host knows, `late` if its heartbeat is overdue, or `live`."""
-    if row.get("leftAt"):
+def _state(process: ProcessRecord, now: str, dead: Collection[str]) -> str:
+    """Return `left` (in order), `dead`, `late` (its heartbeat is overdue) or `live`."""
+    if process.left_at:
         return "left"
-    if row_fields.text_field(row, "owner") in dead:
+    if process.owner in dead:
         return "dead"
-    return "live" if row_fields.text_field(row, "until") > now else "late"
+    return "live" if process.until > now else "late"
 
 
-def _agents(reads: ReadOps, run: str) -> Agents:
+def _load_owners(reads: ReadOps, run: str) -> dict[tuple[str, int], str]:
+    """Load the process that held each attempt last, by (task, attempt)."""
     kinds = (EventKind.ATTEMPT_STARTED, EventKind.LEASE_TAKEN)
     return {
         (event.task, event.attempt): str(event.data.get("owner", ""))
@@ -98,17 +101,13 @@ def _agents(reads: ReadOps, run: str) -> Agents:
     }
 
 
-def _spread(rows: Sequence[Row], name: str) -> dict[str, float]:
-    values = [row_fields.float_field(row, name) for row in rows if row.get(name) is not None]
-    if not values:
+def _spread(values: Iterable[float | None]) -> dict[str, float]:
+    known = [value for value in values if value is not None]
+    if not known:
         return {}
-    return {"mean": round(sum(values) / len(values), 3), "largest": round(max(values), 3)}
-
-
-def _sum(rows: Sequence[Row], name: str) -> float:
-    return sum(row_fields.float_field(row, name) for row in rows)
+    return {"mean": round(sum(known) / len(known), 3), "largest": round(max(known), 3)}
 
 
 def _share(part: float, whole: float) -> float | None:
-    """Return a share; None: there is nothing to have a share of."""
+    """Return a share; None if the whole is zero."""
     return round(part / whole, 4) if whole else None

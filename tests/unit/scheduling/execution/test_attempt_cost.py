@@ -7,8 +7,8 @@ import pytest
 from mimir.agents.context.qc import MOST_RELATED
 from mimir.domain.plan import Plan, Task
 from mimir.scheduling.execution.preparation import TaskView
-from mimir.scheduling.task_queries import load_attempts
 from mimir.store.operations import claims
+from mimir.store.operations.record_loading import load_task_attempts
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.run_services import facts_of
 from tests.support.small_run import RUN, SmallRun
@@ -79,7 +79,7 @@ async def asked(tmp_path, frozen_clock):
             known = facts_of(RUN, plan)
             await counting.read(lambda reads: TaskView.look(reads, known, known.tasks[task]))
             around = counting.rows
-            assert len(await counting.read(partial(load_attempts, run=RUN, task=task))) == 1
+            assert len(await counting.read(partial(load_task_attempts, run=RUN, task=task))) == 1
             return around, counting.rows
 
     return measure
