@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, attempt_id, call_id, lane_id
 from mimir.domain.task_states import TaskStatus
-from mimir.qc.checks import journaled_checks
 from mimir.scheduling.execution.preparation import START
 from mimir.store import row_fields
-from mimir.store.operations import runs, worker_processes
+from mimir.store.operations import record_loading, runs, worker_processes
 from mimir.store.protocol import ReadOps, Row, Where
 from mimir.store.schema import NodeLabel, unpack
 from mimir.store.transcripts import call_rows, shared_texts
@@ -133,16 +132,15 @@ def _texts(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
 
 
 def _checks(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
-    for row in journaled_checks.load_check_runs(reads, run, written.checks_at):
-        id, at = str(row["id"]), row_fields.text_field(row, "createdAt")
-        if id in written.checks:
+    for one in record_loading.load_check_runs(reads, run, since=written.checks_at):
+        if one.id in written.checks:
             continue
-        if at > written.checks_at:
-            written.checks, written.checks_at = frozenset(), at
-        written.checks |= {id}
+        if one.created_at > written.checks_at:
+            written.checks, written.checks_at = frozenset(), one.created_at
+        written.checks |= {one.id}
         yield {
-            "kind": "check", "run": run, "by": row_fields.text_field(row, "by"), "owner": row_fields.text_field(row, "owner"), "at": at,
-            "timeout": row_fields.float_field(row, "timeoutSeconds"), "ran": unpack(row_fields.text_field(row, "text")),
+            "kind": "check", "run": run, "by": one.place, "owner": one.owner, "at": one.created_at,
+            "timeout": one.timeout_seconds, "ran": unpack(one.result.text),
         }  # fmt: skip
 
 
