@@ -23,7 +23,7 @@ from mimir.domain.clock import Clock
 from mimir.errors import UsageError
 from mimir.orchestrator import project_identity, store_transfer
 from mimir.orchestrator.api import Mimir
-from mimir.orchestrator.runs.inspection import find_run
+from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
 from mimir.recordings.engine_replay.playback import Delay, at_once

@@ -1,9 +1,8 @@
-"""What the verbs work with; put together by `app`, which alone knows the concrete things."""
+"""Services of one process for one project, composed by bootstrap."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from mimir.agents.preambles.agentinator import Agentinator
 from mimir.attempts.services import ModelChoice, ModelSource, OpenLane, RoleTools
@@ -20,13 +19,8 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
-
-class PlannerToolFactory(Protocol):
-    """Where the PM's tools come from: read-only files of a checkout, and the memory."""
-
-    def __call__(self, where: Path, lane: OpenLane) -> Toolset:
-        """Return them, journaled in `lane`."""
-        ...
+PlannerToolFactory = Callable[[Path, OpenLane], Toolset]
+"""Makes the PM's tools from a checkout and a transcript: read-only files, and the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +33,7 @@ class ProjectServices:
     """`.mimir` of the project."""
     store: GraphStore
     leases: GraphStore
-    """The same store, for writes that name no commit."""
+    """The same store, for writes that name no commit: they do not wait until commits are shared."""
     history: GitHistory
     sandbox: Sandbox
     checks: CheckRunner
@@ -47,13 +41,13 @@ class ProjectServices:
     tools: RoleTools
     planner_tools: PlannerToolFactory
     agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
-    """Makes one for a run, given how a lane is opened by role and number, and the run's id."""
+    """Makes the agentinator of a run from the opener of transcripts (role, number) and the run's id."""
     clock: Clock
     ids: IdFactory
     owner: str
     owners: ProcessLocks
     process: WorkerProcess
-    """How this process is registered where it serves a run; `owner` is its name."""
+    """Registration of this process in the runs that it serves; `owner` is its name."""
     wake: WorkSignals
     choices: Mapping[str, ModelChoice]
     """By role."""
@@ -62,24 +56,24 @@ class ProjectServices:
     pinned: Mapping[str, object]
     """Settings that a run pins; no secrets."""
     prices: Mapping[str, ModelPrice]
-    """Of models, by name; a run pins them."""
+    """By model; a run pins them."""
     redact: Callable[[str], str]
     warnings: Sequence[str]
     """Of the settings."""
     check_models: Callable[[], None]
-    """Raises `ConfigurationError` if the models cannot be asked as things are."""
+    """Raises `ConfigurationError` if the settings do not allow a model call."""
     notices: Callable[[], list[str]]
-    """What was learned of the models' endpoints since the last call."""
+    """Returns what was learned of the endpoints since the last call of it."""
     engine_version: str
     sandbox_name: str
     link: Link | None
-    """Makes links to the store's nodes; None: it has no page that shows them."""
+    """Makes links to the store's nodes; None: the store has no page for them."""
     pace: AttemptOrder
-    """In which attempts begin and land."""
+    """Order in which attempts start and merge."""
     recording: str
-    """File that is recorded into or replayed from, as the person calls it; empty: none. It grows, and is no part of what is planned on."""
+    """File that is recorded into or replayed from; empty: none. It grows, so planning ignores it."""
     show_base: Callable[[str, str], None]
-    """Names the commit that git shows inside checks, and the project whose memory agents see."""
+    """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 
     @property
     def work_room(self) -> Path:

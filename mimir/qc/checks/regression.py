@@ -192,7 +192,7 @@ async def _restored_trees(
     if not undeclared and not made.isdisjoint(theirs):
         # A runner loads new tests with the old ones, which may pass only together with them.
         new = {p for p in status if status[p] == "added" and found.collects(p)}
-        undeclared = frozenset() if any(path in found.tests for path in new) else frozenset(new)
+        undeclared = frozenset(() if any(path in found.tests for path in new) else new)
     wanted = [undeclared]
     if new_tests - undeclared:
         wanted.append(undeclared | new_tests)
