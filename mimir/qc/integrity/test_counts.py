@@ -1,4 +1,7 @@
-"""How many tests runners spoke of at their ends, by the words of each. Pure; output is untrusted, so what a pattern may read is bound to its lines."""
+"""Test counts in the summaries of test runners. Pure.
+
+Output is untrusted, so every pattern is bound to single lines.
+"""
 
 import re
 from collections import Counter
@@ -10,15 +13,15 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedTests:
-    """The tests that a runner spoke of at its end."""
+    """Tests that a runner reported at its end."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    """Or expected to fail: whatever did not decide."""
+    """Skipped, or expected to fail: tests that decided nothing."""
 
     def __add__(self, other: "CountedTests") -> "CountedTests":
-        """Return both together."""
+        """Return the sum of both."""
         return CountedTests(
             passed=self.passed + other.passed,
             failed=self.failed + other.failed,
@@ -27,14 +30,14 @@ class CountedTests:
 
 
 def parse_counts(output: str) -> Sequence[CountedTests]:
-    """Return what was said at each end that counts tests, whoever started the runner; none: no end is known in it."""
-    said = strip_colour_codes(output)
-    special = (*parse_pytest(said), *parse_unittest(said), *_parse_node(said))
-    return (*special, *(one for form in (RUST, *_FORMS) for one in parse_pattern(form, said)))
+    """Return the counts of every known summary in an output; empty: it has none."""
+    text = strip_colour_codes(output)
+    special = (*parse_pytest(text), *parse_unittest(text), *_parse_node(text))
+    return (*special, *(one for form in (RUST, *_FORMS) for one in parse_pattern(form, text)))
 
 
 def strip_colour_codes(output: str) -> str:
-    """Return an output without the codes that colour it."""
+    """Remove the colour codes of an output."""
     return _COLOUR.sub("", output)
 
 
@@ -45,7 +48,7 @@ _COUNTED = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b"
 
 
 def parse_pytest(output: str) -> Sequence[CountedTests]:
-    """Read its summaries: `1 failed, 2 passed in 0.04s`."""
+    """Parse summaries of pytest: `1 failed, 2 passed in 0.04s`."""
     return [_count_words(_COUNTED.findall(found[1] or "")) for found in _SUMMARY.finditer(output)]
 
 
@@ -66,13 +69,13 @@ _NAMED = re.compile(r"(failures|errors|skipped|expected|successes)(?: failures)?
 
 
 def parse_unittest(output: str) -> Sequence[CountedTests]:
-    """Read its ends: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
+    """Parse summaries of unittest: `Ran 3 tests in 0.001s`, `FAILED (failures=1)`."""
     found: list[CountedTests] = []
     for end in _END_OF_UNITTEST.finditer(output):
         numbers = {word: int(number) for word, number in _NAMED.findall(end[2] or "")}
         failed = sum(numbers.get(word, 0) for word in ("failures", "errors", "successes"))
         skipped = sum(numbers.get(word, 0) for word in ("skipped", "expected"))
-        passed = max(0, int(end[1]) - failed - skipped)  # a part of a test may fail by itself
+        passed = max(0, int(end[1]) - failed - skipped)  # subtests fail separately
         found.append(CountedTests(passed=passed, failed=failed, skipped=skipped))
     return found
 
@@ -84,7 +87,8 @@ _FILE_IN_NODE = re.compile(
 
 
 def _parse_node(output: str) -> Sequence[CountedTests]:
-    """Count its tests; a file that passes as a whole, as one does that ends before its first test, is none that passed."""
+    """Parse summaries of node."""
+    # A file that passes as a whole may have ended before its first test, so it is not a passed test.
     numbers = Counter[str]()
     for word, number in _COUNTED_IN_NODE.findall(output):
         numbers[word] += int(number)
@@ -111,7 +115,7 @@ _FORMS = (
     _pattern(
         r"^ +Tests  (?:(?P<failed>\d+) failed(?: \| )?)?(?:(?P<passed>\d+) passed(?: \| )?)?(?:(?P<skipped>\d+) skipped)? ?\(\d+\)$"
     ),
-    # mocha says each on a line of its own
+    # mocha, one line each
     _pattern(r"^ +(?P<passed>\d+) passing\b"),
     _pattern(r"^ +(?P<failed>\d+) failing$"),
     _pattern(r"^ +(?P<skipped>\d+) pending$"),
@@ -132,7 +136,7 @@ _FORMS = (
 
 
 def parse_pattern(form: re.Pattern[str], output: str) -> Sequence[CountedTests]:
-    """Read what a pattern names: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
+    """Parse the groups of a pattern: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
     found: list[CountedTests] = []
     for end in form.finditer(output):
         numbers = {name: int(number or 0) for name, number in end.groupdict().items()}

@@ -265,7 +265,7 @@ async def test_quote_that_does_not_hold_is_asked_for_once_by_its_criterion():
 
     assert isinstance(ruling, Review)
     assert ruling.judgement.criteria[1].state == "passed"
-    assert "criterion c2: the quote does not stand in 'file:README.md'" in (
+    assert "criterion c2: the quote is not in 'file:README.md'" in (
         here.first.asked[1].messages[-1].text
     )
 
