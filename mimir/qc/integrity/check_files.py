@@ -1,19 +1,19 @@
-"""Which files make up a check: its tests, and what steers the program that runs them. Pure.
+"""Files of a check: its tests, and the files that configure the program that runs them. Pure.
 
-A check proves something of the work only as far as it is not the work itself. What belongs to it goes into the run before, too: a
-test that cannot fail passes there, and is found.
+A check proves something only as far as it is not the work itself. So its files are part of the run before the work, too: a test that
+cannot fail passes there, and is found.
 
-`tests` of the plan decide. Left out, they are the path arguments of `run` that belong to the check rather than to the work:
+`tests` of the plan decide. If they are absent, these path arguments of `run` belong to the check:
 - an argument whose name says that it tests (`tests/test_a.py::test_x`, `check.sh`, `spec/`), with everything below it;
-- for a test runner, what it collects below any other directory, or everywhere if it is given no path at all;
-- nothing for programs that only look at a file (`grep`, `test -f`, linters …): what they look at is the work, and so is a script
-  whose name does not say that it tests.
+- for a test runner, what it collects below any other directory, or everywhere if it has no path argument;
+- none for programs that only read a file (`grep`, `test -f`, linters …): they read the work. A script whose name does not say that it
+  tests is the work as well.
 
-What lies *beside* tests are the data and the helpers by which they judge: an expected result that was rewritten passes any work.
+*Beside* tests lie the data and helpers by which they judge: a rewritten expected result passes any work.
 
-The *harness* are files that steer a runner without being tests: one planted `conftest.py` can make every test pass. What an attempt
-changed of it counts as part of the check, unless the task's own `files` name that very file: then it is the work. The *rules* of a linter
-are to it what tests are to a runner: one new `ruff.toml` can leave out whatever is wrong.
+Hooks and settings configure a runner without being tests: one new `conftest.py` can make every test pass. They count as part of the
+check if the attempt changed them, unless the task's `files` name that very file. The *rules* of a linter are to it what tests are to a
+runner: one new `ruff.toml` can exclude every fault.
 """
 
 import posixpath
@@ -32,40 +32,41 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFiles:
-    """The files of a check, as globs; they may name files that are not there."""
+    """Files of a check, as globs; they may match nothing."""
 
     tests: tuple[str, ...]
-    """Its tests; a change to one makes the evidence self-authored."""
+    """Its tests; an attempt that changes one makes the evidence self-authored."""
     reached: tuple[str, ...] = ()
-    """Tests that it may start besides, by a program that says in a file of its own what it starts (`make test`, `run_tests.sh`)."""
+    """Further tests that it may start, through a build tool or script (`make test`, `run_tests.sh`)."""
     beside: tuple[str, ...] = ()
-    """What lies with its tests; only where the file was there before the work."""
+    """Files next to its tests; only if they existed before the work."""
     hooks: tuple[str, ...] = ()
-    """What steers its runner; part of the check when an attempt changes it."""
+    """Files that configure its runner; part of the check if an attempt changes them."""
     settings: tuple[str, ...] = ()
-    """The same, but only where the file was there before the work."""
+    """The same, but only if the file existed before the work."""
     shadows: tuple[str, ...] = ()
-    """The same, but only where the file is new: it would be taken for a module of the runner."""
+    """The same, but only if the file is new: it would replace a module of the runner."""
     collected: tuple[str, ...] = ()
-    """What its runners take for a test below a directory; empty: it has none."""
+    """Files that its runners collect below a directory; empty: it has no runner."""
     started_by: tuple[str, ...] = ()
-    """The file in which such a program says what it starts."""
+    """Files in which build tools define what they start."""
     rules: tuple[str, ...] = ()
-    """Those of its settings by which linters judge."""
+    """Those of its settings that hold rules of linters."""
     judged: tuple[str, ...] = ()
-    """What its linters look at, or whatever says that they are started: where nothing of it was there, rules come with the work."""
+    """Files that its linters judge, or that start them; if none existed, the rules are the work."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """Its tests, those that it may start, and what lies with them."""
+        """Its tests, those that it may start, and the files next to them."""
         return (*self.tests, *self.reached, *self.beside)
 
     def collects(self, path: str) -> bool:
-        """True if its runners take a file for a test by its own name: what merely lies in a folder of tests may be a helper, or data."""
+        """True if its runners collect a file by its own name."""
+        # A file that is merely in a folder of tests may be a helper, or data.
         return matches(path, (glob for glob in self.collected if not glob.endswith("/**")))
 
     def are_tests(self, paths: Iterable[str]) -> bool:
-        """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""
+        """True if paths of `all_tests` contain a test, not only data or an `__init__.py`."""
         return any(
             not self.collected or path in self.tests or matches(path, self.collected)
             for path in paths
@@ -74,8 +75,8 @@ class CheckFiles:
 
 @lru_cache(maxsize=1024)
 def find_check_files(check: Check) -> CheckFiles:
-    """Return which files make up a check."""
-    # Kept, since it is asked wherever a check runs, and of each check for each author of a file.
+    """Return the files of a check."""
+    # Cached: every run asks, and each check is asked for each author of a file.
     started = find_programs(check.argv)
     tests = check.tests
     if tests is None:
@@ -95,14 +96,14 @@ def find_check_files(check: Check) -> CheckFiles:
 
 
 def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
-    """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
+    """Yield the paths of known programs inside the project: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
         if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
             yield _below(one, one.path)
 
 
 def _find_companions(found: CheckFiles) -> tuple[str, ...]:
-    """Return what lies with tests: anywhere for a test runner, else in their own folder if that says that it tests."""
+    """Return the files next to tests: anywhere for a runner, otherwise in a folder whose name says that it tests."""
     if found.tests and found.collected:
         return test_runners.BESIDE
     folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
@@ -110,7 +111,7 @@ def _find_companions(found: CheckFiles) -> tuple[str, ...]:
 
 
 def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
-    """Add what belongs to programs that start others: any runner, any linter."""
+    """Add the files of programs that may start any runner or linter."""
     if not starters:
         return found
     started_by = _globs_of(starters, test_runners.SETTINGS)
@@ -140,13 +141,13 @@ def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) ->
 def find_config_changes(
     found: CheckFiles, task: Task, changed: Iterable[str], added: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the changed paths that steer the check's runner and are not declared work, also among its tests.
+    """Return the changed paths that configure the check's runner and are not declared work.
 
     Args:
-        found: Of the check.
-        task: Whose attempt it is; a file that its `files` name by its own name is work (`conftest.py`, not `src/**`).
+        found: Files of the check.
+        task: Task of the attempt; its `files` declare a file by its own name (`conftest.py`, not `src/**`).
         changed: Paths that the attempt changed, added or deleted.
-        added: Those of them that were not there before.
+        added: Those of them that are new.
     """
     return tuple(
         path
@@ -157,13 +158,7 @@ def find_config_changes(
 
 
 def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tuple[str, ...]:
-    """Return the new files that may set a check's runner, or stand before a module of its own, and are not declared work.
-
-    Args:
-        found: Of the check.
-        task: As in `find_config_changes`.
-        added: Paths that were not there before.
-    """
+    """Return the new files that may configure the runner or replace its modules, and are not declared work."""
     may = (*_anywhere(found.settings), *found.shadows)
     return tuple(
         path for path in added if matches(path, may) and not is_declared_file(path, task.files)
@@ -171,13 +166,13 @@ def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tupl
 
 
 def find_rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths that hold rules of a check's linters, wherever they lie."""
+    """Return the paths that hold rules of a check's linters, in any folder."""
     named = _anywhere(found.rules)
     return tuple(path for path in paths if matches(path, named))
 
 
 def configures_runner(found: CheckFiles, path: str, *, is_new: bool = True) -> bool:
-    """True if a changed path may steer the check's runner: as a hook, or by settings; new ones wherever they lie."""
+    """True if a changed path may configure the runner: as a hook, or by settings (new ones in any folder)."""
     return _steers(path, found.hooks, found.settings, found.shadows, is_new)
 
 
@@ -189,7 +184,7 @@ def _steers(
     shadows: tuple[str, ...],
     is_new: bool,
 ) -> bool:
-    # Kept, since most checks of a plan share their runner, and all are asked of all files.
+    # Cached: most checks of a plan share their runner, and all are asked of all files.
     may = (*_anywhere(settings), *shadows) if is_new else settings
     return matches(path, hooks) or matches(path, may)
 
@@ -201,7 +196,7 @@ def is_declared_file(path: str, globs: Iterable[str]) -> bool:
 
 
 def is_work(argv: Sequence[str], task: Task) -> bool:
-    """True if a Python module that the command starts with `-m` is what the task is to write: then it is not a program that is missing."""
+    """True if the task is to write a Python module that the command starts with `-m`."""
     names = [one.program.split(".")[0] for one in find_programs(argv) if one.module]
     return any(
         name not in test_runners.TOOLS
@@ -222,7 +217,7 @@ def _anywhere(settings: Iterable[str]) -> list[str]:
 def _globs_of(
     started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Return the globs of programs, in the directory that they are started in and at the top."""
+    """Return the globs of programs, in the directory of their call and at the top."""
     found = [
         glob
         for one in started
@@ -234,29 +229,30 @@ def _globs_of(
 
 
 def _may_start(command: ProgramCall) -> bool:
-    """True if a program says in a file what it starts: a build tool, or a script whose name says that it tests."""
+    """True if a file defines what a program starts: a build tool, or a script whose name says that it tests."""
     return command.program in test_runners.STARTERS or test_runners.says_it_tests(
         _script_words(command)
     )
 
 
 def _starts_tests(command: ProgramCall) -> bool:
-    """True if what it starts are tests rather than linters, or a look at something."""
+    """True if it starts tests rather than linters or readers."""
     if command.program in test_runners.STARTERS:
         return not _lints(command)
     return test_runners.says_it_runs_tests(_script_words(command))
 
 
 def _lints(command: ProgramCall) -> bool:
-    """True if a build tool is told to start linters, and nothing else."""
-    told = [_words_of(argument) for argument in command.arguments if not argument.startswith("-")]
-    told = [words for words in told if words != {"run"}]
-    is_told = command.program in test_runners.STARTERS and told != []
-    return is_told and all(map(test_runners.says_it_lints, told))
+    """True if a build tool starts linters, and nothing else."""
+    if command.program not in test_runners.STARTERS:
+        return False
+    targets = [_words_of(word) for word in command.arguments if not word.startswith("-")]
+    targets = [words for words in targets if words != {"run"}]
+    return targets != [] and all(map(test_runners.says_it_lints, targets))
 
 
 def _script_words(command: ProgramCall) -> set[str]:
-    """Return the words of a script's name; none: the program is no script's."""
+    """Return the words of a script's name; empty: the program is not a script."""
     if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
         return set()
     return _words_of(posixpath.basename(next(_positional(command), "")))
@@ -271,13 +267,13 @@ def _find_tests(command: ProgramCall) -> Iterator[str]:
     collected = test_runners.COLLECTED.get(command.program, ())
     arguments = list(_positional(command))
     if collected and arguments and posixpath.basename(arguments[0]) == command.program:
-        del arguments[0]  # the runner itself, named by its path (`node_modules/.bin/jest`)
+        del arguments[0]  # the runner itself, by its path (`node_modules/.bin/jest`)
     paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
         if says_it_tests(path):
             yield _below(command, path)
         else:
-            # Below a directory of sources lie tests and work; where it is a file, this names nothing.
+            # A directory of sources holds tests and work; for a file, these globs match nothing.
             yield from (_below(command, f"{path}/{glob}") for glob in collected)
 
 
@@ -286,7 +282,7 @@ def _below(command: ProgramCall, glob: str) -> str:
 
 
 def _positional(command: ProgramCall) -> Iterator[str]:
-    """Yield the arguments that are no options and no values of options that are known to take one."""
+    """Yield the arguments that are neither options nor values of known options."""
     valued = test_runners.TAKE_A_VALUE.get(command.program, frozenset[str]())
     skip = False
     for argument in command.arguments:
@@ -296,7 +292,7 @@ def _positional(command: ProgramCall) -> Iterator[str]:
 
 
 def _path(command: ProgramCall, argument: str) -> str:
-    """Return an argument as a relative path or glob; empty: it is none."""
+    """Return an argument as a relative path or glob; empty: it is neither."""
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
         path = _module_file(path)

@@ -1,6 +1,6 @@
-"""What a command line starts: the programs behind wrappers and shells, their arguments, the module that `python -m` names. Pure.
+"""Parser of command lines: the programs behind wrappers and shells, with their arguments. Pure.
 
-Only read, never executed: what cannot be read has no programs.
+Nothing is executed. A line that cannot be parsed has no programs.
 """
 
 import posixpath
@@ -17,10 +17,10 @@ _WRAPPERS = frozenset(
     )
 )
 _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
-"""Programs whose `run` or `exec` starts the one that follows."""
+"""Programs whose `run` or `exec` starts the program that follows."""
 _KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
 _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
-"""The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
+"""Option of a shell before its command line, alone or with others: `-c`, `-lc`, `-euc`."""
 PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
 _MODES: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +34,7 @@ _MODES: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("bazel", "meson", "playwright", "swift"), ("test",)),
 }
-"""Programs that are something other where one of these words follows: `node --test`, `bun test`, `cargo clippy`."""
+"""Programs with another purpose if one of these words follows: `node --test`, `cargo clippy`."""
 _INTERPRETERS = frozenset(("node", "perl", "php", "ruby"))
 _LAUNCHED = frozenset(
     (
@@ -42,28 +42,28 @@ _LAUNCHED = frozenset(
         *("prettier", "prove", "pytest", "rails", "rake", "rspec", "tsc", "vitest"),
     )
 )
-"""Programs that an interpreter may be given by their path: `python manage.py test`, `node node_modules/jest/bin/jest.js`."""
+"""Programs that an interpreter may start by path: `python manage.py test`, `node …/jest/bin/jest.js`."""
 _SCRIPT_ENDS = re.compile(r"\.(?:[cm]?js|php|rb)$")
 _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
-"""Scripts of a project that stand for a program; they take its arguments."""
+"""Scripts of a project that wrap a program and take its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramCall:
-    """One program with its arguments."""
+    """Call of one program."""
 
     program: str
-    """Without its directory; for `python -m pytest` it is `pytest`, for `node --test` and `bun test` all of it."""
+    """Name without directory: `pytest` for `python -m pytest`, but both words of `bun test`."""
     arguments: tuple[str, ...]
-    """With the script itself, where the program is one or reads one (`./check.sh`, `python check.py`)."""
+    """With the script itself if the program is or reads one (`./check.sh`, `python check.py`)."""
     module: bool = False
     """True: a Python module, started with `-m`."""
     below: str = "."
-    """Directory that the shell line changed to before, relative to the workspace."""
+    """Directory of the call, relative to the workspace."""
 
     @property
     def path(self) -> str:
-        """The program itself where a path names it, which is its first argument, too; empty: it is found by its name."""
+        """Path of the program, if a path names it; empty: it is found by its name."""
         first = self.arguments[0] if self.arguments else ""
         return first if "/" in first and posixpath.basename(first) == self.program else ""
 
@@ -87,7 +87,7 @@ def find_programs(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
 
 
 def shell_line(argv: Sequence[str]) -> str | None:
-    """Return the line that a shell is given with `-c`; None: it is none."""
+    """Return the line that a shell receives with `-c`; None: there is none."""
     if not argv or posixpath.basename(argv[0]) not in SHELLS:
         return None
     at = next((at for at, word in enumerate(argv) if _LINE_FOLLOWS.fullmatch(word)), len(argv))
@@ -120,14 +120,14 @@ def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
 
 
 def _launched_program(words: Sequence[str]) -> Sequence[str]:
-    """Return what an interpreter is given, from the path of a known program on; empty: it is given something else."""
+    """Return the words from the path of a known program on; empty: the interpreter starts something else."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
     script = _SCRIPT_ENDS.sub("", words[at]) if at < len(words) else ""
     return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []
 
 
 def strip_wrappers(words: list[str]) -> list[str]:
-    """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
+    """Remove `A=b`, `env`, `timeout 10`, `uv run` … from the front."""
     while words:
         if words[0] in _KEYWORDS:
             words = words[1:]

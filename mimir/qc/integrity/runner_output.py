@@ -1,9 +1,9 @@
-"""What a test runner says at its end, and whether that bears out the exit code 0 that it left behind. Pure.
+"""Verification of runner outputs: does the output of a test runner support its exit code 0? Pure.
 
-The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`), now or when all has been said, and have tests
-skipped. Runners say something when all is done: one that ended with 0 and did not say it, or spoke of tests that failed, was *cut short*: that
-is known of a runner that the check starts itself, whose output nothing takes away. Whoever starts it, what it said before the work is held
-against what it says after it: silence, failures and skipped tests are no passed ones.
+The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`) or skip tests. A runner that ended with 0
+without its closing summary, or that reported failures, was *cut short*. This is known only of a runner that the check itself starts,
+with visible output. For all runners, the counts after the work are compared with those before it: missing counts, failures and skipped
+tests are not passed tests.
 """
 
 import re
@@ -25,30 +25,30 @@ from mimir.qc.integrity.test_counts import (
 )
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
-"""What may keep a program's output from being seen, or let the line end before the program."""
+"""Shell syntax that may hide a program's output, or end the line before the program."""
 _DECIDES_OTHERWISE = re.compile(r"[;!\n]|\b(?:if|while|until)\b")
-"""What lets a line end with 0 though a program in it did not."""
-_TELL_OF_EACH = {"GOFLAGS": "-v"}
-"""Environment in which runners that are silent about what passes name it."""
+"""Shell syntax with which a line may end with 0 although a program in it did not."""
+_LIST_TESTS = {"GOFLAGS": "-v"}
+"""Environment in which silent runners list the tests that pass."""
 SHORTENED = "[… "
-"""How the kept end of an output begins, if it is not all of it."""
+"""Beginning of the kept end of an output that was cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OutputPattern:
-    """A test runner."""
+    """Test runner, and the form of its output."""
 
     ended: Callable[[str, int], bool]
-    """(output, how often it was started) → whether it said each time what it says when all is done."""
+    """(output, number of starts) → whether every start reported its end."""
     tallies: Callable[[str], Sequence[CountedTests]] | None = None
-    """What it said at each of its ends, where those count tests."""
+    """Counts of each summary. None: its summaries have no counts."""
     other: str = ""
-    """Options with which it does something else, or says nothing."""
+    """Options with which it runs no tests, or reports nothing."""
     verb: str = ""
-    """What it is told to run tests; empty: it does nothing else."""
+    """Word that makes it run tests; empty: it always does."""
 
     def is_meant(self, arguments: Sequence[str]) -> bool:
-        """True if it is to run tests, and to tell of them."""
+        """True if it is to run tests and to report them."""
         return (not self.verb or self.verb in arguments) and set(self.other.split()).isdisjoint(
             arguments
         )
@@ -60,7 +60,7 @@ _ENDS_OF_PYTEST = re.compile(
             r"(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|ran)\S{0,40} in \d+\.\d+s",
             r"\[100%\]|\[(\d+)/\1\]",  # -qq
             r"^[.sxX]+\n\Z|^(?:PASSED|SKIPPED|XFAIL|XPASS) .*\n\Z",  # -qq without progress, or with -r
-            r"^Results \(\d+\.\d+s\):",  # a plugin's own words
+            r"^Results \(\d+\.\d+s\):",  # of the plugin pytest-sugar
         )
     ),
     re.MULTILINE,
@@ -79,7 +79,7 @@ def _is_pytest_complete(output: str, times: int) -> bool:
     if _STOPPED.search(output) or not _ENDS_OF_PYTEST.search(output):
         return False
     counted = len(parse_pytest(output))
-    return not counted or counted >= times  # else the end that is there is that of another one
+    return not counted or counted >= times  # otherwise the summary is that of another start
 
 
 def _is_unittest_complete(output: str, times: int) -> bool:
@@ -87,12 +87,13 @@ def _is_unittest_complete(output: str, times: int) -> bool:
 
 
 def _is_rust_complete(output: str, _: int) -> bool:
-    """Compare how many of its programs began, and how many came to their end."""
+    """True if as many test programs ended as began."""
     return len(parse_pattern(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
 def _is_go_complete(output: str, _: int) -> bool:
-    """Compare how many test programs ended with 0, and how many said that their tests passed: one may end before any began."""
+    """True if as many test programs reported PASS as ended with 0."""
+    # A program may end with 0 before its first test began.
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
 
@@ -120,21 +121,21 @@ _RUNNERS: Mapping[str, _OutputPattern] = {
 
 
 def verbose_environment(argv: Sequence[str]) -> Mapping[str, str]:
-    """Return what a command needs in its environment so that its runners say at their end what is asked of them here.
+    """Return the environment in which a command's runners report their end.
 
-    `go test` says of a package only that its program ended with 0, unless it is to tell of each test.
+    `go test` reports of a package only that its program ended with 0, unless it lists each test.
     """
-    return _TELL_OF_EACH if _runs_go(argv) else {}
+    return _LIST_TESTS if _runs_go(argv) else {}
 
 
 def _runs_go(argv: Sequence[str]) -> bool:
-    """True if `go test` is started, and not told otherwise."""
+    """True if a command starts `go test` and does not set GOFLAGS itself."""
     goes = any(one.program == "go" and "test" in one.arguments for one in find_programs(argv))
     return goes and not any("GOFLAGS" in word for word in argv)
 
 
 def is_output_known(argv: Sequence[str], one: ProgramCall) -> bool:
-    """True if one of the programs that `argv` starts is a known runner, and what it says at its end is seen."""
+    """True if a program of a command is a known runner with visible output."""
     runner = _RUNNERS.get(one.program)
     return (
         runner is not None
@@ -144,32 +145,25 @@ def is_output_known(argv: Sequence[str], one: ProgramCall) -> bool:
 
 
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
-    """True if a test runner that a command starts has not said what it says at its end, or said that tests failed.
-
-    Args:
-        argv: The command, which ended with 0.
-        output: All that it said.
-    """
-    said = strip_colour_codes(output)
+    """True if a runner in a command that ended with 0 did not report its end, or reported failures."""
+    text = strip_colour_codes(output)
     started = Counter(_find_runners(argv))
-    if not all(runner.ended(said, times) for runner, times in started.items()):
+    if not all(runner.ended(text, times) for runner, times in started.items()):
         return True
     if _DECIDES_OTHERWISE.search(shell_line(argv) or ""):
         return False
-    return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
+    return any(one.failed for runner in started if runner.tallies for one in runner.tallies(text))
 
 
 def count_tests(run: CheckRun) -> CountedTests | None:
-    """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
-    told = parse_counts(run.output_tail)
-    return sum(told, CountedTests()) if told else None
+    """Return the sum of all test counts in a run's output; None: it has none."""
+    counts = parse_counts(run.output_tail)
+    return sum(counts, CountedTests()) if counts else None
 
 
 def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
-    """Return a run on the deliverable as it is; as cut short, if the one before the work shows that its tests have not passed.
-
-    Tests of Rust stand in the files that they test, where nobody can put them back: one that failed must not be gone.
-    """
+    """Return a run on the deliverable, as cut short if the run before the work contradicts it."""
+    # Tests of Rust are in the files that they test, where they cannot be restored: a failed one must still exist.
     if run.green and not run.output_tail.startswith(SHORTENED):
         failed = set(_FAILED_IN_RUST.findall(before.output_tail))
         if failed.difference(_NAMED_IN_RUST.findall(run.output_tail)):
@@ -178,19 +172,19 @@ def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
 
 
 def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool) -> CheckRun:
-    """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
+    """Return a run, as cut short if another run of the check shows that its tests have not passed.
 
-    Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
-    where some failed.
+    It shows this if the run reports no tests although the other passed with some; if at least as many failed; or if more are skipped
+    and fewer pass (or no more, if some failed).
 
     Args:
-        run: Of a check.
-        then: What the other one spoke of. None: nothing.
-        was_green: Whether the other one was.
+        run: Run of a check.
+        then: Counts of the other run. None: it reported none.
+        was_green: Whether the other run was green.
     """
     now = count_tests(run)
     if now is None:
-        # Some speak only of failures; and of what is not kept of an output nothing is known.
+        # Some runners report failures only, and nothing is known of the cut part of an output.
         worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
     else:
         worse = _worse(now, then or CountedTests(), gain=0 if was_green else 1)
@@ -204,10 +198,10 @@ def _worse(now: CountedTests, then: CountedTests, gain: int) -> bool:
 
 
 def _find_runners(argv: Sequence[str]) -> list[_OutputPattern]:
-    """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
-    tells = _runs_go(argv)
+    """Return the known runners of a command, once a start; empty if their output may be hidden."""
+    lists_tests = _runs_go(argv)
     return [
         _RUNNERS[one.program]
         for one in find_programs(argv)
-        if is_output_known(argv, one) and (tells or one.program != "go")
+        if is_output_known(argv, one) and (lists_tests or one.program != "go")
     ]
