@@ -162,7 +162,7 @@ async def migrate(
 async def replay(
     project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = at_once
 ) -> Sequence[ReplayResult]:
-    """Replay a recording or a stored run from its record alone: no model, tool, check or git is called.
+    """Replay a recording or a stored run from its record alone; no model or tool is called.
 
     Args:
         project: Directory of the run, and base of relative paths.

@@ -1,4 +1,4 @@
-"""Status of a run for `mimir status`: opens the store alone, because opening a project takes ten times as long."""
+"""Status of a run from the store alone; opening a whole project takes ten times as long."""
 
 import secrets
 from collections.abc import Callable, Mapping

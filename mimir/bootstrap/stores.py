@@ -1,4 +1,4 @@
-"""Selection of the store that a setting names: the project's SQLite file, another file, or a Neo4j server."""
+"""Selection of the store: the project's SQLite file, another file, or a Neo4j server."""
 
 import os
 from collections.abc import Callable

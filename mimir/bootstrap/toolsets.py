@@ -117,7 +117,7 @@ class ToolFactory:
 
 
 def _standing(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
-    """Return the preparation of a call: the tree moves to the directory in which the call works."""
+    """Return the preparation of a call: the tree moves to the call's directory."""
 
     async def prepare(effectful: bool) -> None:
         tree.root = await stand(effectful)

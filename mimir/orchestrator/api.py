@@ -1,4 +1,4 @@
-"""Programming interface of mimir for one project; the command line and other entry points use it."""
+"""Programming interface of mimir for one project, used by all entry points."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ class Mimir:
         model: str,
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
-        """Plan a request in a run of its own and write the plan; `limits` bound calls, tokens and cost.
+        """Plan a request in its own run and write the plan, within `limits`.
 
         Raises:
             Paused: The planning run can be resumed.
@@ -59,7 +59,7 @@ class Mimir:
         limits: RunBudget,
         from_run: str = "",
     ) -> str:
-        """Create a run of a checked plan; return its id. `from_run`: run whose completed tasks are reused."""
+        """Create a run of a checked plan; reuse completed tasks of `from_run`; return its id."""
         source = (
             await inspection.find_own_run(self._parts, from_run, resumable=False)
             if from_run
@@ -150,10 +150,10 @@ class Mimir:
         return await inspection.doctor(self._parts)
 
     async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
-        """Return the durations of tasks of these worker roles in finished runs; unknown roles are left out."""
+        """Return the learned durations of worker roles; unknown roles are left out."""
         ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)
         return await self._parts.store.read(ask)
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
-        """Return (tasks, most tool calls, most tokens) of a plan, for the confirmation before it runs."""
+        """Return (tasks, most tool calls, most tokens) of a plan, for its confirmation."""
         return inspection.plan_size(self._parts, plan)

@@ -1,4 +1,4 @@
-"""Verb `plan`: a request becomes a checked plan file, through Ecko (optional), the PM, the parser and the lint.
+"""Verb `plan`: Ecko (optional), the PM, parser and lint turn a request into a plan.
 
 Planning is a run of its own, journaled and resumable like any other.
 """
@@ -124,7 +124,7 @@ async def create_planning_run(
 
 
 def models_of_planning(services: ProjectServices, model: str) -> frozenset[str]:
-    """Return the names of the models that planning may call; `model` replaces the set ones if not empty."""
+    """Return the models that planning may call; a named `model` replaces the set ones."""
     return frozenset(model or services.choices[role].model for role in ("ecko", "pm"))
 
 
@@ -144,7 +144,7 @@ async def raise_limits(services: ProjectServices, run: str, limits: RunBudget) -
 async def make_plan(
     services: ProjectServices, run: str, *, models: Mapping[str, str] | None = None
 ) -> PlanningResult:
-    """Continue a planning run from its transcripts, and write the plan; `models` are called from now on.
+    """Continue a planning run from its transcripts, with `models`, and write the plan.
 
     Raises:
         Paused: The run can be resumed.

@@ -1,4 +1,4 @@
-"""Provenance of a plan: its planning run, and what the PM had read, for context receipts and the report."""
+"""Provenance of a plan: its planning run, and the context of its PM."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,11 @@ from mimir.store.schema import EdgeType, pack
 from mimir.store.transcripts import shared_texts
 
 _PIECES: Mapping[str, str] = {"system": "instructions", "user": "brief", "tool": "research"}
-"""Role of a message to the PM → piece of its context. The PM's own messages count as the plan."""
+"""Role of a message to the PM → piece of its context; its own messages are the plan."""
 
 
 def save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
-    """Record the planning run of a run's plan, and its PM's context; a plan of the user has none."""
+    """Record the planning run of a plan and its PM's context; a user's plan has none."""
     planning = find_latest_run(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
     if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
         return
@@ -41,7 +41,7 @@ def load_provenance(reads: ReadOps, run: str) -> ContextReceipt | None:
 
 
 def _receipt_of_pm(reads: ReadOps, lane: str) -> ContextReceipt:
-    """Add up the messages to the PM: each call of its transcript stores what is new in the request."""
+    """Add up the messages to the PM: each call stores only the new part of its request."""
     texts: dict[str, list[str]] = {}
     for call in load_calls(reads, lane, kind="model"):
         for message in as_objects(shared_texts.delta_of(reads, call).get("messages")):

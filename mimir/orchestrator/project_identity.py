@@ -1,4 +1,4 @@
-"""Identity of a project: its id, and whether a directory may serve a run that another one started.
+"""Identity of a project: its id, and the directories that may serve its runs.
 
 Reasons: docs/decisions/0007-which-project-a-directory-is.md.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # `mimir status` calls `find_project_id` and must import noth
     from mimir.workspace.git.history import GitHistory
 
 FILE = "project"
-"""File in `.mimir` that keeps the id, so that a moved or rewritten repository keeps its project."""
+"""File in `.mimir` with the id, which a moved or rewritten repository keeps."""
 DIGITS = 12
 
 
@@ -50,7 +50,7 @@ def find_project_id(project: Path, room: Path) -> str:
 
 
 async def require_same_project(services: "ProjectServices", run: RunRecord) -> None:
-    """Require that this directory started a run, or is of its project and can exchange commits.
+    """Require that this directory started a run, or can exchange commits of its project.
 
     Raises:
         UnavailableError: It is another project, or the run's commits cannot be fetched here.

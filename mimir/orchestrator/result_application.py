@@ -1,4 +1,4 @@
-"""Application of a run's result to the user's directory: all or nothing, never over files that the user changed.
+"""Application of a run's result to the user's directory, all or nothing.
 
 The steps are journaled in the store before the first file changes. A process that resumes the run completes or undoes them.
 """
@@ -30,7 +30,7 @@ class ApplyResult:
 
     paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
-    """Files of the result that the user has changed, with the reason; then nothing was applied."""
+    """Files that the user has changed, with the reason; then nothing was applied."""
     commit: str = ""
     """Commit on the user's branch; empty: none was made."""
 

@@ -1,4 +1,4 @@
-"""Models of a run: those that were set when it started, also after a resume with other settings.
+"""Models of a run: those of its start, also after a resume with other settings.
 
 Only a run that paused because of its configuration takes the models that are set now. The change is stored with the run and in its
 event, so that every process of the run, and a replay, calls the same models.

@@ -33,7 +33,7 @@ class ProjectServices:
     """`.mimir` of the project."""
     store: GraphStore
     leases: GraphStore
-    """The same store, for writes that name no commit: they do not wait until commits are shared."""
+    """The same store, for writes that name no commit and need not wait for one."""
     history: GitHistory
     sandbox: Sandbox
     checks: CheckRunner
@@ -41,7 +41,7 @@ class ProjectServices:
     tools: RoleTools
     planner_tools: PlannerToolFactory
     agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
-    """Makes the agentinator of a run from the opener of transcripts (role, number) and the run's id."""
+    """Makes a run's agentinator from an opener of transcripts (role, number) and its id."""
     clock: Clock
     ids: IdFactory
     owner: str
@@ -71,7 +71,7 @@ class ProjectServices:
     pace: AttemptOrder
     """Order in which attempts start and merge."""
     recording: str
-    """File that is recorded into or replayed from; empty: none. It grows, so planning ignores it."""
+    """Recording that is written or replayed; empty: none. It grows, so planning ignores it."""
     show_base: Callable[[str, str], None]
     """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 

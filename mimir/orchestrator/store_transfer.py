@@ -64,7 +64,7 @@ async def export(
 async def migrate(
     source: GraphStore, target: GraphStore, run: str, *, dead: Collection[str], room: Path
 ) -> CopyResult:
-    """Copy a run, or the whole store, into another store, and compare the copy; the source is unchanged.
+    """Copy a run, or the whole store, into another store, and compare the copy.
 
     Args:
         source: Store to read.
@@ -97,7 +97,7 @@ def _open_temporary(directory: Path) -> IO[str]:
 
 
 def _fill(reads: ReadOps, target: StoreSpool, run: str, dead: Collection[str] | None) -> None:
-    """Copy one view; a run that a process works on is refused in the same view (`dead` None: allowed)."""
+    """Copy one view; refuse it if a process works on a run (`dead` None: allowed)."""
     id = _find_run_id(reads, run) if run else ""
     if dead is not None:
         _require_idle(reads, id, dead)
@@ -130,7 +130,7 @@ def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:
 
 
 def _find_holder(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> str:
-    """Return a live process that coordinates a run or works on one of its tasks; empty: there is none."""
+    """Return a live process that works on a run; empty: there is none."""
     if run.status is not RunStatus.RUNNING:
         return ""
     now = reads.now()

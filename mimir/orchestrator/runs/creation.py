@@ -1,4 +1,4 @@
-"""Creation of a run: its base, plan and preambles are pinned, so that edits count from the next run."""
+"""Creation of a run: its base, plan and preambles are pinned; later edits do not count."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,7 +125,7 @@ async def create_run(
 async def _prepare(
     services: ProjectServices, run: str, plan: Plan
 ) -> tuple[str, tuple[BaseCommit, str]]:
-    """Encode the plan and probe the sandbox, while git records the project's base and ignore rules."""
+    """Encode the plan and probe the sandbox, while git records base and ignore rules."""
 
     async def encode() -> str:
         await require_sandbox(services)

@@ -1,4 +1,4 @@
-"""Verb `execute_run`: serve a run through its tasks, the final gate, application and report, or until it pauses.
+"""Verb `execute_run`: serve a run to its report, or until it pauses.
 
 It may be repeated after a crash: the store holds what is done, and no step is repeated.
 """
@@ -125,7 +125,7 @@ async def take_coordination(
 async def _take_or_follow(
     services: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str]
 ) -> bool:
-    """Take the coordinator lease; False: a worker took it before the process that created the run.
+    """Take the coordinator lease; False: a worker was faster than the creating process.
 
     Raises:
         BusyError: The run is resumed, and another process coordinates it.
@@ -167,7 +167,7 @@ async def resume_planning(services: ProjectServices, run: str, limits: RunBudget
 
 
 async def cancel(services: ProjectServices, run: str) -> None:
-    """Cancel all that has not ended; fences refuse the writes of processes that still work on it.
+    """Cancel all that has not ended; fences refuse later writes of other processes.
 
     Raises:
         UsageError: It has ended, or there is no such run.
@@ -246,7 +246,7 @@ async def run_to_end(
 
 
 async def _lead(services: ProjectServices, run_services: RunServices, apply: Apply) -> RunResult:
-    """Coordinate a run: start it, decide until every task has ended, then gate, apply and report."""
+    """Coordinate a run: decide until every task has ended, then gate, apply and report."""
     run = run_services.facts.id
     record = await _load(services, run)
     tasks = len(run_services.facts.plan.tasks)

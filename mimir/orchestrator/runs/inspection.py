@@ -72,7 +72,7 @@ async def write_last_report(
     *,
     alongside: Sequence[Callable[[], Awaitable[None]]] = (),
 ) -> str:
-    """Ask the reporters for prose and write the report, before the run's last write; return its path.
+    """Ask the reporters for prose and write the final report; return its path.
 
     The report does not count the reporters' own calls: they are asked about the summary that it shows.
 

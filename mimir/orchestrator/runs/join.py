@@ -1,4 +1,4 @@
-"""Verb `join_run`: one more process serves a running run. It claims like any other, and coordinates if the coordinator dies.
+"""Verb `join_run`: one more process serves a running run.
 
 A fault of its own machine does not pause the run: the process returns its tasks and leaves. An exhausted budget pauses the run.
 """
@@ -103,7 +103,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
 
 
 async def _wait_for_preambles(services: ProjectServices, run: str) -> bool | None:
-    """Wait for the run's preambles; True: this process coordinates and makes them; None: the run ended.
+    """Wait for the preambles; True: this process makes them, as coordinator; None: run ended.
 
     Raises:
         Paused: The run is paused.

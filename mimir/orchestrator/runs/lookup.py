@@ -1,4 +1,4 @@
-"""Lookup of a run and its status. Reads the store alone, so that `mimir status` imports nothing heavy."""
+"""Lookup of a run and its status, from the store alone and without heavy imports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

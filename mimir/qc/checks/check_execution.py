@@ -1,4 +1,4 @@
-"""Execution of one check on a clean checkout in the sandbox. What the run proves is decided elsewhere.
+"""Execution of one check on a clean checkout in the sandbox.
 
 A command sees exactly one tree and, as a read-only file at `$MIMIR_ANSWER`, the worker's closing answer (empty before the work).
 """
@@ -45,7 +45,7 @@ class TreeReader(Protocol):
         ...
 
     async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
-        """Return `tree` with the paths that `globs` match as in `from_tree`; absent ones are removed."""
+        """Return `tree` with the matching paths as in `from_tree`; absent ones are removed."""
         ...
 
     async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Checks before and after the work, on clean checkouts: the trees they run on, and the order of the runs.
+"""Checks before and after the work: the trees they run on, and the order of the runs.
 
 The run *before* sees the task's first base with the deliverable's files that make up the check. The run *after* sees the deliverable
 with the task's protected files as they were; a pattern that matches nothing in the base protects nothing. `decide_check` decides what
@@ -246,7 +246,7 @@ class CheckRunner:
     async def _supervise(
         self, check: Check, target: CheckTarget, before: CheckRun, run: CheckRun
     ) -> CheckRun:
-        """Confirm that a green run came to its own end, if the work may be part of what it executes."""
+        """Confirm the end of a green run, if the work may be part of what it executes."""
         if not any(path.endswith(_PYTHON_FILES) for path in target.status):
             return run
         changed = await self._history.diff_trees(target.own_base, run.tree)
@@ -258,7 +258,7 @@ class CheckRunner:
     async def _before_tree(
         self, check: Check, changes: ChangeClasses, target: CheckTarget, after_tree: str
     ) -> str:
-        """Return the first base with the check's files of the deliverable; none is removed from it."""
+        """Return the first base with the deliverable's files of the check; none is removed."""
         data = [path for path in changes.beside if path not in target.task.files]
         if data and not (await self._before(check, target.first_base)).green:
             data = []  # a red check is the purpose of the work, and must pass by the old expectations
@@ -293,7 +293,7 @@ class CheckRunner:
 
 
 def _correct_missing(run: CheckRun, task: Task) -> CheckRun:
-    """Count a missing module that the task is to write as unfinished work, not as a missing program."""
+    """Count a missing module that the task is to write as unfinished work."""
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
 
 

@@ -117,7 +117,7 @@ async def confirm_completion(
     *,
     was: str,
 ) -> CheckRun:
-    """Return a green run, as cut short if its program ended before its own end, and on the tree `was` did not.
+    """Return a run, as cut short if its program ended early, but not on the tree `was`.
 
     Args:
         execution: Runs checks.
@@ -169,7 +169,7 @@ async def _restored_trees(
     tree: str,
     others: Sequence[AcceptedTask],
 ) -> list[str]:
-    """Return the trees with the check files put back, one of which must pass; empty: no undeclared change."""
+    """Return trees with the check files put back, one of which must pass; empty: no need."""
     others = [one for one in others if one.task.id != mine.task.id]
     theirs = {path for one in others for path in one.changed}
     if not mine.tree or not theirs:
@@ -212,7 +212,7 @@ def _find_authors(found: CheckFiles, others: Iterable[AcceptedTask]) -> Mapping[
 def _find_undeclared_changes(
     found: CheckFiles, authors: Mapping[str, list[Task]], status: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the paths to put back, and the paths to add where those hold new tests or settings."""
+    """Return the paths to put back, and those to add if these hold new tests or settings."""
 
     def is_undeclared(path: str, is_declared: Callable[[str, Task], bool]) -> bool:
         return not any(is_declared(path, task) for task in authors[well_formed(path)])
@@ -232,6 +232,6 @@ def _find_undeclared_changes(
 
 
 def _is_declared_test(path: str, task: Task) -> bool:
-    """True if a task was to change a test: its `files` or one of its checks name the very file."""
+    """True if a task declares a test: its `files` or one of its checks name the file."""
     judged = (find_check_files(check).tests for check in task.checks)
     return path in task.files or any(path in tests for tests in judged)

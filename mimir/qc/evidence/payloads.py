@@ -1,4 +1,4 @@
-"""Sealed payloads of an attempt: the deliverable, each run of each check, the verdict. Pure.
+"""Sealed payloads of an attempt: deliverable, check runs, verdict. Pure.
 
 Members have the names of the store's properties, so that an Evidence node can show them next to the sealed text.
 """
@@ -14,7 +14,7 @@ Body = Mapping[str, object]
 
 
 def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[str]) -> Body:
-    """Return the payload of a deliverable: tree, base, hash of the closing answer, changed paths."""
+    """Return the payload of a deliverable: trees, hash of the answer, changed paths."""
     return {
         "tree": tree,
         "baseTree": base_tree,
@@ -24,7 +24,7 @@ def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[s
 
 
 def check_bodies(outcome: CheckOutcome) -> tuple[Body, ...]:
-    """Return one payload a run, in their order: before, after, and the second run after the work.
+    """Return one payload a run: before, after, and the second run after the work.
 
     The last one carries what the runs prove together (`state` and its reasons); the others have the state "".
     """
@@ -70,7 +70,7 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
 
 
 def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
-    """Return the payload of a verdict, bound to its tree and, for an unchanged tree, to the answer."""
+    """Return the payload of a verdict, bound to its tree and answer."""
     return {
         "tree": tree,
         "answerHash": fingerprint(answer),

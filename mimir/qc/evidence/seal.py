@@ -1,4 +1,4 @@
-"""Hash chains over evidence: every edit, deletion, reordering or truncation is found at its record. Pure.
+"""Hash chains over evidence: every edit is found at its record. Pure.
 
 A chain belongs to one attempt, or to a run's final gate. The hash of a record covers the previous record, its place, kind and body, each
 with its length, so no two different chains have the same bytes. The name of the chain is the first link, so a chain that is moved
@@ -98,7 +98,7 @@ def verify(
 
 
 def run_seal(gate_hash: str, chains: Iterable[tuple[str, int, str]]) -> str:
-    """Return the seal of a run: a hash over the gate's last hash and each (task, attempt, last hash), in any order."""
+    """Return a run's seal: a hash of the gate's and all attempts' last hashes, in any order."""
     parts = ["mimir.run", gate_hash]
     for task, attempt, last in sorted(chains):
         parts += [task, str(attempt), last]

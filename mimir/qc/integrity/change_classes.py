@@ -1,4 +1,4 @@
-"""Classes of an attempt's changes by their role in one check: tests, runner settings, protected files. Pure."""
+"""Classes of an attempt's changes by their role in one check. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

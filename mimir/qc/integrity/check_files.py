@@ -1,4 +1,4 @@
-"""Files of a check: its tests, and the files that configure the program that runs them. Pure.
+"""Files of a check: its tests, and the files that configure their runner. Pure.
 
 A check proves something only as far as it is not the work itself. So its files are part of the run before the work, too: a test that
 cannot fail passes there, and is found.
@@ -37,7 +37,7 @@ class CheckFiles:
     tests: tuple[str, ...]
     """Its tests; an attempt that changes one makes the evidence self-authored."""
     reached: tuple[str, ...] = ()
-    """Further tests that it may start, through a build tool or script (`make test`, `run_tests.sh`)."""
+    """Further tests that a build tool or script may start (`make test`, `run_tests.sh`)."""
     beside: tuple[str, ...] = ()
     """Files next to its tests; only if they existed before the work."""
     hooks: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class CheckFiles:
     rules: tuple[str, ...] = ()
     """Those of its settings that hold rules of linters."""
     judged: tuple[str, ...] = ()
-    """Files that its linters judge, or that start them; if none existed, the rules are the work."""
+    """Files that its linters judge, or that start them; if none existed, rules are work."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
 
 
 def _find_companions(found: CheckFiles) -> tuple[str, ...]:
-    """Return the files next to tests: anywhere for a runner, otherwise in a folder whose name says that it tests."""
+    """Return the files next to tests: anywhere for a runner, otherwise in test folders."""
     if found.tests and found.collected:
         return test_runners.BESIDE
     folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
@@ -158,7 +158,7 @@ def find_config_changes(
 
 
 def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tuple[str, ...]:
-    """Return the new files that may configure the runner or replace its modules, and are not declared work."""
+    """Return new files that may configure the runner and are not declared work."""
     may = (*_anywhere(found.settings), *found.shadows)
     return tuple(
         path for path in added if matches(path, may) and not is_declared_file(path, task.files)
@@ -172,7 +172,7 @@ def find_rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def configures_runner(found: CheckFiles, path: str, *, is_new: bool = True) -> bool:
-    """True if a changed path may configure the runner: as a hook, or by settings (new ones in any folder)."""
+    """True if a change may configure the runner: a hook, or settings (new: in any folder)."""
     return _steers(path, found.hooks, found.settings, found.shadows, is_new)
 
 
@@ -229,7 +229,7 @@ def _globs_of(
 
 
 def _may_start(command: ProgramCall) -> bool:
-    """True if a file defines what a program starts: a build tool, or a script whose name says that it tests."""
+    """True if a file defines what a program starts: a build tool or a test script."""
     return command.program in test_runners.STARTERS or test_runners.says_it_tests(
         _script_words(command)
     )

@@ -1,4 +1,4 @@
-"""Parser of command lines: the programs behind wrappers and shells, with their arguments. Pure.
+"""Parser of command lines: the programs behind wrappers and shells. Pure.
 
 Nothing is executed. A line that cannot be parsed has no programs.
 """
@@ -34,7 +34,7 @@ _MODES: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("bazel", "meson", "playwright", "swift"), ("test",)),
 }
-"""Programs with another purpose if one of these words follows: `node --test`, `cargo clippy`."""
+"""Programs with another purpose before these words: `node --test`, `cargo clippy`."""
 _INTERPRETERS = frozenset(("node", "perl", "php", "ruby"))
 _LAUNCHED = frozenset(
     (
@@ -42,7 +42,7 @@ _LAUNCHED = frozenset(
         *("prettier", "prove", "pytest", "rails", "rake", "rspec", "tsc", "vitest"),
     )
 )
-"""Programs that an interpreter may start by path: `python manage.py test`, `node …/jest/bin/jest.js`."""
+"""Programs that an interpreter may start by their path: `python manage.py test`."""
 _SCRIPT_ENDS = re.compile(r"\.(?:[cm]?js|php|rb)$")
 _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
 """Scripts of a project that wrap a program and take its arguments."""
@@ -120,7 +120,7 @@ def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
 
 
 def _launched_program(words: Sequence[str]) -> Sequence[str]:
-    """Return the words from the path of a known program on; empty: the interpreter starts something else."""
+    """Return the words from a known program's path on; empty: the interpreter runs another."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
     script = _SCRIPT_ENDS.sub("", words[at]) if at < len(words) else ""
     return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []

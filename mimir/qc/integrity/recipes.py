@@ -1,4 +1,4 @@
-"""Recipes: what a check starts through files of the project, such as a Makefile or a shell script. Pure.
+"""Recipes: programs that a check starts through a Makefile or a shell script. Pure.
 
 Such a check names neither tests nor runner; the file does, as it was before the work. The programs of the recipe define check files as
 if the check had started them itself.

@@ -1,4 +1,4 @@
-"""Table of reruns: on which trees a green check runs again, because the attempt changed the check itself. Pure.
+"""Table of reruns: a green check runs again if the attempt changed the check. Pure.
 
 A rerun puts files back as they were before the work. If the check is then red, the rerun decides, with the finding of its row.
 """
@@ -11,7 +11,7 @@ from mimir.domain.plan import Check
 from mimir.qc.integrity.change_classes import ChangeClasses, CheckTarget
 
 Restorations = Sequence[Sequence[str]]
-"""Alternatives; each lists the paths to put back. The first green run ends the list; empty: no rerun is needed."""
+"""Alternative lists of paths to put back, until one run is green; empty: no rerun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ async def _restore_check_files(case: RerunCase) -> Restorations:
 
 
 async def _remove_new_tests(case: RerunCase) -> Restorations:
-    """Remove tests added next to others: a runner loads them all, and one may change what another sees."""
+    """Remove tests added next to others: one may change what another sees."""
     found, target = case.changes.found, case.target
     new = [p for p in case.changes.all_tests if target.status[p] == "added" and found.collects(p)]
     if not new or any(path in found.tests for path in new):
@@ -81,7 +81,7 @@ async def _remove_new_tests(case: RerunCase) -> Restorations:
 
 
 async def _restore_runner_files(case: RerunCase) -> Restorations:
-    """Put back the runner's hooks and settings, and with them the tests: the old ones, or the new ones alone."""
+    """Put back hooks and settings, and with them the tests: the old, or the new ones alone."""
     changes, target = case.changes, case.target
     found = changes.found
     steering: Sequence[str] = [*changes.steering, *changes.planted]

@@ -1,4 +1,4 @@
-"""Verification of runner outputs: does the output of a test runner support its exit code 0? Pure.
+"""Verification of runner outputs: do they support the exit code 0? Pure.
 
 The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`) or skip tests. A runner that ended with 0
 without its closing summary, or that reported failures, was *cut short*. This is known only of a runner that the check itself starts,
@@ -145,7 +145,7 @@ def is_output_known(argv: Sequence[str], one: ProgramCall) -> bool:
 
 
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
-    """True if a runner in a command that ended with 0 did not report its end, or reported failures."""
+    """True if a runner of a green command did not report its end, or reported failures."""
     text = strip_colour_codes(output)
     started = Counter(_find_runners(argv))
     if not all(runner.ended(text, times) for runner, times in started.items()):
@@ -172,7 +172,7 @@ def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
 
 
 def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool) -> CheckRun:
-    """Return a run, as cut short if another run of the check shows that its tests have not passed.
+    """Return a run, as cut short if another run shows that its tests have not passed.
 
     It shows this if the run reports no tests although the other passed with some; if at least as many failed; or if more are skipped
     and fewer pass (or no more, if some failed).
@@ -198,7 +198,7 @@ def _worse(now: CountedTests, then: CountedTests, gain: int) -> bool:
 
 
 def _find_runners(argv: Sequence[str]) -> list[_OutputPattern]:
-    """Return the known runners of a command, once a start; empty if their output may be hidden."""
+    """Return a command's known runners, once a start; empty: their output may be hidden."""
     lists_tests = _runs_go(argv)
     return [
         _RUNNERS[one.program]

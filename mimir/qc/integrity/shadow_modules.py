@@ -1,4 +1,4 @@
-"""New Python modules in test folders that replace the project's own: Python searches a program's folder first. Pure.
+"""New Python modules in test folders that replace the project's own. Pure.
 
 `tests/test_calc.py` imports `tests/calc.py` even if `calc.py` lies next to `tests/`. Such a module counts as a new module of a runner does
 (`CheckFiles.shadows`): the check must pass without it, unless the task's `files` name it.

@@ -1,4 +1,4 @@
-"""Shim that hands a Python started by path over to `shim.sh`; `with_shims.sh` puts it on the PYTHONPATH as `sitecustomize.py`.
+"""Shim that replaces a Python started by path with `shim.sh`.
 
 A Python that is named by its path (in a Makefile, a script's first line, by another program) is not found on the PATH. It imports this
 module first and becomes the shim in the same process. A Python that the shim started continues. Any version of Python may run this.

@@ -1,4 +1,4 @@
-"""Supervision of checks that start Python programs: do the programs reach their own end? Pure.
+"""Supervision of checks that start Python: do the programs reach their end? Pure.
 
 Such a program reports nothing but an exit code, which code that it imports may set (`sys.exit(0)`, `os._exit(0)`). So a green run is made
 again on the same tree, with a shim before each Python, which runs the program in `supervisor`. Test runners report their end in their
@@ -20,7 +20,7 @@ NOT_ENDED = 93
 _SHIMS = 'eval "$MIMIR_SHIMS"'
 _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _MOST = 50_000
-"""Most characters of the list of exempt programs: one word of a command has at most some 130,000 bytes."""
+"""Most characters of the list of exempt programs; a word has at most some 130,000 bytes."""
 
 
 def environment(argv: Sequence[str]) -> Mapping[str, str]:

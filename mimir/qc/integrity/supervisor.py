@@ -11,7 +11,7 @@ import sys
 OPEN = 95
 _END = 96
 _UNKNOWN = 94
-"""Exit code of a program that cannot run here: an archive, or a text that only the interpreter can decode."""
+"""Exit code of a program that cannot run here, such as an archive."""
 _SAFE = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
 if __name__ == "__main__" and not _SAFE:
     del sys.path[0]  # the work's directory, so that imports here find the library
@@ -142,7 +142,7 @@ def _run_unsupervised(words: "list[str]", options: str) -> None:
 
 
 def _fork(words: "list[str]", options: str, place: str) -> int:
-    """Continue in a child process; the parent waits for it, forwards signals, and ends with its code or signal.
+    """Continue in a child process; the parent forwards signals and ends as the child does.
 
     Returns:
         Descriptor that reports that another program replaces this one, as its own end.
@@ -307,7 +307,7 @@ def _is_tail(body: "list[ast.stmt]", line: int) -> bool:
 
 
 def _is_bare_call(node: "ast.expr | None") -> bool:
-    """True for `main(…)` and `sys.exit(main(…))`: the result becomes an exit code and nothing else."""
+    """True for `main(…)` and `sys.exit(main(…))`, whose result is an exit code alone."""
     if not isinstance(node, ast.Call):
         return False
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))

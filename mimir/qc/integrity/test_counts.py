@@ -136,7 +136,7 @@ _FORMS = (
 
 
 def parse_pattern(form: re.Pattern[str], output: str) -> Sequence[CountedTests]:
-    """Parse the groups of a pattern: `passed`, `failed`, `errors`, `skipped`, and `all` of them."""
+    """Parse a pattern's groups: `passed`, `failed`, `errors`, `skipped`, or `all`."""
     found: list[CountedTests] = []
     for end in form.finditer(output):
         numbers = {name: int(number or 0) for name, number in end.groupdict().items()}

@@ -1,4 +1,4 @@
-"""Tables of test runners: the files that they collect, the files that configure them, and starters of others. Pure."""
+"""Tables of test runners: files that they collect, and files that configure them. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -14,7 +14,7 @@ def _modules(words: str) -> tuple[str, ...]:
 
 
 COMPARERS = _names("cmp diff")
-"""Readers that compare the work with a file; a test file among their arguments is the check."""
+"""Readers that compare the work with a file; a test file among these is the check."""
 READERS = (
     COMPARERS
     | frozenset(LINTERS)
@@ -111,7 +111,7 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "yarn": (".yarnrc", ".yarnrc.yml"),
     "pnpm": (".npmrc", ".pnpmfile.cjs"),
 }
-"""Files that configure a runner, also new ones: hooks, and modules in place of the runner's own."""
+"""Files that configure a runner, also new ones: hooks, and replacements of its modules."""
 
 _IMPORTED = _modules(
     "argparse asyncio contextlib difflib fnmatch functools inspect pkgutil pprint shlex traceback "
@@ -124,7 +124,7 @@ SHADOWS: Mapping[str, tuple[str, ...]] = {
     "unittest": _IMPORTED,
     "nose2": _IMPORTED,
 }
-"""Modules that a runner imports at its start: a new file of that name in its directory replaces one."""
+"""Modules that a runner imports: a new file of that name in its directory replaces one."""
 
 _OF_PYTEST = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc")
@@ -177,7 +177,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "sbt": ("build.sbt",),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
-"""Files that configure a runner and more: a new one is the work, a changed one may bypass the tests."""
+"""Files that configure a runner and more: new ones are work, changed ones may bypass."""
 
 STARTERS = _names(
     "ant bun composer deno inv invoke just make mix nox npm pnpm rake sbt task tox yarn"

@@ -1,4 +1,4 @@
-"""Judgement of a deliverable: the conversation with QC, its strict parser, quotes, score and diagnosis.
+"""Judgement of a deliverable: QC's conversation, its parser, quotes, score, diagnosis.
 
 A QC answer counts only as far as the engine verifies it. Attempts and scheduling import these modules.
 """

@@ -1,4 +1,4 @@
-"""Diagnosis of failed tasks and of their effect on the plan, computed from attempts and statuses."""
+"""Diagnosis of failed tasks and of their effect on the plan, without a model."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,7 +152,7 @@ _VARIABLE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{12,}\b|\d+")
 
 
 def _words(issue: str) -> frozenset[str]:
-    """Return the words of a message without numbers, addresses and hashes, which differ between runs."""
+    """Return the words of a message without numbers, addresses and hashes."""
     return frozenset(re.findall(r"\w+", _VARIABLE.sub(" ", issue.casefold())))
 
 

@@ -1,4 +1,4 @@
-"""Review of a deliverable by the QC agent: a conversation that must end in one valid verdict.
+"""Review of a deliverable by QC: a conversation that must end in one valid verdict.
 
 Pure rules decide on each answer: `verdict_parser`, `quotes`, `score`. This module holds their order. After an invalid answer QC is asked
 once more in the same conversation, with the fault. If the second answer is invalid too, a second conversation starts; if that fails,
@@ -46,7 +46,7 @@ class ReviewSession:
     """Services of one conversation with QC."""
 
     services: agent_loop.LoopServices
-    """Model and tools of one transcript; the tools work on a temporary checkout of the deliverable."""
+    """Model and tools of one transcript; tools work on a temporary checkout."""
     close: Callable[[], Awaitable[None]]
     """Flushes the transcript and removes the checkout; awaited after every conversation."""
 
@@ -242,7 +242,7 @@ class _ReviewRun:
         )
 
     async def _sources(self, talk: Conversation, answer: QCAnswer) -> Sources:
-        """Return the texts that QC may quote: context blocks, its own calls, and files that it names."""
+        """Return the texts that QC may quote: context blocks, its own calls, and named files."""
         sources = dict(quotable(self._given))
         sources |= {f"qc:{number}": entry.text for number, entry in talk.ledger.items()}
         for opinion in (*answer.criteria, *answer.fixes):
@@ -261,7 +261,7 @@ def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
 def _find_missing_quotes(
     verdict: Verdict, answer: QCAnswer, sources: Sources
 ) -> tuple[UnsupportedPass, ...]:
-    """Return the missing quotes to ask for; empty if no criterion depends on one, or the attempt fails anyway."""
+    """Return missing quotes to ask for; empty if nothing depends on one."""
     if not (verdict.passed or verdict.unverifiable):
         return ()
     judged = {result.id for result in verdict.criteria if result.basis == "judged"}

@@ -14,7 +14,7 @@ MIN_CHARS = 12
 """Characters of a quote without white space."""
 
 Sources = Mapping[str, str]
-"""Name as QC must write it (`check:unit`, `file:src/a.py`, `qc:3`, `call:7`, `answer`) → its text. Nothing else can be quoted."""
+"""Name as QC writes it (`check:unit`, `qc:3`, `answer`) → its text; no other is quoted."""
 
 
 QuotedOpinion = CriterionOpinion | FixOpinion

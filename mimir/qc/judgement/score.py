@@ -1,4 +1,4 @@
-"""Verdict rules: the QC answer and the checks decide whether an attempt passes. Pure, exact, fail-closed.
+"""Verdict rules: the QC answer and the checks decide on an attempt. Pure, fail-closed.
 
 - A criterion with a required check is *executed*: it passes if all these checks passed and QC did not call it `failed`. QC's
   `unverified` yields to a passed check; a check's `unverified` stays.

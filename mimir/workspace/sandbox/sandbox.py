@@ -25,7 +25,14 @@ from mimir.workspace.sandbox.output import BoundedOutput
 from mimir.workspace.sandbox.process import ProcessExit, ProcessLimits, SandboxCommand, Stop
 from mimir.workspace.tree_removal import remove_tree
 
-__all__ = ["CommandResult", "CommandRunner", "ProcessLimits", "Sandbox", "SandboxConfig", "SandboxReport"]
+__all__ = [
+    "CommandResult",
+    "CommandRunner",
+    "ProcessLimits",
+    "Sandbox",
+    "SandboxConfig",
+    "SandboxReport",
+]
 
 Mode = Literal["bubblewrap", "none"]
 
