@@ -20,14 +20,13 @@ from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.event import EventKind
-from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.ids import PLAN_TASK
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
-from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -212,7 +211,7 @@ class _PlanningRun:
 
     async def _specify(self) -> str:
         system = templates.system_message("ecko", self._services.project)
-        transcript = await self._open_transcript("ecko")
+        transcript = await self._services.open_transcript(self._record.id, "ecko")
         loop = self._loop_services("ecko", transcript, NO_TOOLS)
         text = await ecko.specify(self._record.request, system, loop)
         await transcript.flush()
@@ -220,7 +219,7 @@ class _PlanningRun:
 
     async def _propose(self, specification: str) -> PlanProposal:
         services, record = self._services, self._record
-        transcript = await self._open_transcript("pm")
+        transcript = await services.open_transcript(record.id, "pm")
         known = frozenset(await services.history.paths(record.base_tree, None))
         brief = await self._load_brief(specification)
         tools = services.planner_tools(self._checkout, transcript)
@@ -281,16 +280,6 @@ class _PlanningRun:
         text = self._services.redact(content.decode("utf-8", "replace"))
         return FileView(path=path, size=len(content), text=text)
 
-    async def _open_transcript(self, role: str) -> StoredTranscript:
-        return await StoredTranscript.open(
-            self._services.store,
-            run=self._record.id,
-            task=PLAN_TASK,
-            attempt=1,
-            role=role,
-            fence=None,
-        )
-
     def _loop_services(
         self, role: str, transcript: StoredTranscript, tools: Toolset
     ) -> LoopServices:
@@ -298,9 +287,8 @@ class _PlanningRun:
         timer = WorkTimer(services.clock)
         timer.start()
         limits = ROLES[role]
-        model = services.models.for_lane(role, lane_id(run, PLAN_TASK, 1, role), choice.model)
         return LoopServices(
-            model=JournaledModel(model, transcript),
+            model=services.open_model(run, role, transcript),
             tools=tools,
             context=CallContext(
                 project=services.project_id, run=run, task=PLAN_TASK, attempt=1, role=role

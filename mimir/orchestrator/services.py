@@ -7,13 +7,17 @@ from pathlib import Path
 from mimir.agents.preambles.agentinator import Agentinator
 from mimir.attempts.services import ModelChoice, ModelSource, OpenLane, RoleTools
 from mimir.domain.clock import Clock, IdFactory
+from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.money import ModelPrice
+from mimir.llm.protocol import ChatModel
+from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.reporting.render.sections import Link
 from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.run_services import WorkSignals
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
@@ -77,5 +81,19 @@ class ProjectServices:
 
     @property
     def work_room(self) -> Path:
-        """Attempts' workspaces."""
+        """Directory of the attempts' workspaces."""
         return self.room / "work"
+
+    async def open_transcript(self, run: str, role: str, number: int = 1) -> StoredTranscript:
+        """Open a transcript of an agent of the run itself; no lease protects it."""
+        return await StoredTranscript.open(
+            self.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
+        )
+
+    def open_model(
+        self, run: str, role: str, transcript: StoredTranscript, number: int = 1
+    ) -> ChatModel:
+        """Return the model of an agent of the run itself, journaled in its transcript."""
+        name = lane_id(run, PLAN_TASK, number, role)
+        model = self.models.for_lane(role, name, self.choices[role].model)
+        return JournaledModel(model, transcript)

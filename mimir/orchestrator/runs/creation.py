@@ -11,7 +11,6 @@ from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
-from mimir.domain.ids import PLAN_TASK
 from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -40,7 +39,6 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
-from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.aio import gather_both
 from mimir.workspace.git.history import BaseCommit
 
@@ -239,12 +237,7 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
         wanted.append(("qc", task.reviewer))
     roles = list(dict.fromkeys(wanted))
 
-    async def open_transcript(role: str, number: int) -> StoredTranscript:
-        return await StoredTranscript.open(
-            services.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
-        )
-
-    agentinator = services.agentinator(open_transcript, run)
+    agentinator = services.agentinator(partial(services.open_transcript, run), run)
     made = await await_all([agentinator.preamble(kind, role) for kind, role in roles])
     preambles: Preambles = {
         key: PinnedPreamble(text=one.text, hash=one.hash)

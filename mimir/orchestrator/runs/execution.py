@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import errno
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -76,13 +76,9 @@ async def execute_run(
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits), durable=False)
     started = services.clock.monotonic()
     try:
-        return await run_to_end(services, run, workers, apply, leads=leads)
+        with errors_as_pauses():
+            return await run_to_end(services, run, workers, apply, leads=leads)
     except Paused as paused:
-        return await _pause(services, run, paused, started)
-    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
-        paused = as_pause(error)
-        if paused is None:
-            raise
         return await _pause(services, run, paused, started)
     except asyncio.CancelledError:
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
@@ -347,22 +343,26 @@ async def _pause(services: ProjectServices, run: str, paused: Paused, started: f
     )
 
 
-def as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Paused | None:
-    """Return the pause for an error that the user can repair; None: it is a fault of mimir."""
-    match error:
-        case ModelError(scope="run"):
-            reason, code, step = "configuration", 78, error.next_step
-        case ModelError():
-            reason, code, step = "provider", 75, error.next_step
-        case SandboxError():
-            reason, code, step = "sandbox", 75, error.next_step
-        case WorkspaceError():
-            reason, code, step = "workspace", 75, error.next_step
-        case _ if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            reason, code, step = "disk", 75, "Free disk space, then: mimir resume"
-        case _:
-            return None
-    return Paused(str(error), reason=reason, exit_code=code, next_step=step)
+@contextlib.contextmanager
+def errors_as_pauses() -> Generator[None]:
+    """Raise errors that the user can repair as `Paused`; all others are faults of mimir."""
+    try:
+        yield
+    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
+        match error:
+            case ModelError(scope="run"):
+                reason, code, step = "configuration", 78, error.next_step
+            case ModelError():
+                reason, code, step = "provider", 75, error.next_step
+            case SandboxError():
+                reason, code, step = "sandbox", 75, error.next_step
+            case WorkspaceError():
+                reason, code, step = "workspace", 75, error.next_step
+            case _ if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                reason, code, step = "disk", 75, "Free disk space, then: mimir resume"
+            case _:
+                raise
+        raise Paused(str(error), reason=reason, exit_code=code, next_step=step) from error
 
 
 @contextlib.asynccontextmanager

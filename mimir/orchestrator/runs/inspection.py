@@ -6,12 +6,10 @@ from functools import partial
 
 from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
-from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
-from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator.runs import lookup, worker_status
 from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
@@ -28,7 +26,6 @@ from mimir.store.operations.record_loading import (
     save_run_text,
 )
 from mimir.store.protocol import ReadOps
-from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.aio import gather_both, to_thread_shielded
 from mimir.workspace.state_dir import put_all, write_state_file
 
@@ -114,12 +111,8 @@ async def _write_prose(services: ProjectServices, summary: RunSummary) -> None:
     run = summary.run
 
     async def open_model(role: str, number: int) -> ChatModel:
-        transcript = await StoredTranscript.open(
-            services.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
-        )
-        name = lane_id(run, PLAN_TASK, number, role)
-        model = services.models.for_lane(role, name, services.choices[role].model)
-        return JournaledModel(model, transcript)
+        transcript = await services.open_transcript(run, role, number)
+        return services.open_model(run, role, transcript, number)
 
     try:
         prose = await ask_for_prose(summary, open_model, services.project, choices=services.choices)

@@ -12,12 +12,9 @@ from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import (
     BusyError,
-    ModelError,
     Paused,
-    SandboxError,
     StoreError,
     UsageError,
-    WorkspaceError,
 )
 from mimir.orchestrator import project_identity, run_models
 from mimir.orchestrator.runs import creation, execution, inspection, worker_status
@@ -82,19 +79,16 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
     services = run_models.services_for_run(services, record)
     await creation.require_sandbox(services)
     try:
-        leads = await _wait_for_preambles(services, run)
-        if leads is None:
-            return execution.result_if_ended(await services.store.read(partial(load_run, run=run)))
-        apply = run_models.pinned_apply(record)
-        result = await execution.run_to_end(services, run, workers, apply, leads=leads)
-        await asyncio.to_thread(shutil.rmtree, services.work_room / run, ignore_errors=True)
-        return result
+        with execution.errors_as_pauses():
+            leads = await _wait_for_preambles(services, run)
+            if leads is None:
+                record = await services.store.read(partial(load_run, run=run))
+                return execution.result_if_ended(record)
+            apply = run_models.pinned_apply(record)
+            result = await execution.run_to_end(services, run, workers, apply, leads=leads)
+            await asyncio.to_thread(shutil.rmtree, services.work_room / run, ignore_errors=True)
+            return result
     except Paused as paused:
-        return await _leave(services, run, paused)
-    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
-        paused = execution.as_pause(error)
-        if paused is None:
-            raise
         return await _leave(services, run, paused)
     except asyncio.CancelledError:
         leave = partial(lifecycle.leave_run, run=run, owner=services.owner)
