@@ -92,6 +92,7 @@ async def open(
     owners.live(owner)
     is_clean = False
     try:
+        # The trial takes a second; it runs while the services are composed.
         if create:
             sandbox.begin_trial()
         services = await compose_services(
@@ -109,6 +110,7 @@ async def open(
                 yield RecordingMimir(services, written)
         else:
             yield Mimir(services)
+        # After an error the process may still hold leases, so its lock file stays and marks it as dead.
         is_clean = True
     finally:
         await sandbox.end_trial()
@@ -150,6 +152,7 @@ async def migrate(
             )
 
         source_store = await open_one(source, create=False)
+        # Checked after the source is open, so that the message names its canonical URI.
         if stores.is_same_store(source, target):
             raise UsageError(f"Source and target are the same store: {source_store.uri}.")
         target_store = await open_one(target, create=True)
@@ -174,6 +177,7 @@ async def replay(
         PlanError: The recording cannot be read, or a run of it cannot be replayed.
         UsageError: There is no such run.
     """
+    # A replay leaves nothing in the project: its store and work are temporary.
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
         work_dir, file = Path(name), project / what
         if not what or not file.is_file():
@@ -240,5 +244,5 @@ async def _open_store(
 
 
 def _display_path(path: Path | None, project: Path) -> str:
-    """Return a file as users call it: relative to the project where it lies in it."""
+    """Return a file as users call it: relative to the project if it is inside."""
     return str(path.relative_to(project) if path and path.is_relative_to(project) else path or "")

@@ -22,4 +22,5 @@ class RandomIds:
 
     def new(self, kind: str) -> str:
         """Return an id such as `run-1121-1714-3fa9c2`."""
+        # Six hexadecimal digits: two processes may create runs in the same minute.
         return f"{kind}-{datetime.now(UTC):%m%d-%H%M}-{secrets.token_hex(3)}"

@@ -92,6 +92,7 @@ async def compose_services(
         else await project_identity.project_id(project, state_dir, history, store)
     )
     # Leases name no commit, so their writes need not wait for commits to be shared.
+    # The order matters: leases keep the plain store.
     leases, store = store, PublishingStore(store, history.share)
     tools = ToolFactory(project_sandbox, store, project_id, redact)
     execution = CheckExecution(
@@ -156,7 +157,7 @@ async def compose_services(
         choices=choices,
         lease_seconds=settings.run.lease_seconds,
         attempt_tokens=settings.run.attempt_tokens,
-        pinned=_pinned(settings),
+        pinned=_pinned_settings(settings),
         prices=settings.prices,
         redact=redact,
         warnings=loaded.warnings,
@@ -231,11 +232,12 @@ def _choice(settings: Settings, role: str) -> ModelChoice:
     )
 
 
-def _pinned(settings: Settings) -> Mapping[str, object]:
+def _pinned_settings(settings: Settings) -> Mapping[str, object]:
     """Return the settings that a run pins: no secret, no endpoint."""
     return settings.model_dump(
         mode="json",
         exclude={
+            # Secrets and addresses must not reach the store; they come from today's settings.
             "llm": {"api_key", "headers", "extra_body"},
             "store": True,
             "history": True,

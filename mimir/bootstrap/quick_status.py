@@ -10,8 +10,7 @@ from mimir.orchestrator import project_identity
 from mimir.orchestrator.runs import lookup
 from mimir.settings import LoadedSettings
 from mimir.workspace.process_locks import ProcessLocks
-
-ROOM = ".mimir"
+from mimir.workspace.state_dir import ROOM
 
 
 async def status(

@@ -42,6 +42,7 @@ def open_store(
     """
     uri = settings.store
     if is_address(uri):
+        # Imported here: the Neo4j driver takes longer to import than SQLite to answer `status`.
         from mimir.store.neo4j.neo4j_store import Neo4jStore
 
         patience = settings.neo4j.patience_seconds
@@ -57,6 +58,7 @@ def open_store(
             f"There is no store at {path}.",
             next_step="Name another one: --store PATH, or start a run: mimir execute",
         )
+    # Only a warning: on some network drives a single process works well.
     drive = network_drive(path)
     if drive:
         say(
@@ -94,6 +96,7 @@ def is_same_store(one: str, other: str) -> bool:
 
 
 def _resolve(uri: str) -> str:
+    # Links are resolved, because two paths may lead to one file.
     return uri if is_address(uri) else os.path.realpath(_file(uri))
 
 

@@ -62,13 +62,15 @@ class ToolFactory:
         commands = RunTool(
             self._sandbox.with_view(bench.base_commit), bench.where, redact=self._redact
         )
+        # A plan can only narrow the tools of the worker.
         rights = ToolRights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
         ]
         return gateway(
-            [LazyWorkspaceTools([files, commands], _standing(tree, bench.stand)), *reading],
+            # Memory and artifacts need no workspace, so they do not wait until one exists.
+            [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
             granted=rights.granted_tools(ALL_TOOLS),
             lane=bench.lane,
             snapshot=bench.snapshot,
@@ -88,9 +90,10 @@ class ToolFactory:
         """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)
         files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        # The view of the run's base, not of the attempt: QC must not see unmerged commits.
         commands = RunTool(self._sandbox, where, redact=self._redact)
         rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
-        placed = LazyWorkspaceTools([files, commands], _standing(tree, stand))
+        placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: OpenLane) -> Toolset:
@@ -116,7 +119,7 @@ class ToolFactory:
         )
 
 
-def _standing(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
+def _prepare_call(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
     """Return the preparation of a call: the tree moves to the call's directory."""
 
     async def prepare(effectful: bool) -> None:

@@ -149,7 +149,7 @@ class Mimir:
         """Check the store, git, the sandbox and the worker's model."""
         return await inspection.doctor(self._parts)
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
+    async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return the learned durations of worker roles; unknown roles are left out."""
         ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)
         return await self._parts.store.read(ask)

@@ -20,6 +20,7 @@ def reduced_collection() -> Generator[None]:
     if not gc.isenabled() or not before[0]:
         yield
         return
+    # Frozen objects are skipped by all later collections until they are unfrozen.
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     try:

@@ -248,6 +248,7 @@ class _PlanningRun:
     async def _pm_input(self, specification: str) -> PMInput:
         services = self._services
         sizes = await asyncio.to_thread(_file_sizes, self._checkout)
+        # The recording grows during the run, so the PM's context would differ in a replay.
         sizes.pop(services.recording, None)
         return PMInput(
             preamble=templates.system_message("pm", services.project),
@@ -275,6 +276,7 @@ class _PlanningRun:
 
     async def _load_file(self, path: str) -> FileView:
         content = await self._services.history.file(self._record.base_tree, path) or b""
+        # A large file would displace the rest of the context; the PM can read it by tool.
         if len(content) > READ_FIRST_BYTES:
             return FileView(path=path, size=len(content), text=None, note="large")
         text = self._services.redact(content.decode("utf-8", "replace"))
@@ -293,6 +295,7 @@ class _PlanningRun:
             context=CallContext(
                 project=services.project_id, run=run, task=PLAN_TASK, attempt=1, role=role
             ),
+            # There is no estimate for planning; time and tokens are its only limits.
             breaker=CircuitBreaker.for_estimate(
                 None, seconds=PM_SECONDS, max_tokens=services.attempt_tokens
             ),

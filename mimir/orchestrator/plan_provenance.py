@@ -26,6 +26,7 @@ _PIECES: Mapping[str, str] = {"system": "instructions", "user": "brief", "tool":
 def save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
     """Record the planning run of a plan and its PM's context; a user's plan has none."""
     planning = find_latest_run(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
+    # Only a completed planning run is the source: a failed one left a file that the user edited.
     if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
         return
     receipt = _receipt_of_pm(ops, lane_id(planning.id, PLAN_TASK, 1, "pm"))

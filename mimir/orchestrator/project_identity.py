@@ -35,6 +35,7 @@ async def project_id(project: Path, room: Path, history: "GitHistory", store: Gr
     saved = await asyncio.to_thread(_load_id, room / FILE)
     if saved:
         return saved
+    # A project that started without commits keeps the id by path after its first commit.
     by_path = _path_id(project)
     lineage = await history.lineage()
     known = await store.read(partial(find_project, project=by_path))
@@ -83,6 +84,7 @@ async def _is_related(services: "ProjectServices", run: RunRecord) -> bool:
         related = await services.history.is_related(run.base_commit, hidden=HIDDEN)
     except WorkspaceError as error:
         raise UnavailableError(str(error), next_step=error.next_step) from error
+    # A shallow clone shares no first commit, but may have the id of the project.
     is_same_project = run.project_id == services.project_id
     return related or (is_same_project and bool(await services.history.lineage()))
 
@@ -94,5 +96,6 @@ def _path_id(project: Path) -> str:
 def _load_id(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
+    # A damaged file counts as absent: the id can be derived again.
     except (FileNotFoundError, UnicodeDecodeError):
         return ""

@@ -83,6 +83,7 @@ async def apply_result(services: ProjectServices, run: str, *, commit: bool) -> 
             f"Run {run} has no result to apply: it is {record.status.value}.",
             next_step=f"Show its status: mimir status {run}",
         )
+    # The commits may be in another clone: fetch them before the branch is named.
     await services.history.serve(run, record.base_commit)
     # The branch of a run that ended in another directory is not here yet.
     await services.history.branch(run, record.final_commit)
@@ -105,6 +106,7 @@ async def apply_result(services: ProjectServices, run: str, *, commit: bool) -> 
 async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> ApplyResult:
     history, project, store = services.history, services.project, services.store
     steps = run.apply.decode(tuple[ApplyStep, ...]) if run.apply else ()
+    # A repeated call after a crash between apply and report must not apply twice.
     if run.applied_at:
         return ApplyResult(paths=tuple(step.path for step in steps))
     if steps:  # a process died during the application
@@ -115,6 +117,7 @@ async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> 
         steps, conflicts = await _start(services, run)
     if conflicts:
         described = tuple(f"{conflict.path}: {conflict.why}" for conflict in conflicts)
+        # Without the journal a later call plans again, with the user's files of that time.
         await store.write(partial(_save_steps, run=run.id, steps=ABSENT))
         await store.write(partial(_log, run=run.id, data={"conflicts": list(described)}))
         return ApplyResult(conflicts=described)

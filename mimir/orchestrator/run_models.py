@@ -41,6 +41,7 @@ def pinned_choice(settings: Mapping[str, object], role: str) -> ModelChoice | No
     if not is_object(llm):
         return None
     own = as_object(as_object(settings.get("roles")).get(role))
+    # `--model` of `mimir chain` is pinned outside the roles.
     named = settings.get("model") if role in _PLANNERS else ""  # set by planning runs alone
     temperature = as_number(own.get("temperature", 0.0))
     return ModelChoice(
@@ -78,6 +79,7 @@ def resume_settings(services: ProjectServices, run: RunRecord) -> ResumedSetting
     """Decide the models of a run that is resumed; `run` is its record from before that."""
     own = services_for_run(services, run)
     new = {r: c.model for r, c in services.choices.items() if c.model != own.choices[r].model}
+    # The user was asked to change the configuration, so today's models are intended.
     if run.status is RunStatus.PAUSED and run.pause_reason == "configuration":
         return ResumedSettings(services=_with_models(own, new), models=new, ignored={})
     ignored = {role: own.choices[role].model for role in new}

@@ -50,6 +50,7 @@ async def export(
         for line in await store.read(partial(_draw_tasks, run=run)):
             write(line)
         return
+    # One transaction fills the file: lines written during it would keep the store locked.
     with _open_temporary(room) as file:
         lines = StoreSpool(file)
         await store.read(partial(_fill, target=lines, run=run, dead=None))
@@ -99,6 +100,7 @@ def _open_temporary(directory: Path) -> IO[str]:
 def _fill(reads: ReadOps, target: StoreSpool, run: str, dead: Collection[str] | None) -> None:
     """Copy one view; refuse it if a process works on a run (`dead` None: allowed)."""
     id = _find_run_id(reads, run) if run else ""
+    # An export may run beside a live run; a migration would create two stores of it.
     if dead is not None:
         _require_idle(reads, id, dead)
     target.fill(spool.of_run(reads, id) if id else reads.dump())

@@ -66,6 +66,7 @@ async def create_run(
     services.check_models()
     require_applicable(services, as_object(services.pinned["run"])["apply"])
     plan = _select_tasks(plan, only)
+    # Refused now: a cost that cannot be computed would be noticed only after the first call.
     if limits.max_cost is not None:
         budget.must_have_prices(services.prices, models_of_plan(services, plan))
     await _require_not_running(services, plan_path)
@@ -213,6 +214,7 @@ async def _require_not_running(services: ProjectServices, plan_path: str) -> Non
         kinds=["execute"],
         plan_path=plan_path,
     )
+    # The lease of a dead process does not block a new run of its plan.
     dead = services.owners.find_dead()
 
     def look(reads: ReadOps) -> tuple[str, str]:
@@ -238,6 +240,7 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
     roles = list(dict.fromkeys(wanted))
 
     agentinator = services.agentinator(partial(services.open_transcript, run), run)
+    # All roles at once: each is one model call, and they are independent.
     made = await await_all([agentinator.preamble(kind, role) for kind, role in roles])
     preambles: Preambles = {
         key: PinnedPreamble(text=one.text, hash=one.hash)
@@ -251,6 +254,7 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
         for one in new:
             data = {
                 "kind": one.kind,
+                # Roles are free text of the plan, and events are shown on one line.
                 "role": one.role[:200],
                 "path": one.path,
                 "origin": one.origin,
@@ -258,5 +262,6 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
             }
             runs.append_event(ops, run, EventKind.PREAMBLE_MADE, data=data)
 
+    # Preambles from the cache can be found again; only new ones cost model calls.
     await services.store.write(work, durable=bool(new))
     return preambles

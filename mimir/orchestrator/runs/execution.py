@@ -65,6 +65,7 @@ async def execute_run(
     await project_identity.require_same_project(services, record)
     resumed_settings = run_models.resume_settings(services, record)
     services = resumed_settings.services
+    # Before any model call: a run whose result cannot be applied wastes its cost.
     result_application.require_applicable(services, apply)
     services.check_models()
     if limits.max_cost is not None or record.max_cost is not None:
@@ -80,6 +81,7 @@ async def execute_run(
             return await run_to_end(services, run, workers, apply, leads=leads)
     except Paused as paused:
         return await _pause(services, run, paused, started)
+    # Ctrl-C: the pause must be stored although this task is being cancelled.
     except asyncio.CancelledError:
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
         await asyncio.shield(_pause(services, run, interrupted, started))
@@ -129,6 +131,7 @@ async def _take_or_follow(
     try:
         await take_coordination(services, run, resumed=resumed, models=models)
     except BusyError:
+        # Between creation and this point a waiting worker may become coordinator; that is no error.
         if resumed:
             raise
         return False
@@ -171,6 +174,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
 
     def work(ops: WriteOps) -> None:
         lifecycle.must_be_open(ops, run)
+        # Claims end in the same transaction, so no process can complete a task afterwards.
         claims.cancel(ops, run)
         runs.set_status(
             ops,
@@ -232,6 +236,7 @@ async def run_to_end(
     lead = partial(_lead, services, run_services, apply)
     with reduced_collection():
         result = await serve_run(run_services, runner, lead, agents=workers, leads=leads)
+    # None: another process coordinated the run to its end.
     if result is None:
         await services.leases.write(partial(lifecycle.leave_run, run=run, owner=services.owner))
         result = result_if_ended(await services.store.read(partial(load_run, run=run)))
@@ -283,6 +288,7 @@ async def _decide(run_services: RunServices, seconds: float | None) -> None:
 async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
     """Apply, report and end, in this order: the report shows what was applied."""
     applied = await result_application.apply_at_end(services, run, end, apply)
+    # Endpoints learn of retries and limits during the run; the report must show them.
     notices = services.notices()
     if notices:
         await services.store.write(partial(_log_warnings, run=run, notices=notices), durable=False)
@@ -331,6 +337,7 @@ async def _pause(services: ProjectServices, run: str, paused: Paused, started: f
         partial(lifecycle.pause, run=run, owner=services.owner, paused=paused, seconds=seconds)
     )
     path = ""
+    # The store has the pause already; a report that cannot be written must not replace its reason.
     with contextlib.suppress(MimirError, OSError):  # a full disk must not hide why the run paused
         path, _ = await inspection.write_report(services, run)
     return RunResult(
@@ -371,6 +378,7 @@ async def _renewing_lease(services: ProjectServices, run: str) -> AsyncGenerator
 
     async def beat() -> None:
         while True:
+            # Two renewals may fail before the lease ends.
             await asyncio.sleep(services.lease_seconds / 3)
             await services.leases.write(
                 lifecycle.renew(run, services.owner, services.lease_seconds)

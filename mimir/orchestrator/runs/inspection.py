@@ -130,6 +130,7 @@ async def _load_prose(services: ProjectServices, run: str) -> Narrative:
 def _folder(summary: RunSummary) -> str:
     """Return the plan's folder below `chains/`; the run's own folder for a plan elsewhere."""
     plan = summary.plan_path
+    # A report must not appear next to a plan file in a source folder.
     if plan.startswith("chains/") and plan.count("/") >= 2:
         return plan.rsplit("/", 1)[0]
     return f"chains/{summary.run}"
@@ -147,6 +148,7 @@ async def _write_answers(services: ProjectServices, summary: RunSummary) -> None
             for task in load_task_answers(reads, nodes)
         ]
 
+    # Batches: ten thousand answers do not fit into memory together.
     folder = f"{_folder(summary)}/deliverables"
     completed = (task.node for task in summary.tasks if task.status == TaskStatus.COMPLETED.value)
     for batch in runs.in_batches(completed):
@@ -161,6 +163,7 @@ def plan_size(services: ProjectServices, plan: Plan) -> tuple[int, int, int]:
         attempts = task.max_retries + 1
         limit = call_limit(task.estimated_tool_calls)
         calls += attempts * limit
+        # Every tool call has one working answer, and the last answer closes the attempt.
         most = limit * ROLES["worker"].working_tokens + ROLES["worker"].answer_tokens
         tokens += attempts * min(services.attempt_tokens, most)
     return len(plan.tasks), calls, tokens

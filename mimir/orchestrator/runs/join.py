@@ -76,6 +76,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
         )
     await project_identity.require_same_project(services, record)
     services.check_models()
+    # A joining process must call the same models as the coordinator.
     services = run_models.services_for_run(services, record)
     await creation.require_sandbox(services)
     try:
@@ -90,6 +91,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
             return result
     except Paused as paused:
         return await _leave(services, run, paused)
+    # Other processes continue the run, so it is left, not paused.
     except asyncio.CancelledError:
         leave = partial(lifecycle.leave_run, run=run, owner=services.owner)
         await asyncio.shield(services.leases.write(leave))

@@ -66,6 +66,7 @@ def _find_newest(runs: Sequence[RunRecord], *, resumable: bool) -> str:
     """Return the newest run; for a resume, the newest that has not ended if there is one."""
     unfinished = [run for run in runs if run.status not in RUN_ENDED]
     executed = [run for run in runs if run.kind == "execute"]
+    # Planning runs count only for `resume`: status and report of a plan are its file.
     wanted = unfinished if resumable and unfinished else executed
     if wanted:
         return wanted[0].id

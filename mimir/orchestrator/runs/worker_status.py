@@ -18,5 +18,6 @@ async def load_workers(services: ProjectServices, run: str) -> Mapping[str, obje
 async def find_dead_processes(services: ProjectServices, run: str) -> frozenset[str]:
     """Return the dead processes of this directory, and those of this host that served the run."""
     liveness = ProcessLiveness(owners=services.owners, host=services.process.host)
+    # Lock files of other directories on this host are known only through the registrations.
     liveness.learn(await services.store.read(partial(worker_processes.present, run=run)))
     return liveness.dead()

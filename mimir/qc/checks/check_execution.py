@@ -107,6 +107,7 @@ class CheckExecution:
                     reason="disk",
                     next_step="Free disk space, then: mimir resume",
                 ) from error
+        # Directory names are random, so two runs of one check would differ by them.
         output = result.output.replace(str(directory / _CHECKOUT), WORKSPACE)
         return CheckRun(
             check=check.id,
@@ -117,6 +118,7 @@ class CheckExecution:
             timed_out=result.timed_out,
             missing=result.is_program_missing,
             cut_short=result.exit_code == 0 and is_cut_short(check.argv, result.output),
+            # Milliseconds are precise enough, and keep the sealed payload short.
             seconds=round(result.seconds, 3),
             output_hash=result.output_hash,
             output_tail=_cut_output(self._redact(output.replace(str(directory), "/mimir"))),
@@ -133,6 +135,7 @@ class CheckExecution:
         try:
             answer_file = directory / "answer.md"
             answer_file.write_text(answer, encoding="utf-8", errors="backslashreplace")
+            # The answer is evidence: a check must not be able to rewrite it.
             answer_file.chmod(0o444)
             await self._history.checkout(tree, directory / _CHECKOUT)
             result = await self._sandbox.run(

@@ -136,6 +136,7 @@ class CheckRunner:
     async def _outcome(self, check: Check, target: CheckTarget) -> CheckOutcome:
         changes = await self._classify(check, target)
         after_tree = await self._with(target.tree, target.own_base, changes.protected)
+        # A test that cannot fail passes here as well, and so proves nothing.
         before_tree = await self._before_tree(check, changes, target, after_tree)
         before = _correct_missing(await self._before(check, before_tree), target.task)
         if check.kind == "flip" and before.green and changes.reached:
@@ -144,6 +145,7 @@ class CheckRunner:
             before = await self._before(check, await self._with(before_tree, after_tree, new))
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _correct_missing(after, target.task)
+        # Changed runner settings may change the output itself; the reruns compare it then.
         if not changes.steering and not changes.planted:
             after = confirm_by_output(after, before)
         notes = list(describe_changes(changes))
@@ -161,10 +163,12 @@ class CheckRunner:
             again = await self._execution.run(
                 check, after.tree, "after", answer=target.answer, again=True
             )
+            # A run that was cut short may be green by its exit code, so the repetition is supervised too.
             if after.cut_short:
                 again = await self._supervise(
                     check, target, before, confirm_by_output(again, before)
                 )
+        # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green
         outcome = decide_check(
             check,
@@ -279,6 +283,7 @@ class CheckRunner:
 
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""
+        # The id of the check is no part of the key: equal commands share their run.
         key = json.dumps([check.argv, check.timeout_seconds, tree])
         # A second caller waits for the first one; if that is cancelled, the second runs the check itself.
         async with self._locks.setdefault(key, asyncio.Lock()):
@@ -294,6 +299,7 @@ class CheckRunner:
 
 def _correct_missing(run: CheckRun, task: Task) -> CheckRun:
     """Count a missing module that the task is to write as unfinished work."""
+    # `python -m pkg` fails with "No module named pkg" until the task has written it.
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
 
 

@@ -59,6 +59,7 @@ def decide_check(
     kind = kind_of(check, before)
     finding, state = _decide(kind, before, after)
     flaky = again is not None and again.green != after.green
+    # A flaky check proves neither success nor failure.
     if flaky:
         finding, state = _FLAKY, "unverified"
     findings = [_inference_note(kind)] if check.kind is None else []
@@ -84,6 +85,7 @@ def is_red(first: CheckRun, again: CheckRun | None) -> bool:
 
 
 def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
+    # No retry can install a program, so this is a finding on the plan, not on the attempt.
     if before.missing and after.missing:
         return _MISSING, "unverified"
     match kind:
@@ -105,6 +107,7 @@ def _flip(before: CheckRun, after: CheckRun) -> DecisionRow | None:
 def _hold(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if after.green:
         return "", "passed"
+    # "Red as before" excuses only what the work did not touch.
     got_worse = (
         after.missing
         or (after.timed_out and not before.timed_out)

@@ -42,6 +42,7 @@ class JournaledChecks:
         result = await self._inner.run(check, tree, phase, answer=answer, again=again)
         actor = SPEAKER.get()
         if actor is not None:  # outside a run, as in `doctor`, there is nothing to replay
+            # The counter makes ids unique in a process, the owner among processes.
             self._count += 1
             save = partial(
                 evidence.save_check_run,

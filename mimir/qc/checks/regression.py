@@ -91,11 +91,13 @@ async def run_on_tree(
     others = tuple(others)
     work = {path for one in (mine, *others) for path in one.changed}
     first = await run(tree)
+    # A check that is not required decides nothing, so one run is enough for the report.
     if not check.required:
         return (first,)
     runs = [first]
     if not first.green:
         runs.append(await run(tree, again=True))
+    # A check that never passed proves nothing about later changes of its files.
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
     restored = await _restored_trees(before, trees, mine, check, tree, others)
@@ -153,6 +155,7 @@ async def _ends_early(
         )
         return await execution.run(supervised, tree, phase, answer=answer, again=again)
 
+    # Two supervised runs, because a flaky program is no evidence of an early end.
     unknown = (0, NOT_ENDED, None)
     return (
         (await run()).exit_code not in unknown
@@ -185,6 +188,7 @@ async def _restored_trees(
     status = {
         change.path: change.status
         for change in await trees.diff_trees(mine.tree, tree)
+        # Only files that other tasks changed: the task's own state of a file is accepted.
         if well_formed(change.path) in authors
     }
     undeclared, new_tests = _find_undeclared_changes(found, authors, status)

@@ -62,6 +62,7 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
         "outputTail": run.output_tail,
         "sandbox": run.sandbox,
     }
+    # Added later: payloads without it keep the hash of older versions.
     if run.cut_short:
         body["cutShort"] = True
     if run.stands_for:

@@ -100,6 +100,7 @@ def verify(
 def run_seal(gate_hash: str, chains: Iterable[tuple[str, int, str]]) -> str:
     """Return a run's seal: a hash of the gate's and all attempts' last hashes, in any order."""
     parts = ["mimir.run", gate_hash]
+    # Sorted, because processes complete tasks in any order.
     for task, attempt, last in sorted(chains):
         parts += [task, str(attempt), last]
     return _digest(parts)
@@ -115,6 +116,7 @@ def _links(chain: str, records: Sequence[EvidenceRecord]) -> list[ChainProblem]:
 
     for record in records:
         if record.seq > expected:
+            # Bounded: a forged sequence number may claim millions of missing records.
             for missing in range(expected, min(record.seq, expected + _MAX_NAMED)):
                 report(missing, f"record {missing} is missing or out of place")
         elif record.seq < expected:
@@ -155,6 +157,7 @@ def _digest(parts: Iterable[str]) -> str:
     """Hash texts with their lengths, so that a byte moved between two texts changes the hash."""
     digest = hashlib.sha256()
     for part in parts:
+        # Model answers may hold half surrogates, which plain UTF-8 refuses.
         data = part.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)

@@ -60,6 +60,7 @@ def classify_changes(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
     protected = dict.fromkeys(_find_protected(work))
     free = [path for path in work.status if path not in protected]
     added = frozenset(path for path, status in work.status.items() if status == "added")
+    # Settings first: a `conftest.py` in a test folder is both, and weighs more as a setting.
     steers = dict.fromkeys(find_config_changes(found, work.task, free, added))
     others = [path for path in free if path not in steers]
     tests = dict.fromkeys(path for path in others if matches(path, found.tests))

@@ -9,7 +9,7 @@ cannot fail passes there, and is found.
 - none for programs that only read a file (`grep`, `test -f`, linters …): they read the work. A script whose name does not say that it
   tests is the work as well.
 
-*Beside* tests lie the data and helpers by which they judge: a rewritten expected result passes any work.
+Files *beside* tests are data and helpers by which they judge: a rewritten expected result passes any work.
 
 Hooks and settings configure a runner without being tests: one new `conftest.py` can make every test pass. They count as part of the
 check if the attempt changed them, unless the task's `files` name that very file. The *rules* of a linter are to it what tests are to a
@@ -99,7 +99,7 @@ def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
     """Yield the paths of known programs inside the project: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
         if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
-            yield _below(one, one.path)
+            yield _join_path(one, one.path)
 
 
 def _find_companions(found: CheckFiles) -> tuple[str, ...]:
@@ -122,6 +122,7 @@ def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) ->
         judged=(*found.judged, *started_by, *found.tests),
         started_by=started_by,
     )
+    # `make lint` runs no tests, so hooks of runners cannot affect it.
     if all(map(_lints, starters)):
         return found
     found = replace(
@@ -222,7 +223,7 @@ def _globs_of(
         glob
         for one in started
         for name in table.get(one.program, ())
-        for glob in (name, _below(one, name))
+        for glob in (name, _join_path(one, name))
         if not is_outside(glob)
     ]
     return tuple(dict.fromkeys(found))
@@ -271,13 +272,13 @@ def _find_tests(command: ProgramCall) -> Iterator[str]:
     paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
         if says_it_tests(path):
-            yield _below(command, path)
+            yield _join_path(command, path)
         else:
             # A directory of sources holds tests and work; for a file, these globs match nothing.
-            yield from (_below(command, f"{path}/{glob}") for glob in collected)
+            yield from (_join_path(command, f"{path}/{glob}") for glob in collected)
 
 
-def _below(command: ProgramCall, glob: str) -> str:
+def _join_path(command: ProgramCall, glob: str) -> str:
     return posixpath.normpath(posixpath.join(command.below, glob))
 
 
@@ -293,7 +294,9 @@ def _positional(command: ProgramCall) -> Iterator[str]:
 
 def _path(command: ProgramCall, argument: str) -> str:
     """Return an argument as a relative path or glob; empty: it is neither."""
+    # pytest selects with `path::name`; commands may use the absolute path of the sandbox.
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
+    # unittest takes dotted names as well as paths.
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
         path = _module_file(path)
     if command.program in test_runners.SUBCOMMANDS:

@@ -76,6 +76,7 @@ def find_programs(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
     found: list[ProgramCall] = []
     below = "."
     for part in _split_line(line):
+        # Later parts of the line run in the new directory.
         if part[0] == "cd" and len(part) > 1:
             below = posixpath.normpath(posixpath.join(below, part[1]))
             continue
@@ -100,6 +101,7 @@ def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
         return
     program = posixpath.basename(words[0])
     python = PYTHON.fullmatch(program) is not None
+    # `coverage run -m pytest` starts pytest, as `python -m` does.
     if (python or program == "coverage") and "-m" in words[:-1]:
         at = words.index("-m") + 1
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
@@ -152,6 +154,7 @@ def _without_options(words: list[str]) -> list[str]:
 
 def _split_line(line: str) -> Iterable[list[str]]:
     """Split a shell line at its operators."""
+    # shlex, not `domain.shell_lexer`: redirections and unknown syntax must still yield programs.
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     parts: list[list[str]] = [[]]

@@ -47,6 +47,7 @@ def _listing_commands(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for one in find_programs(argv):
         words = one.arguments[1:] if one.path else one.arguments
         if one.program in _MAKE:
+            # `make -n` prints the recipe without executing it.
             yield (one.program, "-n", "--no-print-directory", "-C", one.below, *words)
         elif script := _script(one, words):
             # `cat` follows links, as the check does.
@@ -67,6 +68,7 @@ def _script(command: ProgramCall, words: Sequence[str]) -> str:
 def _lines(listing: CheckRun) -> Sequence[str]:
     """Return the lines of a listing that a shell would read; empty for other scripts."""
     text = listing.output_tail.replace("\\\n", " ")
+    # The first line names the interpreter: `#!/bin/sh`, `#!/usr/bin/env bash`.
     first = text.partition("\n")[0]
     names = {posixpath.basename(word) for word in first[2:].split()}
     is_shell_script = not first.startswith("#!") or not names.isdisjoint(SHELLS)

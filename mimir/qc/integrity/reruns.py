@@ -45,6 +45,7 @@ class Rerun:
 async def _restore_check_files(case: RerunCase) -> Restorations:
     """Put back the check's own files that the attempt changed without being asked to."""
     changes, target = case.changes, case.target
+    # A test that the task's `files` name is the work, unless it was deleted.
     named = [path for path in changes.all_tests if path in target.task.files]
     if case.before.green:
         old = [p for p in changes.own if p not in named or target.status[p] != "deleted"]
@@ -72,6 +73,7 @@ async def _remove_new_tests(case: RerunCase) -> Restorations:
     """Remove tests added next to others: one may change what another sees."""
     found, target = case.changes.found, case.target
     new = [p for p in case.changes.all_tests if target.status[p] == "added" and found.collects(p)]
+    # A test that the check names by its path is what the check is about.
     if not new or any(path in found.tests for path in new):
         return ()
     present = await case.paths(target.own_base, found.all_tests)

@@ -76,6 +76,7 @@ _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 
 
 def _is_pytest_complete(output: str, times: int) -> bool:
+    # `pytest.exit(0)` prints a summary, but not of all tests.
     if _STOPPED.search(output) or not _ENDS_OF_PYTEST.search(output):
         return False
     counted = len(parse_pytest(output))
@@ -130,6 +131,7 @@ def verbose_environment(argv: Sequence[str]) -> Mapping[str, str]:
 
 def _runs_go(argv: Sequence[str]) -> bool:
     """True if a command starts `go test` and does not set GOFLAGS itself."""
+    # A plan that sets GOFLAGS itself has its reasons; its output may be silent.
     goes = any(one.program == "go" and "test" in one.arguments for one in find_programs(argv))
     return goes and not any("GOFLAGS" in word for word in argv)
 
@@ -164,6 +166,7 @@ def count_tests(run: CheckRun) -> CountedTests | None:
 def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
     """Return a run on the deliverable, as cut short if the run before the work contradicts it."""
     # Tests of Rust are in the files that they test, where they cannot be restored: a failed one must still exist.
+    # Names may be missing from the kept end of a long output.
     if run.green and not run.output_tail.startswith(SHORTENED):
         failed = set(_FAILED_IN_RUST.findall(before.output_tail))
         if failed.difference(_NAMED_IN_RUST.findall(run.output_tail)):

@@ -50,6 +50,7 @@ async def add_shadow_modules(
 def _may_shadow(path: str) -> bool:
     folder = _folder(path)
     is_module = path.endswith(".py") and _name(path).isidentifier()
+    # At the top of the project a module replaces nothing: it is the work.
     return is_module and folder != "" and says_it_tests(folder)
 
 

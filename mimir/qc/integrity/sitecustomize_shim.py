@@ -29,6 +29,7 @@ if __name__ == "sitecustomize":
         os.environ["PATH"] = _PLACE + os.pathsep + os.environ.get("PATH", os.defpath)
     else:
         reroute()
+    # The project's own sitecustomize, if any, must be imported as usual.
     sys.path[:] = [path for path in sys.path if path != _HERE]
     del sys.modules["sitecustomize"]
     __import__("sitecustomize")  # the module that this one replaced

@@ -43,6 +43,7 @@ def _text(name: str) -> str:
 def may_be_ended(argv: Sequence[str]) -> bool:
     """True if a command may start Python programs of which only the exit code is known."""
     started = find_programs(argv)  # empty: the command cannot be parsed
+    # Assume the worst of a command that cannot be parsed.
     return not started or not all(_is_known(argv, one) for one in started)
 
 
@@ -65,6 +66,7 @@ def with_shims(
         plain: The shims supervise nothing: a command that is red even so cannot run with shims.
     """
     named = "\n".join(path for path in work if "\n" not in path)
+    # Without the list, programs of the work are supervised too: stricter, never laxer.
     named = named if len(named) <= _MOST else ""
     return ("sh", "-c", _SHIMS, "sh", "plain" if plain else "watched", named, *argv)
 

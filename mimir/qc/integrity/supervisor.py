@@ -152,6 +152,7 @@ def _fork(words: "list[str]", options: str, place: str) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
+    # Only the pipe can tell an exec of the program from an early end with 0.
     read, pipe = os.pipe()
     child = os.fork()
     if not child:
@@ -179,6 +180,7 @@ def _fork(words: "list[str]", options: str, place: str) -> int:
     if code == OPEN or (code == 0 and not _has_reported(read)):
         Path(place, "ended").touch()
         os._exit(OPEN)
+    # `os._exit`: exit handlers belong to the child, which has run them.
     os._exit(0 if code == _END else code)
 
 

@@ -55,6 +55,7 @@ def parse_pytest(output: str) -> Sequence[CountedTests]:
 def _count_words(counted: Iterable[tuple[str, str]]) -> CountedTests:
     numbers = {word.removesuffix("s"): int(number) for number, word in counted}
     return CountedTests(
+        # xpassed: the test ran and its assertions held.
         passed=numbers.get("passed", 0) + numbers.get("xpassed", 0),
         failed=numbers.get("failed", 0) + numbers.get("error", 0),
         skipped=numbers.get("skipped", 0) + numbers.get("xfailed", 0),

@@ -112,6 +112,7 @@ def blocked_share(plan: Plan, blocked: Iterable[str]) -> float:
     A task without an estimate counts as the mean of the others; if none has one, all count the same.
     """
     given = [t.estimated_minutes for t in plan.tasks if t.estimated_minutes is not None]
+    # The mean keeps tasks without an estimate from counting as nothing.
     default = sum(given) / len(given) if given else 1.0
     minutes = {
         t.id: default if t.estimated_minutes is None else t.estimated_minutes for t in plan.tasks
@@ -142,6 +143,7 @@ def _find_similar(
 ) -> _IssueGroup | None:
     for group in found:
         union = len(group.words | words)
+        # Jaccard similarity of the words; two messages without words are alike.
         alike = not union or len(group.words & words) / union >= _SIMILAR
         if group.cause == cause and alike:
             return group

@@ -40,6 +40,7 @@ def parse_object(text: str) -> dict[str, object]:
 def _end(text: str, start: int) -> int:
     """Return the end of the object that opens at `start`."""
     depth, at = 0, start
+    # A scan of its own bounds the depth before anything is parsed.
     while found := _STRUCTURE.search(text, at):
         sign, at = found.group(), found.end()
         if sign == '"':
@@ -66,13 +67,14 @@ def _require_alone(before: str, after: str) -> None:
             "There is more JSON outside the object: a second one, or a piece of a broken one."
         )
     if before.endswith(("[", ",")) or after.startswith(("]", ",")):
-        raise AnswerError("The JSON object stands in a list; it must stand alone.")
+        raise AnswerError("The JSON object is in a list; it must be alone.")
 
 
 def _decode(body: str) -> dict[str, object]:
     try:
         value: object = json.loads(
             body,
+            # `json` keeps the last of two equal keys: a second "verdict" would win silently.
             object_pairs_hook=_require_distinct,
             parse_float=_number,
             parse_int=_number,
@@ -81,6 +83,7 @@ def _decode(body: str) -> dict[str, object]:
     except json.JSONDecodeError as error:
         raise AnswerError(f"The JSON is not valid: {error.msg} (character {error.pos}).") from None
     try:
+        # Half surrogates cannot be stored as UTF-8; writing the value finds them at any depth.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         raise AnswerError("A text in the JSON holds half of a surrogate pair.") from None

@@ -136,6 +136,7 @@ async def review_attempt(
         except AnswerError as error:
             why = str(error)
         except ModelError as error:
+            # A provider fault of the run is no fault of this conversation.
             if error.scope != "attempt":
                 raise
             why = str(error)

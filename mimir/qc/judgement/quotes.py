@@ -35,6 +35,7 @@ def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
     words = "".join(quote.split())
     if not words:
         return "there is no quote"
+    # Counted without blanks, so that spaces cannot pad a short quote.
     if len(words) < MIN_CHARS:
         return f"the quote has fewer than {MIN_CHARS} characters"
     name = source.strip()

@@ -75,6 +75,7 @@ def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cau
     """Return the cause of a rejection; None: the attempt passed."""
     if judgement.passed:
         return None
+    # The order is that of the remedies: no retry helps the first two.
     if judgement.criteria_impossible:
         return Cause.CRITERIA_IMPOSSIBLE
     if judgement.unverifiable:
@@ -131,6 +132,7 @@ def _decide_by_checks(
 ) -> tuple[State, str]:
     """Decide a criterion that has required checks."""
     states = {id: outcome.state if outcome else "unverified" for id, outcome in checks}
+    # One failed check outweighs all others, also unverified ones.
     if failed := [id for id, state in states.items() if state == "failed"]:
         return "failed", f"check {failed[0]!r} failed"
     if opinion.state == "failed":
@@ -193,6 +195,7 @@ def _gaps(results: Sequence[CriterionResult]) -> list[str]:
         for result in results
         if result.critical and result.state == "unverified"
     ]
+    # Otherwise one trivial criterion could carry a deliverable.
     if _points(results, "unverified") > HALF:
         gaps.append("More than half of the points are unverified.")
     return gaps

@@ -178,6 +178,7 @@ def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     states = {opinion.id: opinion.state for opinion in verdict.criteria}
     all_passed = all(states.get(criterion.id) == "passed" for criterion in criteria)
     fix_failed = any(fix.state == "failed" for fix in verdict.fixes)
+    # Without any stated reason, FAIL and a high score cannot both be meant.
     blameless = all_passed and not fix_failed and not verdict.criteria_impossible
     if blameless and verdict.score >= PASS_SCORE:
         return f"FAIL with a score of {PASS_SCORE} or more, and every criterion passed"
@@ -189,6 +190,7 @@ def _contradiction_of_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> 
     passed = {opinion.id for opinion in verdict.criteria if opinion.state == "passed"}
     critical = [c.id for c in criteria if c.critical and c.id in failed]
     share = weights(tuple(criteria))
+    # Exact fractions: with floats a share of 80 could compare as 79.99.
     won = sum((share[id] for id in passed), Fraction(0))
     decided = won + sum((share[id] for id in failed), Fraction(0))
     faults = (
@@ -304,6 +306,7 @@ def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
 
 
 def _index(value: object, count: int) -> int:
+    # Numbers are fractions here; `1.0` is accepted as 1, `1.5` is not.
     if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= count:
         return int(value)
     known = f"they are numbered 1 to {count}" if count else "there are none to judge"
