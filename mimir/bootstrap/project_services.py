@@ -61,18 +61,7 @@ async def compose_services(
     *,
     history: GitHistory | None = None,
 ) -> ProjectServices:
-    """Compose the services of one process for one project.
-
-    Args:
-        project: Its directory.
-        loaded: Settings in force.
-        store: Its store, open.
-        endpoints: Models, or a recording that replaces them.
-        process: Lock files of this host's processes, and the name of this process.
-        redact: Replaces secrets.
-        sandbox: Runs commands.
-        history: History of a replay. None: open that of the project.
-    """
+    """Compose the services of a process for a project; `history` None: open the project's own."""
     settings, clock, state_dir = loaded.settings, SystemClock(), project / ROOM
     owners, owner = process
     is_replay = history is not None  # a replay creates nothing in the project

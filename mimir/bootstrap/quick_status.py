@@ -18,12 +18,6 @@ async def status(
 ) -> Mapping[str, object]:
     """Return the status of a run in the shape of `status --json`; creates nothing.
 
-    Args:
-        project: Directory in which mimir was used.
-        loaded: Settings in force.
-        run: Id of a run, or its beginning; None: the newest.
-        say: Receives warnings about the store.
-
     Raises:
         UsageError: There is no store, or no such run.
         UnavailableError: The store cannot be reached.

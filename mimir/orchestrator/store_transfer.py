@@ -34,14 +34,7 @@ FORMS: tuple[Form, ...] = ("cypher", "jsonl", "mermaid")
 async def export(
     store: GraphStore, run: str, form: Form, write: Callable[[str], object], *, room: Path
 ) -> None:
-    """Write a run, or the whole store, as text, line by line, in bounded memory.
-
-    Args:
-        store: Source.
-        run: Id; empty: all runs.
-        form: `jsonl` and `cypher` lose nothing; `mermaid` is a picture of one run's tasks.
-        write: Receives each line, without its end.
-        room: Directory of the temporary file with the one view of the store.
+    """Write a run, or the whole store (empty `run`), as text, line by line, in bounded memory.
 
     Raises:
         UsageError: There is no such run.
@@ -67,12 +60,7 @@ async def migrate(
 ) -> CopyResult:
     """Copy a run, or the whole store, into another store, and compare the copy.
 
-    Args:
-        source: Store to read.
-        target: Store to write; what it holds already never changes.
-        run: Id; empty: all runs.
-        dead: Dead processes of this host, whose leases do not count.
-        room: Directory of the temporary file with the one view of the source.
+    Leases of the processes `dead` do not count. What the target holds already never changes.
 
     Raises:
         BusyError: A process works on a run.

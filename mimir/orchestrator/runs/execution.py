@@ -194,13 +194,6 @@ async def run_to_end(
 ) -> RunResult:
     """Serve a run until it has ended, with any other processes that serve it.
 
-    Args:
-        services: Services.
-        run: Id.
-        workers: Concurrent tasks.
-        apply: Whether to apply the result, if this process ends the run.
-        leads: True: this process holds the coordinator lease.
-
     Raises:
         Paused: This process stops.
     """

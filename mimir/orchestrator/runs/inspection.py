@@ -72,12 +72,6 @@ async def write_last_report(
     """Ask the reporters for prose and write the final report; return its path.
 
     The report does not count the reporters' own calls: they are asked about the summary that it shows.
-
-    Args:
-        services: Services.
-        run: Id.
-        outcome: Outcome that the run is to have.
-        alongside: Further work while a reporter thinks; its errors are raised.
     """
     summary = await services.store.read(partial(load_summary, run=run, outcome=outcome))
 

@@ -53,11 +53,6 @@ async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
 async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunResult:
     """Serve a running run until it ends or pauses.
 
-    Args:
-        services: Services.
-        run: Id.
-        workers: Concurrent tasks.
-
     Returns:
         The result of the run; `paused` if the run is, or if this process had to leave it.
 

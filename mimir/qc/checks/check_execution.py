@@ -65,15 +65,7 @@ class CheckExecution:
         redact: Callable[[str], str] = str,
         at_once: int = 2,
     ) -> None:
-        """Bind the executor to its services.
-
-        Args:
-            history: Source of trees.
-            sandbox: Runs the commands.
-            room: Directory for checkouts; created if absent.
-            redact: Replaces secrets in an output before it is cut.
-            at_once: Concurrent runs, over all tasks.
-        """
+        """Bind the executor; `redact` sees whole outputs, `at_once` bounds the runs of all tasks."""
         self._history = history
         self._sandbox = sandbox
         self._work_dir = room

@@ -119,16 +119,7 @@ async def confirm_completion(
     *,
     was: str,
 ) -> CheckRun:
-    """Return a run, as cut short if its program ended early, but not on the tree `was`.
-
-    Args:
-        execution: Runs checks.
-        check: Check of the run.
-        run: The run.
-        answer: Closing answer of the work.
-        work: Paths that were changed on its tree.
-        was: Tree on which the check was green before; empty: none.
-    """
+    """Return a run, as cut short if its program ended early, but not on the tree `was`."""
     if not run.green or run.tree == was or not may_be_ended(check.argv):
         return run
     own = own_programs(check, work)

@@ -21,12 +21,7 @@ _MAKE = ("make", "gmake")
 
 
 async def expand_recipes(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> CheckFiles:
-    """Return the files of a check, with those of the programs in its recipes.
-
-    Args:
-        check: The check; tests that its plan lists are complete.
-        run: Runs a command on the tree before the work.
-    """
+    """Return a check's files and those of its recipes; `run` sees the tree before the work."""
     found = find_check_files(check)
     if check.tests is not None:
         return found

@@ -20,14 +20,7 @@ Paths = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
 async def add_shadow_modules(
     found: CheckFiles, added: Iterable[str], tree: str, paths: Paths
 ) -> CheckFiles:
-    """Add the new modules that would be imported in place of others.
-
-    Args:
-        found: Files of the check.
-        added: New files of a deliverable.
-        tree: The deliverable's tree.
-        paths: Lists its files.
-    """
+    """Add the new modules that would be imported in place of others."""
     if not found.all_tests:
         return found
     candidates = [path for path in added if _may_shadow(path) and not matches(path, found.tests)]

@@ -59,11 +59,7 @@ def with_shims(
     """Return the command with shims before the Python programs that it starts.
 
     A program that is ended early exits with `supervisor.OPEN`. A command that is red for another reason exits with `NOT_ENDED`.
-
-    Args:
-        argv: The command.
-        work: Paths of programs that may end themselves, and call what ends them.
-        plain: The shims supervise nothing: a command that is red even so cannot run with shims.
+    Programs at the paths `work` may end themselves. With `plain`, the shims supervise nothing.
     """
     named = "\n".join(path for path in work if "\n" not in path)
     # Without the list, programs of the work are supervised too: stricter, never laxer.

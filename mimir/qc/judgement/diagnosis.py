@@ -57,14 +57,7 @@ class _IssueGroup:
 def failure_report(
     task: str, cause: Cause, timeline: Sequence[TimelineEntry], *, tripped: Iterable[str] = ()
 ) -> QCFailureReport:
-    """Compute the report of a failed task.
-
-    Args:
-        task: Its id.
-        cause: Cause of the failure.
-        timeline: Its attempts, oldest first.
-        tripped: Limits that its attempts reached, in words; empty texts are ignored.
-    """
+    """Compute the report of a failed task."""
     groups = _group_issues(timeline)
     return QCFailureReport(
         task=task,
@@ -79,11 +72,6 @@ def failure_summary(
     plan: Plan, statuses: Mapping[str, TaskStatus], reports: Mapping[str, QCFailureReport]
 ) -> PMFailureSummary | None:
     """Compute the effect of a run's failures on its plan.
-
-    Args:
-        plan: Tasks of the run.
-        statuses: Final status of each task; an absent task did not run.
-        reports: Reports of the failed tasks.
 
     Returns:
         None: no task failed or is blocked.
