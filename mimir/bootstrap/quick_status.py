@@ -1,54 +1,34 @@
-"""A glance at where a run stands, for `mimir status`: the store alone is opened. `app` opens all of a project, which takes ten times as long."""
+"""Status of a run from the store alone; opening a whole project takes ten times as long."""
 
 import secrets
-import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from mimir.bootstrap import stores
+from mimir.bootstrap.clock import SystemClock
 from mimir.orchestrator import project_identity
 from mimir.orchestrator.runs import lookup
 from mimir.settings import LoadedSettings
 from mimir.workspace.process_locks import ProcessLocks
-
-ROOM = ".mimir"
-
-
-class Clock:
-    """The machine's time."""
-
-    def now(self) -> datetime:
-        """Return the time of day, UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back."""
-        return time.monotonic()
+from mimir.workspace.state_dir import ROOM
 
 
 async def status(
     project: Path, loaded: LoadedSettings, run: str | None, say: Callable[[str], None]
 ) -> Mapping[str, object]:
-    """Return where a run stands: the shape of `status --json`. Makes nothing.
-
-    Args:
-        project: Its directory; mimir was used there.
-        loaded: Settings in force.
-        run: A run, or how its name begins; None: the latest.
-        say: Told what a person should know of the store.
+    """Return the status of a run in the shape of `status --json`; creates nothing.
 
     Raises:
         UsageError: There is no store, or no such run.
-        UnavailableError: The store is not there.
+        UnavailableError: The store cannot be reached.
     """
-    room, clock = project / ROOM, Clock()
-    door = secrets.token_hex(8)
-    store = stores.open_store(loaded.settings, room, clock, door=door, say=say, create=False)
+    state_dir, clock, name = project / ROOM, SystemClock(), secrets.token_hex(8)
+    store = stores.open_store(loaded.settings, state_dir, clock, door=name, say=say, create=False)
     await store.init()
     try:
-        id = await lookup.find_run(store, project_identity.find_project_id(project, room), run)
-        dead = ProcessLocks(room / "work" / "owners").find_dead()
+        project_id = project_identity.find_project_id(project, state_dir)
+        id = await lookup.find_run(store, project_id, run)
+        dead = ProcessLocks(state_dir / "work" / "owners").find_dead()
         return await lookup.status(store, id, dead, clock.now())
     finally:
         await store.close()

@@ -1,4 +1,4 @@
-"""Which store a setting means, and what a person should know of where it lies; concrete stores are named here and in `app` only."""
+"""Selection of the store: the project's SQLite file, another file, or a Neo4j server."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mimir.store.protocol import GraphStore
 from mimir.store.sqlite.network_drive import network_drive
 
 FILE = "mimir.db"
-"""The embedded store, in the project's `.mimir`."""
+"""Name of the SQLite file in the project's `.mimir`."""
 
 
 def open_store(
@@ -29,19 +29,20 @@ def open_store(
     """Return the store that the settings name; its `init` opens it.
 
     Args:
-        settings: Whose `store` counts; empty: the project's own file.
+        settings: `store` decides; empty: the project's own file.
         room: `.mimir` of the project.
-        clock: For durations, and for the embedded store's time.
-        door: A name that no other process has.
-        say: Told at once what a person should know: that a server is lost or back, that a file lies where it is not safe.
-        create: False: refuse a file that is not there.
+        clock: For durations, and for the time of the SQLite store.
+        door: Name that no other process has.
+        say: Receives warnings at once: a server is lost or back, a file is on a network drive.
+        create: False: refuse an absent file.
 
     Raises:
-        ConfigurationError: No store is of that kind.
-        UsageError: The file is not there.
+        ConfigurationError: The URI is of an unknown kind.
+        UsageError: The file does not exist.
     """
     uri = settings.store
     if is_address(uri):
+        # Imported here: the Neo4j driver takes longer to import than SQLite to answer `status`.
         from mimir.store.neo4j.neo4j_store import Neo4jStore
 
         patience = settings.neo4j.patience_seconds
@@ -54,12 +55,14 @@ def open_store(
     path = _file(uri) if uri else room / FILE
     if not create and not path.exists():
         raise UsageError(
-            f"There is no store at {path}.", next_step="Name another: --store PATH, or begin a run."
+            f"There is no store at {path}.",
+            next_step="Name another one: --store PATH, or start a run: mimir execute",
         )
+    # Only a warning: on some network drives a single process works well.
     drive = network_drive(path)
     if drive:
         say(
-            f"warning: The store {path} lies on a network drive ({drive}), where SQLite's locks do not hold: two processes can "
+            f"warning: The store {path} is on a network drive ({drive}), where SQLite's locks do not work: two processes can "
             "damage it. Name a local file or a Neo4j server with --store."
         )
     from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -67,12 +70,12 @@ def open_store(
     return SqliteStore(path, clock)
 
 
-async def try_out(settings: Settings) -> None:
-    """Find out at once whether the store's server lets us in; a file is not looked at.
+async def check_connection(settings: Settings) -> None:
+    """Connect to the store's server once; a file is not opened.
 
     Raises:
-        UnavailableError: The server is not there, or too old.
-        ConfigurationError: It refuses the user, the password or the database.
+        UnavailableError: The server does not answer, or is too old.
+        ConfigurationError: The server refuses the user, the password or the database.
     """
     if is_address(settings.store):
         from mimir.store.neo4j import server
@@ -80,19 +83,20 @@ async def try_out(settings: Settings) -> None:
         await server.try_out(_address(settings))
 
 
-def links(settings: Settings) -> Link | None:
-    """Return what makes links to the store's nodes; None: it has no page that shows them."""
+def node_links(settings: Settings) -> Link | None:
+    """Return the maker of links to the store's nodes; None: the store has no page for them."""
     if not is_address(settings.store):
         return None
     return browser_links.links(_address(settings), settings.neo4j.browser)
 
 
-def is_same(one: str, other: str) -> bool:
-    """Tell whether two URIs are of one store; two addresses of one server are not told apart."""
-    return _place(one) == _place(other)
+def is_same_store(one: str, other: str) -> bool:
+    """True if two URIs name one store; two addresses of one server count as two stores."""
+    return _resolve(one) == _resolve(other)
 
 
-def _place(uri: str) -> str:
+def _resolve(uri: str) -> str:
+    # Links are resolved, because two paths may lead to one file.
     return uri if is_address(uri) else os.path.realpath(_file(uri))
 
 
@@ -106,8 +110,8 @@ def _address(settings: Settings) -> Neo4jAddress:
     return parse(settings.store, user=neo4j.user, password=password, database=neo4j.database)
 
 
-def throw_away(path: Path, clock: Clock) -> GraphStore:
-    """Return a store that nobody needs after this process; it waits for no disk."""
+def open_temporary_store(path: Path, clock: Clock) -> GraphStore:
+    """Return a store for this process alone; its writes do not wait for the disk."""
     from mimir.store.sqlite.sqlite_store import SqliteStore
 
     return SqliteStore(path, clock, durable=False)

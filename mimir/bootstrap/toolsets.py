@@ -1,4 +1,4 @@
-"""The tools of each role and the sandbox they see: concrete tools stacked behind the one gateway; named here and in `app` only."""
+"""Tools of each role behind the gateway, and the sandbox that they see."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,27 +24,27 @@ from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 
 NOTHING = ("/",)
-"""Globs that match no path: nothing may be written."""
+"""Globs that match no path of a project: no file may be written."""
 
 
 class ToolFactory:
-    """Makes the tools of each role; every call goes through the gateway."""
+    """Factory of the tools of each role; every call passes the gateway."""
 
     def __init__(
         self,
-        seat: "ProjectSandbox",
+        sandbox: "ProjectSandbox",
         store: GraphStore,
         project_id: str,
         redact: Callable[[str], str],
     ) -> None:
-        self._seat = seat
+        self._sandbox = sandbox
         self._store = store
         self._project_id = project_id
         self._redact = redact
 
     def show(self, base: str, project_id: str) -> None:
-        """Let commands see the base of a run, and agents the memory of its project."""
-        self._seat.base = base
+        """Show commands the base of a run, and agents the memory of its project."""
+        self._sandbox.base = base
         self._project_id = project_id
 
     def worker(self, bench: WorkerWorkspace) -> Toolset:
@@ -61,15 +61,17 @@ class ToolFactory:
             redact=self._redact,
         )
         commands = RunTool(
-            self._seat.with_view(bench.base_commit), bench.where, redact=self._redact
+            self._sandbox.with_view(bench.base_commit), bench.where, redact=self._redact
         )
+        # A plan can only narrow the tools of the worker.
         rights = ToolRights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
         ]
         return gateway(
-            [LazyWorkspaceTools([files, commands], _standing(tree, bench.stand)), *reading],
+            # Memory and artifacts need no workspace, so they do not wait until one exists.
+            [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
             granted=rights.granted_tools(ALL_TOOLS),
             lane=bench.lane,
             snapshot=bench.snapshot,
@@ -86,12 +88,13 @@ class ToolFactory:
         artifacts: Sequence[str],
         stand: Stand,
     ) -> Toolset:
-        """Return QC's tools over a throw-away checkout: what it writes there is gone with it."""
+        """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)
         files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
-        commands = RunTool(self._seat, where, redact=self._redact)
+        # The view of the run's base, not of the attempt: QC must not see unmerged commits.
+        commands = RunTool(self._sandbox, where, redact=self._redact)
         rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
-        placed = LazyWorkspaceTools([files, commands], _standing(tree, stand))
+        placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: Transcript) -> Toolset:
@@ -106,8 +109,8 @@ class ToolFactory:
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
         return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
 
-    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: Transcript) -> Toolset:
-        """Return tools without a workspace whose tree matters."""
+    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: OpenLane) -> Toolset:
+        """Return tools for a directory whose tree is not recorded."""
         return gateway(
             tools,
             granted=rights.granted_tools(ALL_TOOLS),
@@ -117,8 +120,8 @@ class ToolFactory:
         )
 
 
-def _standing(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
-    """Have a tree stand where the next call works."""
+def _prepare_call(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:
+    """Return the preparation of a call: the tree moves to the call's directory."""
 
     async def prepare(effectful: bool) -> None:
         tree.root = await stand(effectful)
@@ -128,7 +131,7 @@ def _standing(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[N
 
 @dataclass(frozen=True, slots=True)
 class _TaskAnswers:
-    """Answers of a run's tasks by the ids that prompts use: no run id stands in a prompt."""
+    """Answers of a run's tasks, by the ids that prompts use: prompts contain no run id."""
 
     store: GraphStore
     run: str
@@ -138,7 +141,7 @@ class _TaskAnswers:
 
 
 class ProjectSandbox:
-    """The sandbox as tools and checks of one project see it, with a view of its history."""
+    """Sandbox of one project, for its tools and checks, with a view of its history."""
 
     def __init__(
         self, sandbox: Sandbox, history: GitHistory, project: Path, base: str = ""
@@ -147,15 +150,15 @@ class ProjectSandbox:
         self._history = history
         self._project = project
         self.base = base
-        """Commit that git shows inside; empty: git shows none."""
+        """Commit that git shows inside; empty: none."""
 
     @property
     def backend(self) -> str:
-        """What stands in evidence."""
+        """Name of the sandbox in evidence."""
         return self._sandbox.backend
 
     def with_view(self, base: str) -> "ProjectSandbox":
-        """Return the same with another commit."""
+        """Return this sandbox with another commit in view."""
         return ProjectSandbox(self._sandbox, self._history, self._project, base)
 
     async def run(
@@ -167,7 +170,7 @@ class ProjectSandbox:
         extra_ro: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
-        """Run a command with a workspace and nothing else."""
+        """Run a command that sees its workspace and nothing else."""
         return await self._sandbox.run(
             argv,
             workspace=workspace,

@@ -298,7 +298,7 @@ class Mimir(Protocol):
         """Look at all that mimir needs."""
         ...
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
+    async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return what tasks of these worker roles took in finished runs."""
         ...
 

@@ -106,7 +106,9 @@ class CommandSession:
                 if loaded.settings.store:
                     from mimir.bootstrap import stores
 
-                    await stores.try_out(loaded.settings)  # the rest takes a second to load
+                    await stores.check_connection(
+                        loaded.settings
+                    )  # the rest takes a second to load
                 mimir = await stack.enter_async_context(
                     app().open(self.project, loaded, create=create, say=self.console.note, **given)
                 )

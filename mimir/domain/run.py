@@ -1,11 +1,12 @@
 """What a person asks of a run, and what it came to."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from mimir.domain.task_states import RunStatus
 
 Apply = Literal["auto", "never", "commit"]
+APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

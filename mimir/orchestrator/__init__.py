@@ -1,1 +1,4 @@
-"""The corridor: request → plan → run → gate → report. Verbs of mimir, one page each; the rooms do the work. Entered by app."""
+"""Product verbs: request, plan, run, result and report of one project.
+
+One module a verb; `api.Mimir` is their common entry point. Bootstrap, recordings and the entry points above them import this package.
+"""

@@ -1,4 +1,4 @@
-"""Everything that can be asked of mimir in one project: what doors (command line, later others) program against."""
+"""Programming interface of mimir for one project, used by all entry points."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -14,19 +14,19 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
-from mimir.store import row_fields
 from mimir.store.operations import estimates, runs
+from mimir.store.operations.record_loading import load_run
 
 
 class Mimir:
-    """The verbs; made by `app.open`."""
+    """Verbs of one opened project; `bootstrap.app.open` creates it."""
 
-    def __init__(self, parts: ProjectServices) -> None:
-        self._parts: ProjectServices = parts
+    def __init__(self, services: ProjectServices) -> None:
+        self._parts: ProjectServices = services
 
     @property
     def store_uri(self) -> str:
-        """Where the store is, without secrets."""
+        """Address of the store, without secrets."""
         return self._parts.store.uri
 
     async def plan(
@@ -38,17 +38,17 @@ class Mimir:
         model: str,
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
-        """Make a plan of a request and write it, by a run of its own; of `limits`, those of calls, tokens and money.
+        """Plan a request in its own run and write the plan, within `limits`.
 
         Raises:
             Paused: The planning run can be resumed.
-            ConfigurationError: No model can be asked.
+            ConfigurationError: The settings do not allow a model call.
             AnswerError: The model gave no usable answer.
         """
-        run = await plan_creation.create(
+        run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
-        return await plan_creation.plan(self._parts, run)
+        return await plan_creation.make_plan(self._parts, run)
 
     async def create_run(
         self,
@@ -59,29 +59,33 @@ class Mimir:
         limits: RunBudget,
         from_run: str = "",
     ) -> str:
-        """Make a run of a checked plan; its id. `from_run`: whose completed tasks are taken over."""
-        source = await inspection.find(self._parts, from_run, resumable=False) if from_run else ""
-        return await creation.create(
+        """Create a run of a checked plan; reuse completed tasks of `from_run`; return its id."""
+        source = (
+            await inspection.find_own_run(self._parts, from_run, resumable=False)
+            if from_run
+            else ""
+        )
+        return await creation.create_run(
             self._parts, plan, plan_path, only=only, limits=limits, from_run=source
         )
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
     ) -> RunResult:
-        """Serve a run to its end, or to where it pauses; cancelling it pauses the run."""
-        row = await self._parts.store.read(partial(runs.node, run=run), brief=True)
-        if row.get("kind") == "plan":
-            return await execution.plan_again(self._parts, run, limits)
+        """Serve a run to its end, or until it pauses; cancelling the call pauses the run."""
+        record = await self._parts.store.read(partial(load_run, run=run), brief=True)
+        if record.kind == "plan":
+            return await execution.resume_planning(self._parts, run, limits)
         return await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
 
     async def help(self, run: str, *, workers: int) -> RunResult:
-        """Serve a run that is under way beside the process that coordinates it, or in its place when it dies."""
+        """Serve a running run as a further process, which coordinates it if the coordinator dies."""
         return await join.join_run(self._parts, run, workers=workers)
 
     async def find_work(self, run: str | None) -> str:
-        """Return the run to help: named whole or by its beginning, or the newest one that is being worked on.
+        """Return the run to serve: exact, by a unique prefix, or the newest running one.
 
         Raises:
             UsageError: There is none.
@@ -89,67 +93,67 @@ class Mimir:
         return await join.find_joinable_run(self._parts, run)
 
     async def workers(self, run: str) -> Mapping[str, object]:
-        """Return which processes serve a run, what they hold and how they do: `workers`, `locks`, `metrics`."""
-        return await worker_status.workers(self._parts, run)
+        """Return the processes of a run, their claims and metrics: `workers`, `locks`, `metrics`."""
+        return await worker_status.load_workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
-        """Return a run's id: itself, by a unique prefix, or the newest one.
+        """Return a run's id: exact, by a unique prefix, or the newest one.
 
         Raises:
-            UsageError: There is none; the nearest are named.
+            UsageError: There is none; the message names the nearest ids.
         """
-        return await inspection.find(self._parts, run, resumable=resumable)
+        return await inspection.find_own_run(self._parts, run, resumable=resumable)
 
     async def events(self, run: str, after: int) -> Sequence[Event]:
-        """Return the events of a run behind `after`."""
+        """Return the events of a run after number `after`."""
         return await self._parts.store.read(partial(runs.events, run=run, after=after))
 
     async def status(self, run: str) -> Mapping[str, object]:
-        """Return where a run stands: the shape of `status --json`."""
+        """Return the status of a run in the shape of `status --json`."""
         return await inspection.status(self._parts, run)
 
     async def material(self, run: str) -> RunData:
-        """Return all that the store holds of a run: what its report is made from."""
+        """Return the stored data of a run from which its report is computed."""
         return await self._parts.store.read(partial(gather, run=run))
 
     async def report(self, run: str) -> tuple[str, str]:
-        """Write the report of a run as it stands; its path and text."""
+        """Write the report of a run as it is now; return its path and text."""
         return await inspection.write_report(self._parts, run)
 
     async def report_json(self, run: str) -> Mapping[str, object]:
-        """Return the report's JSON twin."""
+        """Return the report as JSON."""
         return await inspection.report_json(self._parts, run)
 
     async def export(
         self, run: str, form: store_transfer.Form, write: Callable[[str], object]
     ) -> None:
-        """Write a run as text, line by line; an empty `run`: the whole store."""
-        parts = self._parts
-        await store_transfer.export(parts.store, run, form, write, room=parts.work_room)
+        """Write a run as text, line by line; an empty `run` is the whole store."""
+        services = self._parts
+        await store_transfer.export(services.store, run, form, write, room=services.work_room)
 
     async def cancel(self, run: str) -> None:
-        """Cancel what has not ended."""
+        """Cancel a run that has not ended."""
         await execution.cancel(self._parts, run)
 
     async def apply(self, run: str, *, commit: bool) -> RunResult:
-        """Bring a run's result into the person's directory by hand."""
-        return await result_application.by_hand(self._parts, run, commit=commit)
+        """Apply a run's result to the user's directory."""
+        return await result_application.apply_result(self._parts, run, commit=commit)
 
     async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""
-        row = await self._parts.store.read(partial(runs.node, run=run))
-        await self._parts.history.serve(run, row_fields.text_field(row, "baseCommit"))
+        record = await self._parts.store.read(partial(load_run, run=run))
+        await self._parts.history.serve(run, record.base_commit)
         return await verify(self._parts.store, self._parts.history, run, seal)
 
     async def doctor(self) -> Sequence[inspection.DoctorFinding]:
-        """Say what works here and what does not."""
+        """Check the store, git, the sandbox and the worker's model."""
         return await inspection.doctor(self._parts)
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
-        """Return what tasks of these worker roles took in finished runs; a role that nothing is known of is left out."""
+    async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
+        """Return the learned durations of worker roles; unknown roles are left out."""
         ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)
         return await self._parts.store.read(ask)
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
-        """Return (tasks, most tool calls, most tokens) of a plan: what is asked about before it runs."""
-        return inspection.size(self._parts, plan)
+        """Return (tasks, most tool calls, most tokens) of a plan, for its confirmation."""
+        return inspection.plan_size(self._parts, plan)

@@ -1,12 +1,15 @@
-"""The verb `plan`: request → Ecko (optional) → PM → checked plan → file. A run of its own, journaled like any other."""
+"""Verb `plan`: Ecko (optional), the PM, parser and lint turn a request into a plan.
+
+Planning is a run of its own, journaled and resumable like any other.
+"""
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from mimir.agents.agent_loop import LoopServices, ModelSettings
 from mimir.agents.circuit_breaker import CircuitBreaker
@@ -17,14 +20,13 @@ from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.event import EventKind
-from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.ids import PLAN_TASK
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
-from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -34,11 +36,15 @@ from mimir.planning.format.slug import slug
 from mimir.planning.planner import PlannerServices, PlanProposal, propose
 from mimir.planning.renderer import render
 from mimir.scheduling import lifecycle
-from mimir.store import row_fields
 from mimir.store.operations import budget, memory, runs
+from mimir.store.operations.record_loading import (
+    find_json,
+    load_run,
+    save_run_text,
+)
 from mimir.store.operations.runs import NewRun
-from mimir.store.protocol import Row, WriteOps
-from mimir.store.schema import NodeLabel, pack, unpack
+from mimir.store.records.run_records import RunRecord
+from mimir.store.schema import pack
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.empty import NO_TOOLS
 from mimir.tools.protocol import Toolset
@@ -59,19 +65,24 @@ PM_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningResult:
-    """What planning came to."""
+    """Plan that a planning run wrote."""
 
     run: str
     path: str
-    """Of the plan, relative to the project."""
+    """Path of the plan, relative to the project."""
     plan: Plan
     findings: tuple[PlanFinding, ...]
     exit_code: int
-    """0, or 65: saved with findings that it cannot run with."""
+    """0, or 65: saved with findings that prevent its execution."""
+
+    @property
+    def outcome(self) -> RunStatus:
+        """Outcome of the planning run."""
+        return RunStatus.FAILED if self.exit_code else RunStatus.COMPLETED
 
 
-async def create(
-    parts: ProjectServices,
+async def create_planning_run(
+    services: ProjectServices,
     request: str,
     *,
     with_ecko: bool,
@@ -79,196 +90,180 @@ async def create(
     model: str,
     limits: RunBudget,
 ) -> str:
-    """Make a planning run; its id.
+    """Create a planning run; return its id.
 
     Raises:
-        ConfigurationError: No model can be asked, or money is bounded and one has no price.
+        ConfigurationError: The settings do not allow a model call, or the cost is limited and a model has no price.
     """
-    parts.check_models()
+    services.check_models()
     if limits.max_cost is not None:
-        budget.must_have_prices(parts.prices, models_of_planning(parts, model))
-    run = parts.ids.new("plan")
-    base = await parts.history.base(run, hidden=HIDDEN)
+        budget.must_have_prices(services.prices, models_of_planning(services, model))
+    run = services.ids.new("plan")
+    base = await services.history.base(run, hidden=HIDDEN)
     new = NewRun(
         id=run,
         kind="plan",
-        project_id=parts.project_id,
-        project_name=parts.project.name,
+        project_id=services.project_id,
+        project_name=services.project.name,
         name=" ".join(request.split())[:80] or run,
         request=request,
         plan=None,
-        plan_path=output or _new_path(parts, request),
-        settings={**parts.pinned, "ecko": with_ecko, "model": model},
-        engine_version=parts.engine_version,
+        plan_path=output or _new_path(services, request),
+        settings={**services.pinned, "ecko": with_ecko, "model": model},
+        engine_version=services.engine_version,
         base_commit=base.commit,
         base_tree=base.tree,
         max_calls=limits.max_calls,
         max_tokens=limits.max_tokens,
         max_cost=limits.max_cost,
-        prices=parts.prices,
+        prices=services.prices,
     )
-    await parts.store.write(partial(runs.create, new=new))
+    await services.store.write(partial(runs.create, new=new))
     return run
 
 
-def models_of_planning(parts: ProjectServices, model: str) -> frozenset[str]:
-    """Return the names of the models that planning may ask; `model`: the one that was asked for, if any."""
-    return frozenset(model or parts.choices[role].model for role in ("ecko", "pm"))
+def models_of_planning(services: ProjectServices, model: str) -> frozenset[str]:
+    """Return the models that planning may call; a named `model` replaces the set ones."""
+    return frozenset(model or services.choices[role].model for role in ("ecko", "pm"))
 
 
-async def raise_limits(parts: ProjectServices, run: str, limits: RunBudget) -> None:
-    """Set new totals of a planning run.
+async def raise_limits(services: ProjectServices, run: str, limits: RunBudget) -> None:
+    """Set new limits of a planning run.
 
     Raises:
-        ConfigurationError: Its money is to be bounded, and a model had no price when it began.
+        ConfigurationError: The cost is to be limited, and a model had no price at the start.
     """
-    row = await parts.store.read(partial(runs.get, run=run))
-    if limits.max_cost is not None or row.get("maxCost") is not None:
-        model = str(row_fields.json_field(row, "settingsJson").get("model") or "")
-        budget.must_be_priced(row, models_of_planning(parts, model))
-    await parts.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
+    record = await services.store.read(partial(load_run, run=run))
+    if limits.max_cost is not None or record.max_cost is not None:
+        model = str(record.settings.mapping().get("model") or "")
+        budget.must_be_priced(record, models_of_planning(services, model))
+    await services.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
 
 
-async def plan(
-    parts: ProjectServices, run: str, *, models: Mapping[str, str] | None = None
+async def make_plan(
+    services: ProjectServices, run: str, *, models: Mapping[str, str] | None = None
 ) -> PlanningResult:
-    """Hold the conversations of a planning run, from the record as far as it goes, and write the plan; `models` are asked from now on.
+    """Continue a planning run from its transcripts, with `models`, and write the plan.
 
     Raises:
         Paused: The run can be resumed.
         AnswerError: A model gave no usable answer; the run has failed.
-        ModelError: The provider refuses the conversation; the run has failed.
+        ModelError: The provider refused the conversation; the run has failed.
     """
-    await parts.store.write(
-        partial(
-            lifecycle.take_run,
-            run=run,
-            owner=parts.owner,
-            seconds=parts.lease_seconds,
-            dead=parts.owners.find_dead(),
-            resumed=True,
-            models=models,
-        )
+    owner, store = services.owner, services.store
+    take = partial(
+        lifecycle.take_run,
+        run=run,
+        owner=owner,
+        seconds=services.lease_seconds,
+        dead=services.owners.find_dead(),
+        resumed=True,
+        models=models,
     )
-    row = await parts.store.read(partial(runs.get, run=run))
+    record = await store.write(take)
     try:
-        planned = await _PlanningRun(run_models.services_for_run(parts, row), row).through()
+        planned = await _PlanningRun(run_models.services_for_run(services, record), record).run()
     except Paused as paused:
-        await parts.store.write(
-            partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=0.0)
+        await store.write(
+            partial(lifecycle.pause, run=run, owner=owner, paused=paused, seconds=0.0)
         )
         raise
     except (AnswerError, ModelError) as error:
-        data = {"message": str(error)}
-        await parts.store.write(
-            partial(lifecycle.end, run=run, owner=parts.owner, outcome=RunStatus.FAILED, data=data)
-        )
+        outcome, data = RunStatus.FAILED, {"message": str(error)}
+        await store.write(partial(lifecycle.end, run=run, owner=owner, outcome=outcome, data=data))
         raise
-    outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
     data = {"plan": planned.path, "tasks": len(planned.plan.tasks)}
-    await parts.store.write(
-        partial(lifecycle.end, run=run, owner=parts.owner, outcome=outcome, data=data)
-    )
+    end = partial(lifecycle.end, run=run, owner=owner, outcome=planned.outcome, data=data)
+    await store.write(end)
     return planned
 
 
 class _PlanningRun:
-    """One planning run."""
+    """One planning run: its conversations with Ecko and the PM."""
 
-    def __init__(self, parts: ProjectServices, row: Row) -> None:
-        self._parts = parts
-        self._row = row
-        self._run = str(row["id"])
-        settings = row_fields.json_field(row, "settingsJson")
-        self._with_ecko = settings.get("ecko") is True
+    def __init__(self, services: ProjectServices, record: RunRecord) -> None:
+        self._services = services
+        self._record = record
+        self._checkout = services.work_room / record.id / "pm"
 
-    async def through(self) -> PlanningResult:
-        parts, request = self._parts, row_fields.text_field(self._row, "request")
-        where = parts.work_room / self._run / "pm"
-        base = row_fields.text_field(self._row, "baseTree")
-        await parts.history.checkout(base, where)
+    async def run(self) -> PlanningResult:
+        """Hold both conversations and write the plan."""
+        services, record = self._services, self._record
+        await services.history.checkout(record.base_tree, self._checkout)
         try:
-            specification = await self._specify(request) if self._with_ecko else ""
-            proposal = await self._propose(request, specification, base)
+            with_ecko = record.settings.mapping().get("ecko") is True
+            specification = await self._specify() if with_ecko else ""
+            proposal = await self._propose(specification)
         finally:
-            shutil.rmtree(where.parent, ignore_errors=True)
-        path = row_fields.text_field(self._row, "planPath")
-        write_state_file(parts.project, path, _text(proposal).encode())
-        await self._keep_made(_text(proposal))
+            shutil.rmtree(self._checkout.parent, ignore_errors=True)
+        # The findings name lines of the PM's own text, so a plan with errors is saved as it was written.
+        text = render(proposal.plan) if proposal.acceptable else proposal.text
+        write_state_file(services.project, record.plan_path, text.encode())
+        # The file belongs to the user now; the stored copy keeps the plan as it was saved.
+        await services.store.write(partial(save_run_text, run=record.id, name="made", text=text))
         return PlanningResult(
-            run=self._run,
-            path=path,
+            run=record.id,
+            path=record.plan_path,
             plan=proposal.plan,
             findings=proposal.findings,
             exit_code=0 if proposal.acceptable else 65,
         )
 
-    async def _keep_made(self, text: str) -> None:
-        """Keep the plan as it was saved: the file is the person's from now on."""
-        row = {
-            "id": f"{self._run}#made",
-            "name": "made",
-            "runId": self._run,
-            "kind": "made",
-            "text": text,
-        }
-        await self._parts.store.write(lambda ops: ops.upsert(NodeLabel.ARTIFACT, [row]))
-
-    async def _specify(self, request: str) -> str:
-        system = templates.system_message("ecko", self._parts.project)
-        lane = await self._lane("ecko")
-        text = await ecko.specify(request, system, self._services("ecko", lane, NO_TOOLS))
-        await lane.flush()
+    async def _specify(self) -> str:
+        system = templates.system_message("ecko", self._services.project)
+        transcript = await self._services.open_transcript(self._record.id, "ecko")
+        loop = self._loop_services("ecko", transcript, NO_TOOLS)
+        text = await ecko.specify(self._record.request, system, loop)
+        await transcript.flush()
         return text
 
-    async def _propose(self, request: str, specification: str, base: str) -> PlanProposal:
-        parts = self._parts
-        lane = await self._lane("pm")
-        known = frozenset(await parts.history.paths(base, None))
-        brief = await self._brief(request, specification, base)
-        where = parts.work_room / self._run / "pm"
-        desk = PlannerServices(
-            services=self._services("pm", lane, parts.planner_tools(where, lane)),
+    async def _propose(self, specification: str) -> PlanProposal:
+        services, record = self._services, self._record
+        transcript = await services.open_transcript(record.id, "pm")
+        known = frozenset(await services.history.paths(record.base_tree, None))
+        brief = await self._load_brief(specification)
+        tools = services.planner_tools(self._checkout, transcript)
+        planner = PlannerServices(
+            services=self._loop_services("pm", transcript, tools),
             tools=ALL_TOOLS,
             exists=lambda path: path in known,
-            on_proposal=self._proposed,
+            on_proposal=self._log_proposal,
         )
-        proposal = await propose(request, brief, desk)
-        await lane.flush()
+        proposal = await propose(record.request, brief, planner)
+        await transcript.flush()
         return proposal
 
-    async def _brief(self, request: str, specification: str, base: str) -> tuple[Message, ...]:
-        """Return the PM's brief: as stored, or made now and stored; the memory may have changed meanwhile."""
-        id = f"{self._run}#brief"
-        kept = await self._parts.store.read(lambda reads: reads.get(NodeLabel.ARTIFACT, id))
-        if kept:
-            rows = cast("list[object]", unpack(row_fields.text_field(kept, "text")))
-            return tuple(codec.read_message(row) for row in rows)
-        brief = get_task_context("pm", await self._input(request, specification, base)).messages
+    async def _load_brief(self, specification: str) -> tuple[Message, ...]:
+        """Return the PM's brief, made and stored once: the memory may change before a resume."""
+        run, store = self._record.id, self._services.store
+        saved = await store.read(partial(find_json, run=run, name="brief"))
+        if saved:
+            messages = saved.value.decode(tuple[object, ...])
+            return tuple(codec.read_message(message) for message in messages)
+        brief = get_task_context("pm", await self._pm_input(specification)).messages
         text = pack([codec.message_json(message) for message in brief])
-        row = {"id": id, "name": "brief", "runId": self._run, "kind": "brief", "text": text}
-        await self._parts.store.write(lambda ops: ops.upsert(NodeLabel.ARTIFACT, [row]))
+        await store.write(partial(save_run_text, run=run, name="brief", text=text))
         return brief
 
-    async def _input(self, request: str, specification: str, base: str) -> PMInput:
-        parts = self._parts
-        sizes = await asyncio.to_thread(_sizes, parts.work_room / self._run / "pm")
-        sizes.pop(parts.recording, None)
-        first = [await self._file(base, path) for path in READ_FIRST if path in sizes]
+    async def _pm_input(self, specification: str) -> PMInput:
+        services = self._services
+        sizes = await asyncio.to_thread(_file_sizes, self._checkout)
+        # The recording grows during the run, so the PM's context would differ in a replay.
+        sizes.pop(services.recording, None)
         return PMInput(
-            preamble=templates.system_message("pm", parts.project),
-            request=request,
+            preamble=templates.system_message("pm", services.project),
+            request=self._record.request,
             specification=specification,
             repository=tuple(sorted(sizes.items())),
-            files=tuple(first),
-            memory=await self._remembered(request),
+            files=tuple([await self._load_file(path) for path in READ_FIRST if path in sizes]),
+            memory=await self._search_memory(),
             form=format_instructions(),
         )
 
-    async def _remembered(self, request: str) -> tuple[MemoryHit, ...]:
-        """Return what the memory knows of similar work: notes, and lessons of failed tasks."""
-        view = memory.MemoryScope(project=self._parts.project_id)
-        found = partial(memory.search_nodes, view=view, text=request, labels=("Memory",), limit=10)
+    async def _search_memory(self) -> tuple[MemoryHit, ...]:
+        """Return notes on similar work, and lessons of failed tasks."""
+        scope = memory.MemoryScope(project=self._services.project_id)
+        found = memory.ProjectMemory(self._services.store, scope)
         return tuple(
             MemoryHit(
                 id=str(node["id"]),
@@ -276,35 +271,33 @@ class _PlanningRun:
                 title=str(node.get("name") or ""),
                 text=str(node.get("text") or ""),
             )
-            for node in await self._parts.store.read(found)
+            for node in await found.search_nodes(self._record.request, labels=("Memory",), limit=10)
         )
 
-    async def _file(self, tree: str, path: str) -> FileView:
-        content = await self._parts.history.file(tree, path) or b""
+    async def _load_file(self, path: str) -> FileView:
+        content = await self._services.history.file(self._record.base_tree, path) or b""
+        # A large file would displace the rest of the context; the PM can read it by tool.
         if len(content) > READ_FIRST_BYTES:
             return FileView(path=path, size=len(content), text=None, note="large")
-        text = self._parts.redact(content.decode("utf-8", "replace"))
+        text = self._services.redact(content.decode("utf-8", "replace"))
         return FileView(path=path, size=len(content), text=text)
 
-    async def _lane(self, role: str) -> StoredTranscript:
-        return await StoredTranscript.open(
-            self._parts.store, run=self._run, task=PLAN_TASK, attempt=1, role=role, fence=None
-        )
-
-    def _services(self, role: str, lane: StoredTranscript, tools: Toolset) -> LoopServices:
-        parts, choice = self._parts, self._parts.choices[role]
-        watch = WorkTimer(parts.clock)
-        watch.start()
-        name = lane_id(self._run, PLAN_TASK, 1, role)
+    def _loop_services(
+        self, role: str, transcript: StoredTranscript, tools: Toolset
+    ) -> LoopServices:
+        services, choice, run = self._services, self._services.choices[role], self._record.id
+        timer = WorkTimer(services.clock)
+        timer.start()
         limits = ROLES[role]
         return LoopServices(
-            model=JournaledModel(parts.models.for_lane(role, name, choice.model), lane),
+            model=services.open_model(run, role, transcript),
             tools=tools,
             context=CallContext(
-                project=parts.project_id, run=self._run, task=PLAN_TASK, attempt=1, role=role
+                project=services.project_id, run=run, task=PLAN_TASK, attempt=1, role=role
             ),
+            # There is no estimate for planning; time and tokens are its only limits.
             breaker=CircuitBreaker.for_estimate(
-                None, seconds=PM_SECONDS, max_tokens=parts.attempt_tokens
+                None, seconds=PM_SECONDS, max_tokens=services.attempt_tokens
             ),
             settings=ModelSettings(
                 model=choice.model,
@@ -312,39 +305,28 @@ class _PlanningRun:
                 answer_tokens=choice.max_tokens or limits.answer_tokens,
                 working_tokens=choice.max_tokens or limits.working_tokens,
             ),
-            elapsed=watch,
+            elapsed=timer,
         )
 
-    async def _proposed(self, proposal: PlanProposal) -> None:
+    async def _log_proposal(self, proposal: PlanProposal) -> None:
         kind = EventKind.PLAN_REPAIRED if proposal.repairs else EventKind.PLAN_PROPOSED
-        errors = sum(f.severity == "error" for f in proposal.findings)
+        errors = sum(finding.severity == "error" for finding in proposal.findings)
         data = {"tasks": len(proposal.plan.tasks), "errors": errors, "repairs": proposal.repairs}
-
-        def work(ops: WriteOps) -> None:
-            runs.append_event(ops, self._run, kind, data=data)
-
-        await self._parts.store.write(work)
+        append = partial(runs.append_event, run=self._record.id, kind=kind, data=data)
+        await self._services.store.write(append)
 
 
-def _sizes(where: Path) -> dict[str, int]:
-    """Return the bytes of each regular file below a checkout, by its path."""
-    tree = DirectoryTree(where)
+def _file_sizes(directory: Path) -> dict[str, int]:
+    """Return the size in bytes of each regular file of a checkout, by its path."""
+    tree = DirectoryTree(directory)
     return {path: tree.size(path) for path in tree.walk()}
 
 
-def _text(proposal: PlanProposal) -> str:
-    """Return what is saved: the canonical form of an acceptable plan; else the PM's own text, whose lines the findings name."""
-    return render(proposal.plan) if proposal.acceptable else proposal.text
-
-
-def _new_path(parts: ProjectServices, request: str) -> str:
-    """Return `chains/<slug>/chain-output.md`; a number is added rather than an older plan overwritten."""
+def _new_path(services: ProjectServices, request: str) -> str:
+    """Return a free path `chains/<slug>/chain-output.md`; a number keeps older plans."""
     name = slug(request)
-    number = 1
-    while (parts.project / _place(name, number)).exists():
-        number += 1
-    return f"{_place(name, number)}/chain-output.md"
-
-
-def _place(name: str, number: int) -> str:
-    return f"chains/{name}" if number == 1 else f"chains/{name}-{number}"
+    folders = itertools.chain(
+        (f"chains/{name}",), (f"chains/{name}-{number}" for number in itertools.count(2))
+    )
+    folder = next(one for one in folders if not (services.project / one).exists())
+    return f"{folder}/chain-output.md"

@@ -1,68 +1,61 @@
-"""Where a plan came from, and what its PM had read by then: pinned with a run, for the receipts of its agents and for its report."""
+"""Provenance of a plan: its planning run, and the context of its PM."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Mapping
 
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, fingerprint
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.json_value import as_objects
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.store.operations.record_loading import (
+    find_json,
+    find_latest_run,
+    load_calls,
+    save_change,
+    save_run_text,
+)
 from mimir.store.protocol import ReadOps, WriteOps
-from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
-from mimir.store.transcripts import call_rows, shared_texts
+from mimir.store.records.run_changes import RunPlanSourceChange
+from mimir.store.schema import EdgeType, pack
+from mimir.store.transcripts import shared_texts
 
-_PARTS: Mapping[str, str] = {"system": "instructions", "user": "brief", "tool": "research"}
-"""Who speaks in the PM's lane → what it is to the PM. What the PM said itself is the plan, and counted there."""
+_PIECES: Mapping[str, str] = {"system": "instructions", "user": "brief", "tool": "research"}
+"""Role of a message to the PM → piece of its context; its own messages are the plan."""
 
 
-def pin(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
-    """Note from which planning run a run's plan came, and what its PM was given; a plan that a person wrote has none."""
-    made = runs.latest(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
-    if made is None or not plan_path or made.get("status") != RunStatus.COMPLETED.value:
+def save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
+    """Record the planning run of a plan and its PM's context; a user's plan has none."""
+    planning = find_latest_run(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
+    # Only a completed planning run is the source: a failed one left a file that the user edited.
+    if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
         return
-    planning = str(made["id"])
-    receipt = _given_to_pm(ops, lane_id(planning, PLAN_TASK, 1, "pm"))
-    ops.patch(NodeLabel.RUN, run, {"planRun": planning})
-    ops.link(EdgeType.FOLLOWS, [(run, planning)])
-    text = pack(receipt.as_json())
-    row = {
-        "id": f"{run}#background", "name": "background", "runId": run, "kind": "background", "text": text,
-    }  # fmt: skip
-    ops.upsert(NodeLabel.ARTIFACT, [row])
+    receipt = _receipt_of_pm(ops, lane_id(planning.id, PLAN_TASK, 1, "pm"))
+    save_change(ops, run, RunPlanSourceChange(plan_run=planning.id))
+    ops.link(EdgeType.FOLLOWS, [(run, planning.id)])
+    save_run_text(ops, run, "background", pack(receipt.as_json()))
 
 
 def load_provenance(reads: ReadOps, run: str) -> ContextReceipt | None:
-    """Return what the PM of a run's plan was given; None: a person wrote the plan."""
-    row = reads.get(NodeLabel.ARTIFACT, f"{run}#background")
-    if row is None:
-        return None
-    return ContextReceipt.from_json(
-        cast("Mapping[str, object]", unpack(row_fields.text_field(row, "text")))
-    )
+    """Return the context of the PM of a run's plan; None: the user wrote the plan."""
+    record = find_json(reads, run, "background")
+    return None if record is None else ContextReceipt.from_json(record.value.mapping())
 
 
-def _given_to_pm(reads: ReadOps, lane: str) -> ContextReceipt:
-    """Add up what was said to the PM, from what its lane keeps of each question: what is new in it."""
-    said: dict[str, list[str]] = {}
-    for row in call_rows.rows(reads, lane):
-        if row.get("kind") != "model":
-            continue
-        new = cast(
-            "Sequence[Mapping[str, object]]", shared_texts.delta_of(reads, row).get("messages", ())
-        )
-        for message in new:
-            part = _PARTS.get(str(message.get("role")))
-            if part:
-                said.setdefault(part, []).append(str(message.get("text")))
+def _receipt_of_pm(reads: ReadOps, lane: str) -> ContextReceipt:
+    """Add up the messages to the PM: each call stores only the new part of its request."""
+    texts: dict[str, list[str]] = {}
+    for call in load_calls(reads, lane, kind="model"):
+        for message in as_objects(shared_texts.delta_of(reads, call).get("messages")):
+            piece = _PIECES.get(str(message.get("role")))
+            if piece:
+                texts.setdefault(piece, []).append(str(message.get("text")))
     given = tuple(
         GivenPiece(
-            name=part,
+            name=piece,
             importance="important",
             tokens=sum(map(estimate, parts)),
             hash=fingerprint("\n".join(parts)),
         )
-        for part, parts in sorted(said.items())
+        for piece, parts in sorted(texts.items())
     )
     return ContextReceipt(role="pm", lane=lane, given=given)

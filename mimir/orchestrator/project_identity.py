@@ -1,109 +1,101 @@
-"""Which project a directory is, and whether it may serve a run that another directory began. Why so: docs/decisions/0007-which-project-a-directory-is.md."""
+"""Identity of a project: its id, and the directories that may serve its runs.
+
+Reasons: docs/decisions/0007-which-project-a-directory-is.md.
+"""
 
 import asyncio
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.attempts.deliverable import HIDDEN
 from mimir.errors import UnavailableError, WorkspaceError
-from mimir.store import row_fields
-from mimir.store.protocol import GraphStore, Row
-from mimir.store.schema import NodeLabel
+from mimir.store.operations.record_loading import find_project
+from mimir.store.protocol import GraphStore
+from mimir.store.records.run_records import RunRecord
 from mimir.workspace.atomic_write import write_atomically
 
-if TYPE_CHECKING:  # `find_project_id` is asked where nothing heavy is imported
+if TYPE_CHECKING:  # `mimir status` calls `find_project_id` and must import nothing heavy
     from mimir.orchestrator.services import ProjectServices
     from mimir.workspace.git.history import GitHistory
 
 FILE = "project"
-"""In `.mimir`: the project's id, once it is known, whatever becomes of the directory's place and history."""
+"""File in `.mimir` with the id, which a moved or rewritten repository keeps."""
 DIGITS = 12
 
 
 async def project_id(project: Path, room: Path, history: "GitHistory", store: GraphStore) -> str:
-    """Return the id of a directory's project.
+    """Return the id of a directory's project, and save it in `room`.
 
-    All clones of a repository are one project: the id is made of its first commits. A directory without commits, or a shallow clone, is
-    known by its path; so is one that the store knows by its path from before.
+    All clones of a repository are one project: the id is derived from its first commits. A directory without commits, a shallow clone,
+    and a project that the store knows by its path are identified by the path.
     """
-    kept = await asyncio.to_thread(_read, room / FILE)
-    if kept:
-        return kept
-    by_path = _by_path(project)
+    saved = await asyncio.to_thread(_load_id, room / FILE)
+    if saved:
+        return saved
+    # A project that started without commits keeps the id by path after its first commit.
+    by_path = _path_id(project)
     lineage = await history.lineage()
-    before = await store.read(lambda reads: reads.get(NodeLabel.PROJECT, by_path))
-    id = by_path if before or not lineage else f"project-{lineage[:DIGITS]}"
-    await asyncio.to_thread(_write, room / FILE, id)
+    known = await store.read(partial(find_project, project=by_path))
+    id = by_path if known or not lineage else f"project-{lineage[:DIGITS]}"
+    # Several processes may write the file at once; all write the same.
+    await asyncio.to_thread(write_atomically, room / FILE, f"{id}\n".encode())
     return id
 
 
 def find_project_id(project: Path, room: Path) -> str:
-    """Return the same for who only looks, and makes nothing."""
-    return _read(room / FILE) or _by_path(project)
+    """Return the saved id, otherwise the id by path; creates nothing."""
+    return _load_id(room / FILE) or _path_id(project)
 
 
-async def require_same_project(parts: "ProjectServices", row: Row) -> None:
-    """Let this directory serve a run, or refuse: it must have begun it, or be of the same project and able to exchange commits.
-
-    Args:
-        parts: Services.
-        row: The run's.
+async def require_same_project(services: "ProjectServices", run: RunRecord) -> None:
+    """Require that this directory started a run, or can exchange commits of its project.
 
     Raises:
-        UnavailableError: It is another project, or the run's commits cannot be had here.
+        UnavailableError: It is another project, or the run's commits cannot be fetched here.
     """
-    run, base = str(row["id"]), row_fields.text_field(row, "baseCommit")
-    history, exchanged = parts.history, row_fields.bool_field(row, "isExchanged")
-    if exchanged and not history.is_exchanged:
+    history = services.history
+    if run.is_exchanged and not history.is_exchanged:
         raise UnavailableError(
-            f"The processes of run {run} exchange commits through a git remote, and this one has none.",
-            next_step="Name the same one here: MIMIR_HISTORY_REMOTE=URL",
+            f"The processes of run {run.id} exchange commits through a git remote, and this one has none.",
+            next_step="Name the same remote here: MIMIR_HISTORY_REMOTE=URL",
         )
-    if await history.serve(run, base):
+    if await history.serve(run.id, run.base_commit):
         return
-    if not exchanged:
+    if not run.is_exchanged:
         raise UnavailableError(
-            f"Run {run} was begun in another directory, and its commits stay there.",
-            next_step="Start the worker there; or begin runs with MIMIR_HISTORY_REMOTE=URL, which git can push to.",
+            f"Run {run.id} was started in another directory, and its commits are only there.",
+            next_step="Start the worker there, or start runs with MIMIR_HISTORY_REMOTE=URL, a remote that git can push to.",
         )
-    if not await _is_of_project(parts, row, base):
+    if not await _is_related(services, run):
         raise UnavailableError(
-            f"Run {run} is of another project: this directory has no commit in common with it.",
+            f"Run {run.id} belongs to another project: this directory shares no commit with it.",
             next_step="Start the worker in a clone of the run's repository.",
         )
     await history.adopt(
-        run,
-        base,
-        head=row_fields.text_field(row, "userHead") or None,
-        hidden=HIDDEN,
-        rules=row_fields.text_field(row, "ignoreRules"),
+        run.id, run.base_commit, head=run.user_head or None, hidden=HIDDEN, rules=run.ignore_rules
     )
 
 
-async def _is_of_project(parts: "ProjectServices", row: Row, base: str) -> bool:
+async def _is_related(services: "ProjectServices", run: RunRecord) -> bool:
     try:
-        related = await parts.history.is_related(base, hidden=HIDDEN)
+        related = await services.history.is_related(run.base_commit, hidden=HIDDEN)
     except WorkspaceError as error:
         raise UnavailableError(str(error), next_step=error.next_step) from error
-    return related or (
-        row_fields.text_field(row, "projectId") == parts.project_id
-        and bool(await parts.history.lineage())
-    )
+    # A shallow clone shares no first commit, but may have the id of the project.
+    is_same_project = run.project_id == services.project_id
+    return related or (is_same_project and bool(await services.history.lineage()))
 
 
-def _by_path(project: Path) -> str:
+def _path_id(project: Path) -> str:
     return f"project-{hashlib.sha256(os.fsencode(project)).hexdigest()[:DIGITS]}"
 
 
-def _read(path: Path) -> str:
+def _load_id(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
+    # A damaged file counts as absent: the id can be derived again.
     except (FileNotFoundError, UnicodeDecodeError):
         return ""
-
-
-def _write(path: Path, id: str) -> None:
-    """Keep an id; several may do so at once, and all write the same."""
-    write_atomically(path, f"{id}\n".encode())

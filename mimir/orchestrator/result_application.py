@@ -1,12 +1,11 @@
-"""Bringing a run's result into the person's directory: never half, never over what they changed meanwhile.
+"""Application of a run's result to the user's directory, all or nothing.
 
-The steps are journaled in the store before the first file changes; whoever resumes the run finishes them, or undoes them.
+The steps are journaled in the store before the first file changes. A process that resumes the run completes or undoes them.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from mimir.domain.event import EventKind
 from mimir.domain.ids import branch
@@ -15,150 +14,145 @@ from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.completion.run_outcome import RunOutcome
-from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.protocol import Row, WriteOps
-from mimir.store.schema import NodeLabel, pack, unpack
-from mimir.workspace.user_tree import apply as workspace
+from mimir.store.operations.record_loading import load_run, save_change
+from mimir.store.protocol import WriteOps
+from mimir.store.records.record_codec import ABSENT, PackedJson
+from mimir.store.records.run_changes import RunApplicationChange, RunAppliedChange
+from mimir.store.records.run_records import RunRecord
+from mimir.workspace.user_tree import apply as user_tree
 from mimir.workspace.user_tree.apply import ApplyStep, UserFileConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyResult:
-    """What was brought into the person's directory."""
+    """Effect of an application on the user's directory."""
 
     paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
-    """Touched files that the person changed meanwhile, with why; then nothing was applied."""
+    """Files that the user has changed, with the reason; then nothing was applied."""
     commit: str = ""
-    """On the person's branch; empty: none was made."""
+    """Commit on the user's branch; empty: none was made."""
 
 
-def must_be_possible(parts: ProjectServices, apply: object) -> None:
-    """Refuse, before any work, an end that cannot come.
+def require_applicable(services: ProjectServices, apply: object) -> None:
+    """Refuse, before any work, an application that cannot succeed.
 
     Raises:
-        UsageError: A commit is wanted where there is no repository.
+        UsageError: A commit is requested, and the project has no git repository.
     """
-    if apply == "commit" and not parts.history.is_repository:
+    if apply == "commit" and not services.history.is_repository:
         raise UsageError(
             "The project is in no git repository, so there is no branch to commit on.",
             next_step="Run `git init`, or use --apply auto.",
         )
 
 
-async def finish(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> ApplyResult:
-    """Apply a run's result at its end, if it may be: only a run whose every criterion is proven.
+async def apply_at_end(
+    services: ProjectServices, run: str, end: RunOutcome, apply: Apply
+) -> ApplyResult:
+    """Apply a run's result at its end, if every criterion is proven.
 
     Raises:
-        Paused: The disk is full; what was done is undone.
+        Paused: The disk is full; all changes are undone.
     """
     if apply == "never" or end.outcome is not RunStatus.COMPLETED or not end.commit:
         return ApplyResult()
-    if parts.history.is_away:  # these are the files of somebody who did not ask for it
-        message = f"The run ended in another directory; bring its result where it was begun: mimir apply {run}"
-        await parts.store.write(partial(_warn, run=run, message=message))
+    # In another directory than that of the run, the files belong to a user who did not ask for it.
+    if services.history.is_away:
+        message = f"The run ended in another directory; apply its result where it was started: mimir apply {run}"
+        warn = partial(
+            runs.append_event, run=run, kind=EventKind.WARNING, data={"message": message}
+        )
+        await services.store.write(warn)
         return ApplyResult()
-    row = await parts.store.read(partial(runs.node, run=run))
-    return await _apply(parts, row, commit=apply == "commit")
+    record = await services.store.read(partial(load_run, run=run))
+    return await _apply(services, record, commit=apply == "commit")
 
 
-async def by_hand(parts: ProjectServices, run: str, *, commit: bool) -> RunResult:
-    """Apply a run's result because the person says so.
+async def apply_result(services: ProjectServices, run: str, *, commit: bool) -> RunResult:
+    """Apply a run's result because the user asks for it.
 
     Raises:
         UsageError: The run has no result, or has not ended.
     """
-    must_be_possible(parts, "commit" if commit else "auto")
-    row = await parts.store.read(partial(runs.node, run=run))
-    status = RunStatus(row_fields.text_field(row, "status"))
-    if not row.get("finalCommit") or status in (RunStatus.RUNNING, RunStatus.PAUSED):
+    require_applicable(services, "commit" if commit else "auto")
+    record = await services.store.read(partial(load_run, run=run))
+    if not record.final_commit or record.status in (RunStatus.RUNNING, RunStatus.PAUSED):
         raise UsageError(
-            f"Run {run} has no result to apply: it is {status.value}.",
-            next_step=f"Look at it: mimir status {run}",
+            f"Run {run} has no result to apply: it is {record.status.value}.",
+            next_step=f"Show its status: mimir status {run}",
         )
-    await parts.history.serve(run, row_fields.text_field(row, "baseCommit"))
-    # Of a run that ended in another directory, the branch is not here yet.
-    await parts.history.branch(run, row_fields.text_field(row, "finalCommit"))
-    applied = await _apply(parts, row, commit=commit)
+    # The commits may be in another clone: fetch them before the branch is named.
+    await services.history.serve(run, record.base_commit)
+    # The branch of a run that ended in another directory is not here yet.
+    await services.history.branch(run, record.final_commit)
+    applied = await _apply(services, record, commit=commit)
+    is_refused = bool(applied.conflicts)
     return RunResult(
         run=run,
-        outcome=status,
-        exit_code=1 if applied.conflicts else 0,
-        message=_why_not(applied),
-        next_step=f"The result is on the branch {branch(run)}." if applied.conflicts else "",
+        outcome=record.status,
+        exit_code=1 if is_refused else 0,
+        message="Nothing was applied: you changed files that the run changed."
+        if is_refused
+        else "",
+        next_step=f"The result is on the branch {branch(run)}." if is_refused else "",
         commit=applied.commit,
         applied=applied.paths,
         conflicts=applied.conflicts,
     )
 
 
-def _why_not(applied: ApplyResult) -> str:
-    if not applied.conflicts:
-        return ""
-    return "Nothing was applied: you changed files that the run touched."
-
-
-async def _apply(parts: ProjectServices, row: Row, *, commit: bool) -> ApplyResult:
-    run = str(row["id"])
-    steps = _read(row_fields.text_field(row, "applyJson"))
-    if row.get("appliedAt"):
+async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> ApplyResult:
+    history, project, store = services.history, services.project, services.store
+    steps = run.apply.decode(tuple[ApplyStep, ...]) if run.apply else ()
+    # A repeated call after a crash between apply and report must not apply twice.
+    if run.applied_at:
         return ApplyResult(paths=tuple(step.path for step in steps))
-    if steps:  # a process died half-way
-        conflicts = await workspace.finish(parts.history, steps, parts.project)
+    if steps:  # a process died during the application
+        conflicts = await user_tree.finish(history, steps, project)
         if conflicts:
-            await workspace.undo(parts.history, steps, parts.project)
+            await user_tree.undo(history, steps, project)
     else:
-        steps, conflicts = await _begin(parts, row)
+        steps, conflicts = await _start(services, run)
     if conflicts:
-        await parts.store.write(partial(_note, run=run, props={"applyJson": None}))
-        named = tuple(f"{c.path}: {c.why}" for c in conflicts)
-        await parts.store.write(partial(_tell, run=run, data={"conflicts": list(named)}))
-        return ApplyResult(conflicts=named)
-    made = await workspace.commit(parts.history, steps, _message(row)) if commit and steps else ""
-    props = {"appliedAt": parts.clock.now().isoformat(), "appliedCommit": made or None}
-    await parts.store.write(partial(_note, run=run, props=props))
+        described = tuple(f"{conflict.path}: {conflict.why}" for conflict in conflicts)
+        # Without the journal a later call plans again, with the user's files of that time.
+        await store.write(partial(_save_steps, run=run.id, steps=ABSENT))
+        await store.write(partial(_log, run=run.id, data={"conflicts": list(described)}))
+        return ApplyResult(conflicts=described)
+    made = await user_tree.commit(history, steps, _message(run)) if commit and steps else ""
+    change = RunAppliedChange(
+        applied_at=services.clock.now().isoformat(), applied_commit=made or None
+    )
+    await store.write(lambda ops: save_change(ops, run.id, change))
     paths = tuple(step.path for step in steps)
-    await parts.store.write(partial(_tell, run=run, data={"paths": list(paths), "commit": made}))
+    await store.write(partial(_log, run=run.id, data={"paths": list(paths), "commit": made}))
     return ApplyResult(paths=paths, commit=made)
 
 
-async def _begin(
-    parts: ProjectServices, row: Row
+async def _start(
+    services: ProjectServices, run: RunRecord
 ) -> tuple[tuple[ApplyStep, ...], tuple[UserFileConflict, ...]]:
-    """Plan and apply; the steps are in the store before the first change."""
-    run = str(row["id"])
-    base, final = row_fields.text_field(row, "baseTree"), row_fields.text_field(row, "headTree")
-    changes = await parts.history.diff_trees(base, final)
-    planned = await workspace.plan(changes, parts.project)
+    """Plan and apply; the steps are stored before the first file changes."""
+    changes = await services.history.diff_trees(run.base_tree, run.head_tree)
+    planned = await user_tree.plan(changes, services.project)
 
     async def journal(steps: Sequence[ApplyStep]) -> None:
-        text = pack([asdict(step) for step in steps])
-        await parts.store.write(partial(_note, run=run, props={"applyJson": text}))
+        packed = PackedJson.pack(tuple(steps))
+        await services.store.write(partial(_save_steps, run=run.id, steps=packed))
 
-    conflicts = await workspace.apply(parts.history, planned, parts.project, journal=journal)
+    conflicts = await user_tree.apply(services.history, planned, services.project, journal=journal)
     return planned.steps, conflicts
 
 
-def _read(text: str) -> tuple[ApplyStep, ...]:
-    rows = cast("list[dict[str, str | None]]", unpack(text)) if text else []
-    return tuple(
-        ApplyStep(path=str(row["path"]), old=row.get("old"), new=row.get("new")) for row in rows
-    )
+def _save_steps(ops: WriteOps, run: str, steps: PackedJson) -> None:
+    save_change(ops, run, RunApplicationChange(steps=steps))
 
 
-def _note(ops: WriteOps, run: str, props: Row) -> None:
-    ops.patch(NodeLabel.RUN, run, props)
-
-
-def _tell(ops: WriteOps, run: str, data: dict[str, object]) -> None:
+def _log(ops: WriteOps, run: str, data: dict[str, object]) -> None:
     runs.append_event(ops, run, EventKind.APPLIED, data=data)
 
 
-def _warn(ops: WriteOps, run: str, message: str) -> None:
-    runs.append_event(ops, run, EventKind.WARNING, data={"message": message})
-
-
-def _message(row: Row) -> str:
-    title = row_fields.text_field(row, "title") or row_fields.text_field(row, "name")
-    return f"{title}\n\nMimir-Run: {row['id']}\nMimir-Seal: {row_fields.text_field(row, 'seal')}\n"
+def _message(run: RunRecord) -> str:
+    return f"{run.display_title}\n\nMimir-Run: {run.id}\nMimir-Seal: {run.seal}\n"

@@ -1,79 +1,94 @@
-"""How a run asks its models: as was set when it began, whatever is set when it is gone on with; after a pause for its configuration by the models that are set now.
+"""Models of a run: those of its start, also after a resume with other settings.
 
-What changed stands in the run's row and in the event that tells of its going on, so that every process of the run, and a replay, asks alike.
+Only a run that paused because of its configuration takes the models that are set now. The change is stored with the run and in its
+event, so that every process of the run, and a replay, calls the same models.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 from mimir.attempts.services import ModelChoice
+from mimir.domain.json_value import (
+    as_member,
+    as_number,
+    as_object,
+    as_whole_number,
+    is_object,
+)
+from mimir.domain.run import APPLY_OPTIONS, Apply
 from mimir.domain.task_states import RunStatus
 from mimir.orchestrator.services import ProjectServices
-from mimir.store import row_fields
-from mimir.store.protocol import Row
+from mimir.store.records.run_records import RunRecord
 
 _PLANNERS = ("ecko", "pm")
 
 
-def choice(settings: Mapping[str, object], role: str) -> ModelChoice | None:
-    """Return how a role asks its model by pinned settings; None: they do not tell."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumedSettings:
+    """Models with which a run is resumed."""
+
+    services: ProjectServices
+    """Services with these models."""
+    models: Mapping[str, str]
+    """Role → model that replaces the earlier one; to be stored with the run."""
+    ignored: Mapping[str, str]
+    """Role → model that the run keeps, although another one is set."""
+
+
+def pinned_choice(settings: Mapping[str, object], role: str) -> ModelChoice | None:
+    """Return the model choice of a role in pinned settings; None: they have none."""
     llm = settings.get("llm")
-    if not isinstance(llm, Mapping):
+    if not is_object(llm):
         return None
-    own = _members(_members(settings.get("roles")).get(role))
-    named = settings.get("model") if role in _PLANNERS else ""  # of a planning run alone
-    temperature, most = own.get("temperature", 0.0), own.get("max_tokens")
+    own = as_object(as_object(settings.get("roles")).get(role))
+    # `--model` of `mimir chain` is pinned outside the roles.
+    named = settings.get("model") if role in _PLANNERS else ""  # set by planning runs alone
+    temperature = as_number(own.get("temperature", 0.0))
     return ModelChoice(
-        model=str(named or own.get("model") or _members(cast("object", llm)).get("model") or ""),
-        temperature=float(temperature) if isinstance(temperature, int | float) else None,
-        max_tokens=most if isinstance(most, int) else None,
+        model=str(named or own.get("model") or llm.get("model") or ""),
+        temperature=None if temperature is None else float(temperature),
+        max_tokens=as_whole_number(own.get("max_tokens")),
     )
 
 
-def services_for_run(parts: ProjectServices, row: Row) -> ProjectServices:
-    """Return the parts with which a run is served; `row` is its node."""
-    own = apply_pinned_settings(parts, row_fields.json_field(row, "settingsJson"))
-    models = row_fields.json_field(row, "modelsJson")
-    choices = {
-        r: replace(one, model=str(models.get(r) or one.model)) for r, one in own.choices.items()
-    }
-    return replace(own, choices=choices)
+def pinned_apply(run: RunRecord) -> Apply:
+    """Return whether a run applies its result, by its pinned settings."""
+    own = as_object(run.settings.mapping().get("run"))
+    return as_member(own.get("apply"), APPLY_OPTIONS) or "never"
 
 
 def apply_pinned_settings(
-    parts: ProjectServices, settings: Mapping[str, object]
+    services: ProjectServices, settings: Mapping[str, object]
 ) -> ProjectServices:
-    """Return the parts as settings say that a run has pinned; what they do not tell is as it is."""
-    choices = {role: choice(settings, role) or now for role, now in parts.choices.items()}
-    tokens = _members(settings.get("run")).get("attempt_tokens")
-    most = tokens if isinstance(tokens, int) else parts.attempt_tokens
-    return replace(parts, choices=choices, attempt_tokens=most)
+    """Return the services with a run's pinned settings; absent ones stay as they are."""
+    choices = {role: pinned_choice(settings, role) or now for role, now in services.choices.items()}
+    tokens = as_whole_number(as_object(settings.get("run")).get("attempt_tokens"))
+    if tokens is None:
+        tokens = services.attempt_tokens
+    return replace(services, choices=choices, attempt_tokens=tokens)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumedSettings:
-    """How a run is gone on with."""
-
-    parts: ProjectServices
-    """As it asks its models now."""
-    models: Mapping[str, str]
-    """Role → model that is asked in the place of the one before; to be kept with the run."""
-    left_aside: Mapping[str, str]
-    """Role → model that it goes on with, though another one is set."""
+def services_for_run(services: ProjectServices, run: RunRecord) -> ProjectServices:
+    """Return the services with which a run is served."""
+    own = apply_pinned_settings(services, run.settings.mapping())
+    models = run.models.mapping()
+    return _with_models(own, {role: str(model) for role, model in models.items() if model})
 
 
-def taken_up(parts: ProjectServices, row: Row) -> ResumedSettings:
-    """Say how a run is gone on with; `row` is its node, from before that."""
-    own = services_for_run(parts, row)
-    new = {r: one.model for r, one in parts.choices.items() if one.model != own.choices[r].model}
-    is_paused = row_fields.text_field(row, "status") == RunStatus.PAUSED.value
-    if not (is_paused and row_fields.text_field(row, "pauseReason") == "configuration"):
-        aside = {role: own.choices[role].model for role in new}
-        return ResumedSettings(parts=own, models={}, left_aside=aside)
-    choices = {r: replace(one, model=new.get(r, one.model)) for r, one in own.choices.items()}
-    return ResumedSettings(parts=replace(own, choices=choices), models=new, left_aside={})
+def resume_settings(services: ProjectServices, run: RunRecord) -> ResumedSettings:
+    """Decide the models of a run that is resumed; `run` is its record from before that."""
+    own = services_for_run(services, run)
+    new = {r: c.model for r, c in services.choices.items() if c.model != own.choices[r].model}
+    # The user was asked to change the configuration, so today's models are intended.
+    if run.status is RunStatus.PAUSED and run.pause_reason == "configuration":
+        return ResumedSettings(services=_with_models(own, new), models=new, ignored={})
+    ignored = {role: own.choices[role].model for role in new}
+    return ResumedSettings(services=own, models={}, ignored=ignored)
 
 
-def _members(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+def _with_models(services: ProjectServices, models: Mapping[str, str]) -> ProjectServices:
+    choices = {
+        role: replace(choice, model=models.get(role, choice.model))
+        for role, choice in services.choices.items()
+    }
+    return replace(services, choices=choices)

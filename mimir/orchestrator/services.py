@@ -1,33 +1,31 @@
-"""What the verbs work with; put together by `app`, which alone knows the concrete things."""
+"""Services of one process for one project, composed by bootstrap."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from mimir.agents.preambles.agentinator import Agentinator
 from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
+from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.money import ModelPrice
+from mimir.llm.protocol import ChatModel
+from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.reporting.render.sections import Link
 from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.run_services import WorkSignals
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
+from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
-
-class PlannerToolFactory(Protocol):
-    """Where the PM's tools come from: read-only files of a checkout, and the memory."""
-
-    def __call__(self, where: Path, lane: Transcript) -> Toolset:
-        """Return them, journaled in `lane`."""
-        ...
+PlannerToolFactory = Callable[[Path, OpenLane], Toolset]
+"""Makes the PM's tools from a checkout and a transcript: read-only files, and the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +38,21 @@ class ProjectServices:
     """`.mimir` of the project."""
     store: GraphStore
     leases: GraphStore
-    """The same store, for writes that name no commit."""
+    """The same store, for writes that name no commit and need not wait for one."""
     history: GitHistory
     sandbox: Sandbox
     checks: CheckRunner
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
-    agentinator: Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]
-    """Makes one for a run, given how a lane is opened by role and number, and the run's id."""
+    agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
+    """Makes a run's agentinator from an opener of transcripts (role, number) and its id."""
     clock: Clock
     ids: IdFactory
     owner: str
     owners: ProcessLocks
     process: WorkerProcess
-    """How this process is registered where it serves a run; `owner` is its name."""
+    """Registration of this process in the runs that it serves; `owner` is its name."""
     wake: WorkSignals
     choices: Mapping[str, ModelChoice]
     """By role."""
@@ -63,26 +61,40 @@ class ProjectServices:
     pinned: Mapping[str, object]
     """Settings that a run pins; no secrets."""
     prices: Mapping[str, ModelPrice]
-    """Of models, by name; a run pins them."""
+    """By model; a run pins them."""
     redact: Callable[[str], str]
     warnings: Sequence[str]
     """Of the settings."""
     check_models: Callable[[], None]
-    """Raises `ConfigurationError` if the models cannot be asked as things are."""
+    """Raises `ConfigurationError` if the settings do not allow a model call."""
     notices: Callable[[], list[str]]
-    """What was learned of the models' endpoints since the last call."""
+    """Returns what was learned of the endpoints since the last call of it."""
     engine_version: str
     sandbox_name: str
     link: Link | None
-    """Makes links to the store's nodes; None: it has no page that shows them."""
+    """Makes links to the store's nodes; None: the store has no page for them."""
     pace: AttemptOrder
-    """In which attempts begin and land."""
+    """Order in which attempts start and merge."""
     recording: str
-    """File that is recorded into or replayed from, as the person calls it; empty: none. It grows, and is no part of what is planned on."""
+    """Recording that is written or replayed; empty: none. It grows, so planning ignores it."""
     show_base: Callable[[str, str], None]
-    """Names the commit that git shows inside checks, and the project whose memory agents see."""
+    """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 
     @property
     def work_room(self) -> Path:
-        """Attempts' workspaces."""
+        """Directory of the attempts' workspaces."""
         return self.room / "work"
+
+    async def open_transcript(self, run: str, role: str, number: int = 1) -> StoredTranscript:
+        """Open a transcript of an agent of the run itself; no lease protects it."""
+        return await StoredTranscript.open(
+            self.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
+        )
+
+    def open_model(
+        self, run: str, role: str, transcript: StoredTranscript, number: int = 1
+    ) -> ChatModel:
+        """Return the model of an agent of the run itself, journaled in its transcript."""
+        name = lane_id(run, PLAN_TASK, number, role)
+        model = self.models.for_lane(role, name, self.choices[role].model)
+        return JournaledModel(model, transcript)

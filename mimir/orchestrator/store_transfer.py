@@ -1,4 +1,4 @@
-"""The verbs `export` and `migrate`: a run or a whole store as text, or in another store; never while somebody works on it."""
+"""Verbs `export` and `migrate`: a run or a whole store as text, or in another store."""
 
 import tempfile
 from collections.abc import Callable, Collection
@@ -6,16 +6,23 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, UsageError
+from mimir.orchestrator.runs.lookup import match_id
 from mimir.reporting.render import mermaid
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store import row_fields
 from mimir.store.neo4j import cypher_export
 from mimir.store.neo4j.address import DEFAULT_STORE
-from mimir.store.operations import leases, runs
-from mimir.store.protocol import GraphStore, ReadOps, Row
-from mimir.store.schema import NodeLabel
+from mimir.store.operations.record_loading import (
+    find_held_tasks,
+    find_runs,
+    lease_holder,
+    load_run,
+    load_tasks,
+)
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_records import TaskStatusRecord
 from mimir.store.transfer import spool
 from mimir.store.transfer.spool import StoreSpool
 from mimir.store.transfer.store_copy import CopyResult, copy
@@ -27,148 +34,128 @@ FORMS: tuple[Form, ...] = ("cypher", "jsonl", "mermaid")
 async def export(
     store: GraphStore, run: str, form: Form, write: Callable[[str], object], *, room: Path
 ) -> None:
-    """Write a run, or the whole store, as text, line by line; in bounded memory.
-
-    Args:
-        store: What is told.
-        run: Empty: all of it.
-        form: `jsonl` and `cypher` lose nothing; `mermaid` is a picture of one run's tasks.
-        write: Gets each line, without its end.
-        room: Where the one view is kept meanwhile.
+    """Write a run, or the whole store (empty `run`), as text, line by line, in bounded memory.
 
     Raises:
         UsageError: There is no such run.
     """
     if form == "mermaid":
-        for line in await store.read(partial(_diagram, run=run)):
+        for line in await store.read(partial(_draw_tasks, run=run)):
             write(line)
         return
-    with _temporary(room) as file:
-        kept = StoreSpool(file)
-        await store.read(partial(_fill, kept=kept, run=run, dead=None))
+    # One transaction fills the file: lines written during it would keep the store locked.
+    with _open_temporary(room) as file:
+        lines = StoreSpool(file)
+        await store.read(partial(_fill, target=lines, run=run, dead=None))
         if form == "jsonl":
             write(spool.header(run))
-            for line in kept.lines():
+            for line in lines.lines():
                 write(line)
         else:
-            _script(kept, write)
+            _write_script(lines, write)
 
 
 async def migrate(
     source: GraphStore, target: GraphStore, run: str, *, dead: Collection[str], room: Path
 ) -> CopyResult:
-    """Copy a run, or the whole store, into another store, and compare what came through; the source stays as it is.
+    """Copy a run, or the whole store, into another store, and compare the copy.
 
-    Args:
-        source: Where it is.
-        target: Where to; what it holds already is never changed.
-        run: Empty: all of it.
-        dead: Processes of this host that are known to be gone: their leases keep nothing from being copied.
-        room: Where the one view is kept meanwhile.
+    Leases of the processes `dead` do not count. What the target holds already never changes.
 
     Raises:
-        BusyError: Somebody works on it.
-        StoreError: The target holds something else under one of the ids; nothing was changed.
-        UsageError: There is no such run, or nothing at all.
+        BusyError: A process works on a run.
+        StoreError: The target holds something else under one of the ids; it is unchanged.
+        UsageError: There is no such run, or no run at all.
     """
-    with _temporary(room) as file:
-        kept = StoreSpool(file)
-        await source.read(partial(_fill, kept=kept, run=run, dead=frozenset(dead)))
-        if next(kept.lines(), None) is None:
+    with _open_temporary(room) as file:
+        lines = StoreSpool(file)
+        await source.read(partial(_fill, target=lines, run=run, dead=frozenset(dead)))
+        if next(lines.lines(), None) is None:
             raise UsageError(
                 f"The store {source.uri} holds nothing.",
-                next_step="Name the one that has the runs.",
+                next_step="Name the store that has the runs.",
             )
-        return await copy(kept, target)
+        return await copy(lines, target)
 
 
-def _temporary(room: Path) -> IO[str]:
-    """Open a file that has no name and is gone with this process."""
-    room.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return cast("IO[str]", tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=room))
+def _open_temporary(directory: Path) -> IO[str]:
+    """Open a file without a name, which ends with this process."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="", dir=directory)  # noqa: SIM115  the caller closes it
+    return cast("IO[str]", file)
 
 
-def _fill(reads: ReadOps, kept: StoreSpool, run: str, dead: Collection[str] | None) -> None:
-    """Keep one view; it is refused in the same view if somebody works on it. `dead` None: that does not matter."""
-    id = _named(reads, run) if run else ""
+def _fill(reads: ReadOps, target: StoreSpool, run: str, dead: Collection[str] | None) -> None:
+    """Copy one view; refuse it if a process works on a run (`dead` None: allowed)."""
+    id = _find_run_id(reads, run) if run else ""
+    # An export may run beside a live run; a migration would create two stores of it.
     if dead is not None:
-        _must_rest(reads, id, dead)
-    kept.fill(spool.of_run(reads, id) if id else reads.dump())
+        _require_idle(reads, id, dead)
+    target.fill(spool.of_run(reads, id) if id else reads.dump())
 
 
-def _named(reads: ReadOps, run: str) -> str:
-    """Return the id of a run of any project, named whole or by its beginning.
+def _find_run_id(reads: ReadOps, run: str) -> str:
+    """Return the id of a run of any project: exact, or by a unique prefix.
 
     Raises:
         UsageError: There is none, or there are several.
     """
-    if reads.get(NodeLabel.RUN, run) is not None:
-        return run
-    near = [
-        str(row["id"]) for row in reads.find(NodeLabel.RUN, {}) if str(row["id"]).startswith(run)
-    ]
-    if len(near) > 1:
-        raise UsageError(
-            f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
-        )
-    return near[0] if near else str(runs.node(reads, run)["id"])  # raises, and names the nearest
+    # The last step raises, and names the nearest ids.
+    return match_id(run, [one.id for one in find_runs(reads)]) or load_run(reads, run).id
 
 
-def _must_rest(reads: ReadOps, run: str, dead: Collection[str]) -> None:
-    """Refuse to copy what somebody works on: both stores would go on with it.
+def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:
+    """Require that no process works on what is copied: both stores would continue it.
 
     Raises:
-        BusyError: Somebody does.
+        BusyError: A process does.
     """
-    rows = [runs.node(reads, run)] if run else reads.find(NodeLabel.RUN, {})
-    for row in rows:
-        holder = _holder(reads, row, dead)
+    for one in [load_run(reads, run)] if run else find_runs(reads):
+        holder = _find_holder(reads, one, dead)
         if holder:
             raise BusyError(
-                f"Run {row['id']} is being worked on ({holder}).",
-                next_step="Let it end, or pause it with Ctrl-C; then migrate.",
+                f"Run {one.id} is being worked on ({holder}).",
+                next_step="Wait for its end, or pause it with Ctrl-C; then migrate.",
             )
 
 
-def _holder(reads: ReadOps, row: Row, dead: Collection[str]) -> str:
-    if row_fields.text_field(row, "status") != RunStatus.RUNNING.value:
+def _find_holder(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> str:
+    """Return a live process that works on a run; empty: there is none."""
+    if run.status is not RunStatus.RUNNING:
         return ""
-    holder = leases.holder(reads, row, COORDINATOR, dead)
-    if holder:
-        return holder
-    held = reads.find(NodeLabel.TASK, {"runId": row["id"], "claimState": "held"})
-    for task in held:
-        owner = row_fields.text_field(task, "lockedBy")
-        if owner not in dead and row_fields.text_field(task, "expiresAt") > reads.now():
-            return owner
-    return ""
+    now = reads.now()
+    holders = (
+        task.locked_by
+        for task in find_held_tasks(reads, run.id)
+        if task.locked_by not in dead and task.expires_at > now
+    )
+    return lease_holder(run, COORDINATOR, now, dead) or next(holders, "")
 
 
-def _script(kept: StoreSpool, write: Callable[[str], object]) -> None:
+def _write_script(lines: StoreSpool, write: Callable[[str], object]) -> None:
     for line in cypher_export.script_header(DEFAULT_STORE):
         write(line)
-    for label, rows in kept.nodes():
+    for label, rows in lines.nodes():
         for line in cypher_export.nodes(label, rows, DEFAULT_STORE):
             write(line)
-    for kind, pairs in kept.edges():
+    for kind, pairs in lines.edges():
         for line in cypher_export.edges(kind, pairs, DEFAULT_STORE):
             write(line)
 
 
-def _diagram(reads: ReadOps, run: str) -> list[str]:
-    row = runs.node(reads, run)
-    tasks = [_node(task) for task in runs.tasks(reads, run)]
-    if not tasks:
+def _draw_tasks(reads: ReadOps, run: str) -> list[str]:
+    record = load_run(reads, run)
+    nodes = [
+        mermaid.DiagramNode(
+            id=task.task_id,
+            title=task.title,
+            status=task.status,
+            dependencies=task.dependencies,
+        )
+        for task in load_tasks(reads, run, TaskStatusRecord)
+    ]
+    if not nodes:
         raise UsageError(
             f"Run {run} has no tasks.", next_step="Name a run of a plan: mimir status RUN"
         )
-    return mermaid.diagram(row_fields.text_field(row, "name"), tasks)
-
-
-def _node(row: Row) -> mermaid.DiagramNode:
-    return mermaid.DiagramNode(
-        id=row_fields.text_field(row, "taskId"),
-        title=row_fields.text_field(row, "title"),
-        status=TaskStatus(row_fields.text_field(row, "status")),
-        dependencies=tuple(row_fields.text_list_field(row, "dependencies")),
-    )
+    return mermaid.diagram(record.name, nodes)

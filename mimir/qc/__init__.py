@@ -1,7 +1,6 @@
-"""Deliverable to verdict: what the engine ran, what QC says of it, and what of that counts.
+"""Quality control: from a deliverable to a verdict.
 
-Promises: nothing passes but by the pure rules here (`rule`, `quotes`, `score`), which fail closed; what was seen can be
-sealed (`bodies`, `seal`) and is found again if anyone changes it. Doors: `checks.Checks` runs a task's checks before and after
-the work, `judge.judge` holds QC to one valid verdict and rules on it, `diagnose` says why a task failed. Entered by attempts,
-scheduling and reporting; it knows agents and the workspace, never the store.
+Only the pure rules here (`decision_table`, `quotes`, `score`) accept a deliverable; they fail closed, and `seal` reveals later changes
+of evidence. `checks.check_runner` runs checks, `judgement.judge` reviews, `judgement.diagnosis` explains failures. Attempts,
+scheduling, reporting, orchestrator and recordings import this package. It knows agents, the workspace and the store's operations.
 """

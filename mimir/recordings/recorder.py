@@ -52,7 +52,7 @@ class RecordingMimir(Mimir):
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         async with self._recorder.record_while(run):
-            return await plan_creation.plan(self._parts, run)
+            return await plan_creation.make_plan(self._parts, run)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

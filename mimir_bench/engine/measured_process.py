@@ -17,6 +17,7 @@ from typing import Literal, cast
 
 from mimir import settings
 from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.store.sqlite import malloc_tuning
@@ -139,7 +140,7 @@ class _MeasuredEngine:
 
     async def measure(self, load: Workload, latency_seconds: float) -> SubjectCost:
         """Do a workload, and see what it took."""
-        clock, before = app.SystemClock(), self._stored
+        clock, before = SystemClock(), self._stored
         await self._control.order(load, latency_seconds)
         own, children, started = _cpu(False), _cpu(True), clock.monotonic()
         self._stored = await self._do(load)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir_bench.engine import workload
 from mimir_bench.engine.workload import PREAMBLE, Workload
 
@@ -69,7 +69,7 @@ class ModelServer:
     """Answers one workload after the other."""
 
     def __init__(self) -> None:
-        self._clock = app.SystemClock()
+        self._clock = SystemClock()
         self._load = Workload()
         self._latency = 0.0
         self._meter = RequestMeter()

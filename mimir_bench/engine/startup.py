@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir.errors import UnavailableError
 from mimir.planning.renderer import render
 from mimir.workspace.tree_removal import remove_tree
@@ -86,7 +86,7 @@ async def _short(room: Path) -> tuple[float, float]:
 
 async def _timed(room: Path, environment: dict[str, str], *words: str) -> tuple[float, float]:
     """Run a program of this interpreter; when it began, and for how long it ran."""
-    clock = app.SystemClock()
+    clock = SystemClock()
     began = clock.monotonic()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *words),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mimir import settings
 from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
@@ -89,7 +90,7 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
     ) as mimir:
         # A run that begins clears away what dead processes left, unless somebody else is at work: here the other runs are.
         ProcessLocks(project / app.ROOM / "work" / "owners").live("bench")
-        oracle = await Oracle.open(case.oracle, project, room / "oracle", app.SystemClock())
+        oracle = await Oracle.open(case.oracle, project, room / "oracle", SystemClock())
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def one(run: _EngineRun) -> FaultOutcome:
@@ -163,7 +164,7 @@ async def _play(
     completed, stopped = data.status is RunStatus.COMPLETED, caught(data)
     if run.script.rewriting and not completed:
         store = project / ".mimir" / "mimir.db"
-        await rewrite(store, app.SystemClock(), data, run.script.rewriting)
+        await rewrite(store, SystemClock(), data, run.script.rewriting)
         verified = await mimir.verify(id, "")
         completed, stopped = verified.ok, "" if verified.ok else "seal"
     return FaultOutcome(

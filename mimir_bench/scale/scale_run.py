@@ -16,6 +16,7 @@ from typing import cast
 
 from mimir import settings
 from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
@@ -60,7 +61,7 @@ class ScaleResult:
 
 async def lead(order: ScaleOrder) -> ScaleResult:
     """Coordinate a run that other processes help with."""
-    clock, took = app.SystemClock(), list[float]()
+    clock, took = SystemClock(), list[float]()
     async with site({"README.md": "# A project\n"}) as where, _helpers(order, where) as helpers:
         loaded = where.loaded(_parts(), _flags(order))
         async with app.open(
@@ -85,7 +86,7 @@ async def lead(order: ScaleOrder) -> ScaleResult:
 
 async def aid(order: ScaleOrder) -> list[float]:
     """Help with the run that the second line of the input names; how long each claim took."""
-    clock, took = app.SystemClock(), list[float]()
+    clock, took = SystemClock(), list[float]()
     project = Path(order.project)
     given = {"llm.model": f"play:{order.play}", **_flags(order)}
     loaded = settings.load(project, given, {"HOME": str(project.parent)})

@@ -46,7 +46,7 @@ async def told(tmp_path):
         await mimir.report(run)
         again = (project / ending.report_path).read_bytes()
         twin = json.loads(json.dumps(await mimir.report_json(run)))
-        known = await mimir.learned(["Writer of small files", "Cook"])
+        known = await mimir.learned_estimates(["Writer of small files", "Cook"])
         second = await mimir.create_run(planned.plan, planned.path, only=(), limits=RunBudget())
         material = await mimir.material(second)
     return project, run, first, again, twin, known, material

@@ -165,7 +165,7 @@ def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk:
         assert resumed.code == 0, resumed.out + resumed.err
         assert {seen.body["model"] for seen in server.requests} == {"first"}
         assert {seen.body.get("temperature") for seen in server.of("qc")} == {0.0}
-    assert "Other models are set by now; the run goes on with those it began with: " in resumed.out
+    assert "Other models are set now; the run continues with those of its start: " in resumed.out
     assert desk.type("replay").code == 0
 
 

@@ -82,7 +82,7 @@ async def test_who_breaks_the_work_of_another_and_hides_it_stops_the_run(
     assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
     [gate] = journey.facts.told(EventKind.GATE_FAILED)
     assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
-    assert "as they were when it was passed" in journey.said
+    assert "as they were when it passed" in journey.said
     assert journey.ending.applied == ()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from neo4j import GraphDatabase
 
-from mimir.bootstrap.app import SystemClock
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.run import RunBudget
 from mimir.store.neo4j.address import parse
 from mimir.store.neo4j.neo4j_store import Neo4jStore

@@ -32,5 +32,5 @@ async def test_what_was_put_back_is_served_as_it_ran(
 
     assert ending.outcome is (RunStatus.COMPLETED if text == "right\n" else RunStatus.FAILED)
     assert again.differences == ()
-    assert ("as they were when it was passed" in again.report) == (text == "wrong\n")
+    assert ("as they were when it passed" in again.report) == (text == "wrong\n")
     assert bytes_of(await replayed(project, str(tape), seed=1)) == bytes_of(again)

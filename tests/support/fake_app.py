@@ -276,7 +276,7 @@ class FakeMimir:
         self._note("doctor")
         return self.diagnoses
 
-    async def learned(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
+    async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         self._note("learned", tuple(roles))
         return self.known
 

@@ -53,7 +53,7 @@ class Bench:
         answer: str = "Done.",
     ) -> tuple[CheckOutcome, ...]:
         before, tree = self.history.put(base), self.history.put(after)
-        changed = [change.path for change in await self.history.changed(before, tree)]
+        changed = [change.path for change in await self.history.diff_trees(before, tree)]
         return await self.checks.outcomes(
             task(*checks, files=files), base_tree=before, tree=tree, changed=changed, answer=answer
         )

@@ -55,7 +55,7 @@ class FakeRan:
     output: str = ""
     seconds: float = 0.01
     timed_out: bool = False
-    missing: bool = False
+    is_program_missing: bool = False
     backend: str = "bubblewrap"
 
     @property
@@ -66,7 +66,7 @@ class FakeRan:
 GREEN = FakeRan(output="1 passed in 0.01s\n")
 RED = FakeRan(exit_code=1, output="1 failed\n")
 TIMEOUT = FakeRan(exit_code=None, timed_out=True)
-MISSING = FakeRan(exit_code=None, missing=True)
+MISSING = FakeRan(exit_code=None, is_program_missing=True)
 CUT_SHORT = FakeRan()
 """As a test runner whose process the work ends with 0."""
 

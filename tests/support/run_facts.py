@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
-from mimir.bootstrap.app import SystemClock
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import attempt_id, lane_id

@@ -247,7 +247,7 @@ class SmallRun:
         unsupported: Sequence[str] = (),
     ) -> Verdict:
         """Rule on it and seal the ruling: `qc_passed` or `qc_failed`."""
-        ruled = score.judgement(
+        ruled = score.decide_verdict(
             score.ScoreInput(
                 task=self.plan.task(claim.task),
                 verdict=verdict,

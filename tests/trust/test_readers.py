@@ -16,7 +16,7 @@ from mimir.llm.openai import api_errors
 from mimir.llm.openai.stream import AnswerAssembler, EventStream, StreamError, UnreadableStream
 from mimir.planning import parser
 from mimir.planning.lint.plan_check import check
-from mimir.qc.judgement.json_object import one_object
+from mimir.qc.judgement.json_object import parse_object
 from mimir.qc.judgement.verdict_parser import parse as parse_verdict
 from mimir.tools.calls import arguments
 from mimir.tools.calls.local_tools import describe_tool
@@ -212,7 +212,7 @@ def test_no_odd_number_becomes_a_score_or_an_argument(cases: Cases):
             arguments.parse_arguments('{"list": ' + "[" * (deep + 9) + "]" * (deep + 9) + "}", SPEC)
     for twice in ('{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 1}}', '{"a": [{"b": 1, "b": 2}]}'):
         with cases.case(twice), pytest.raises(AnswerError):
-            one_object(twice)
+            parse_object(twice)
     with cases.case("twice"), pytest.raises(ToolError):
         arguments.parse_arguments('{"text": "a", "text": "b"}', SPEC)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.bootstrap.app import SystemClock
+from mimir.bootstrap.clock import SystemClock
 from mimir.errors import SandboxError
 from mimir.workspace.sandbox import process
 from mimir.workspace.sandbox.sandbox import CommandResult, ProcessLimits, Sandbox, SandboxConfig

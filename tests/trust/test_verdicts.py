@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Criterion, Task
 from mimir.errors import AnswerError
-from mimir.qc.judgement.score import ScoreInput, judgement
+from mimir.qc.judgement.score import ScoreInput, decide_verdict
 from mimir.qc.judgement.verdict_parser import parse
 from tests.support.trust_sizes import Cases, sized
 from tests.support.whole_run import README, plan, qc, start, step, travel, worker
@@ -91,7 +91,7 @@ def passes(text: str, *, green: bool = True) -> bool:
     except AnswerError:
         return False
     case = ScoreInput(task=TASK, verdict=verdict, outcomes=(outcome(green=green),), sources=SOURCES)
-    return judgement(case).passed
+    return decide_verdict(case).passed
 
 
 def test_the_verdict_that_is_injected_would_pass_by_itself():

@@ -45,7 +45,7 @@ async def _ask(
 ) -> Mapping[str, LearnedEstimate]:
     roles = [task.worker_role for task in plan.tasks]
     async with asyncio.timeout(PATIENCE_SECONDS), session.open(loaded, create=False) as mimir:
-        return await mimir.learned(roles)
+        return await mimir.learned_estimates(roles)
 
 
 def _line(task: Task, known: LearnedEstimate) -> str:

@@ -1,8 +1,8 @@
-"""How a run begins: its base, its plan, its preambles; pinned, so that edits count from the next run."""
+"""Creation of a run: its base, plan and preambles are pinned; later edits do not count."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
 
 from mimir.agents.context.receipt import ContextReceipt
 from mimir.agents.context.task_context import PlannerKnowledge
@@ -11,29 +11,43 @@ from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
-from mimir.domain.ids import PLAN_TASK
+from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator import plan_provenance
-from mimir.orchestrator.result_application import must_be_possible
+from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.completion.final_gate import await_all
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store import row_fields
-from mimir.store.operations import budget, estimates, leases, runs
+from mimir.store.operations import budget, estimates, runs
+from mimir.store.operations.record_loading import (
+    decode_plan,
+    find_json,
+    find_latest_run,
+    lease_holder,
+    load_run_with_plan,
+    save_change,
+    save_run_text,
+)
 from mimir.store.operations.runs import NewRun
-from mimir.store.protocol import ReadOps, Row, WriteOps
-from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
-from mimir.store.transcripts.stored_transcript import StoredTranscript
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.artifact_records import JsonArtifactRecord
+from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
+from mimir.store.records.run_records import RunRecord
+from mimir.store.schema import EdgeType, pack
 from mimir.workspace.aio import gather_both
 from mimir.workspace.git.history import BaseCommit
 
+Preambles = dict[tuple[str, str], PinnedPreamble]
+"""By (kind, role)."""
 
-async def create(
-    parts: ProjectServices,
+
+async def create_run(
+    services: ProjectServices,
     plan: Plan,
     plan_path: str,
     *,
@@ -41,225 +55,213 @@ async def create(
     limits: RunBudget,
     from_run: str,
 ) -> str:
-    """Make a run of a checked plan; its id.
+    """Create a run of a checked plan; return its id.
 
     Raises:
-        BusyError: The plan is running in another process.
-        ConfigurationError: Money is bounded, and a model has no price.
+        BusyError: Another process runs the plan.
+        ConfigurationError: The cost is limited, and a model has no price.
         UnavailableError: The sandbox is missing.
-        UsageError: `only` names a task that is not in the plan, or the result could not be committed.
+        UsageError: `only` names an unknown task, or the result could not be committed.
     """
-    parts.check_models()
-    must_be_possible(parts, cast("Mapping[str, object]", parts.pinned["run"])["apply"])
-    plan = _only(plan, only)
+    services.check_models()
+    require_applicable(services, as_object(services.pinned["run"])["apply"])
+    plan = _select_tasks(plan, only)
+    # Refused now: a cost that cannot be computed would be noticed only after the first call.
     if limits.max_cost is not None:
-        budget.must_have_prices(parts.prices, models_of_plan(parts, plan))
-    await _not_running(parts, plan_path)
-    run = parts.ids.new("run")
-    written, (base, rules) = await _prepared(parts, run, plan)
+        budget.must_have_prices(services.prices, models_of_plan(services, plan))
+    await _require_not_running(services, plan_path)
+    run = services.ids.new("run")
+    plan_text, (base, rules) = await _prepare(services, run, plan)
     new = NewRun(
         id=run,
         kind="execute",
-        project_id=parts.project_id,
-        project_name=parts.project.name,
+        project_id=services.project_id,
+        project_name=services.project.name,
         name=plan.title or run,
         request=plan.request,
         plan=plan,
         plan_path=plan_path,
-        settings=parts.pinned,
-        engine_version=parts.engine_version,
+        settings=services.pinned,
+        engine_version=services.engine_version,
         base_commit=base.commit,
         base_tree=base.tree,
         max_calls=limits.max_calls,
         max_tokens=limits.max_tokens,
         time_limit_seconds=limits.seconds,
         max_cost=limits.max_cost,
-        prices=parts.prices,
+        prices=services.prices,
         only=tuple(only),
     )
+    environment = RunEnvironmentChange(
+        user_head=base.head,
+        user_branch=base.branch,
+        is_exchanged=services.history.is_exchanged,
+        ignore_rules=rules,
+        sandbox=services.sandbox_name,
+        from_run=from_run or None,
+    )
+    warnings = (*services.warnings, *base.warnings)
 
     def work(ops: WriteOps) -> None:
-        runs.create(ops, new, written)
-        ops.patch(
-            NodeLabel.RUN,
-            run,
-            {
-                "userHead": base.head,
-                "userBranch": base.branch,
-                "isExchanged": parts.history.is_exchanged,
-                "ignoreRules": rules,
-                "sandbox": parts.sandbox_name,
-                "fromRun": from_run or None,
-            },
-        )
-        plan_provenance.pin(ops, run, parts.project_id, plan_path)
-        known = estimates.load_estimates(
-            ops, parts.project_id, [task.worker_role for task in plan.tasks]
-        )
+        runs.create(ops, new, plan_text)
+        save_change(ops, run, environment)
+        plan_provenance.save_provenance(ops, run, services.project_id, plan_path)
+        roles = [task.worker_role for task in plan.tasks]
+        known = estimates.load_estimates(ops, services.project_id, roles)
         if known:
             minutes = {role: one.minutes for role, one in known.items()}
-            ops.patch(NodeLabel.RUN, run, {"learnedJson": pack(minutes)})
+            save_change(ops, run, RunEstimatesChange(learned=PackedJson.pack(minutes)))
         if from_run:
             ops.link(EdgeType.FOLLOWS, [(run, from_run)])
-        for warning in (*parts.warnings, *base.warnings):
+        for warning in warnings:
             runs.append_event(ops, run, EventKind.WARNING, data={"message": warning})
 
-    # Nothing was done outside of the store yet: a power cut takes the run as if it had not begun.
-    await parts.store.write(work, durable=False)
+    # Nothing exists outside the store yet, so after a power cut the run may be absent: no durable write is needed.
+    await services.store.write(work, durable=False)
     return run
 
 
-async def _prepared(
-    parts: ProjectServices, run: str, plan: Plan
+async def _prepare(
+    services: ProjectServices, run: str, plan: Plan
 ) -> tuple[str, tuple[BaseCommit, str]]:
-    """Record the project and what is passed over in it while the sandbox is tried; and write the plan, while git is still at work."""
+    """Encode the plan and probe the sandbox, while git records base and ignore rules."""
 
-    async def write() -> str:
-        await require_sandbox(parts)
+    async def encode() -> str:
+        await require_sandbox(services)
         return runs.encode_plan(plan)
 
     async def record() -> tuple[BaseCommit, str]:
-        return await parts.history.base(run, hidden=HIDDEN), await parts.history.rules()
+        base = await services.history.base(run, hidden=HIDDEN)
+        return base, await services.history.rules()
 
-    return await gather_both(write(), record())
+    return await gather_both(encode(), record())
 
 
-def models_of_plan(parts: ProjectServices, plan: Plan) -> frozenset[str]:
-    """Return the names of all models that the run of a plan may ask."""
-    roles = {one.model for role, one in parts.choices.items() if role not in ("ecko", "pm")}
+def models_of_plan(services: ProjectServices, plan: Plan) -> frozenset[str]:
+    """Return the names of all models that a run of a plan may call."""
+    roles = {
+        choice.model for role, choice in services.choices.items() if role not in ("ecko", "pm")
+    }
     return frozenset(roles | {name for task in plan.tasks if (name := named_model(task))})
 
 
-async def require_sandbox(parts: ProjectServices) -> None:
-    """Refuse to begin where commands cannot be confined.
+async def require_sandbox(services: ProjectServices) -> None:
+    """Refuse to start where commands cannot be confined.
 
     Raises:
-        UnavailableError: The sandbox is missing or broken; it says how to mend it.
+        UnavailableError: The sandbox is missing or broken; the error names the remedy.
     """
-    report = await parts.sandbox.probe()
+    report = await services.sandbox.probe()
     if not report.ok:
         raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
 
 
-async def load_pinned_run(parts: ProjectServices, run: str) -> PinnedRun:
-    """Return what is fixed for a run; its preambles are made, and pinned, the first time."""
+async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
+    """Return the pinned values of a run; the first call makes and pins its preambles."""
 
-    def look(reads: ReadOps) -> tuple[Row, Row | None, ContextReceipt | None]:
-        made = reads.get(NodeLabel.ARTIFACT, f"{run}#preambles")
-        return runs.get(reads, run), made, plan_provenance.load_provenance(reads, run)
+    def look(
+        reads: ReadOps,
+    ) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
+        pinned = find_json(reads, run, "preambles")
+        return load_run_with_plan(reads, run), pinned, plan_provenance.load_provenance(reads, run)
 
-    row, pinned, given = await parts.store.read(look, brief=True)
-    plan = runs.plan_of(row)
+    record, pinned, given = await services.store.read(look, brief=True)
+    plan = decode_plan(record)
     if pinned is None:
-        preambles = await _make_preambles(parts, run, plan)
+        preambles = await _make_preambles(services, run, plan)
     else:
-        preambles = _read_preambles(row_fields.text_field(pinned, "text"))
+        rows = pinned.value.decode(tuple[tuple[str, str, str, str], ...])
+        preambles = {
+            (k, role): PinnedPreamble(text=text, hash=hash) for k, role, text, hash in rows
+        }
     return PinnedRun(
         id=run,
-        project=row_fields.text_field(row, "projectId"),
+        project=record.project_id,
         plan=plan,
-        base_commit=row_fields.text_field(row, "baseCommit"),
-        base_tree=row_fields.text_field(row, "baseTree"),
+        base_commit=record.base_commit,
+        base_tree=record.base_tree,
         preambles=preambles,
         background=PlannerKnowledge.of(plan, given),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
-        learned=cast("Mapping[str, float]", row_fields.json_field(row, "learnedJson")),
-        attempt_tokens=parts.attempt_tokens,
+        learned=record.learned.decode(dict[str, float]) if record.learned else {},
+        attempt_tokens=services.attempt_tokens,
     )
 
 
-def _only(plan: Plan, only: Sequence[str]) -> Plan:
+def _select_tasks(plan: Plan, only: Sequence[str]) -> Plan:
     """Keep the named tasks with all their dependencies."""
     if not only:
         return plan
     graph = TaskGraph.from_plan(plan)
-    known = {t.id for t in plan.tasks}
+    known = {task.id for task in plan.tasks}
     for task in only:
         if task not in known:
             raise UsageError(
                 f"--only names {task!r}, which is not in the plan.",
                 next_step=f"Its tasks: {', '.join(t.id for t in plan.tasks[:20])}",
             )
-    wanted = set(only).union(*(graph.upstream(t) for t in only))
-    return replace(plan, tasks=tuple(t for t in plan.tasks if t.id in wanted))
+    wanted = set(only).union(*(graph.upstream(task) for task in only))
+    return replace(plan, tasks=tuple(task for task in plan.tasks if task.id in wanted))
 
 
-async def _not_running(parts: ProjectServices, plan_path: str) -> None:
-    dead = parts.owners.find_dead()
+async def _require_not_running(services: ProjectServices, plan_path: str) -> None:
+    if not plan_path:
+        return
+    find = partial(
+        find_latest_run,
+        project_id=services.project_id,
+        kinds=["execute"],
+        plan_path=plan_path,
+    )
+    # The lease of a dead process does not block a new run of its plan.
+    dead = services.owners.find_dead()
 
-    def look(reads: ReadOps) -> tuple[Row, str] | None:
-        row = runs.latest(
-            reads, project_id=parts.project_id, kinds=["execute"], plan_path=plan_path
-        )
-        if row is None or row_fields.text_field(row, "status") != RunStatus.RUNNING.value:
-            return None
-        owner = leases.holder(reads, row, COORDINATOR, dead)
-        return (row, owner) if owner else None
+    def look(reads: ReadOps) -> tuple[str, str]:
+        record = find(reads)
+        if record is None or record.status is not RunStatus.RUNNING:
+            return "", ""
+        return record.id, lease_holder(record, COORDINATOR, reads.now(), dead)
 
-    found = await parts.store.read(look, brief=True)
-    if found and plan_path:
-        run = str(found[0]["id"])
+    run, owner = await services.store.read(look, brief=True)
+    if owner:
         raise BusyError(
-            f"This plan is running as {run} in another process ({found[1]}).",
+            f"This plan is running as {run} in another process ({owner}).",
             next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
         )
 
 
-async def _make_preambles(
-    parts: ProjectServices, run: str, plan: Plan
-) -> dict[tuple[str, str], PinnedPreamble]:
+async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Preambles:
+    """Make the preamble of each distinct role, and pin them with the run."""
     wanted: list[tuple[Kind, str]] = []
     for task in plan.tasks:
         wanted.append(("worker", task.worker_role))
         wanted.append(("qc", task.reviewer))
     roles = list(dict.fromkeys(wanted))
 
-    async def lane(role: str, number: int) -> StoredTranscript:
-        return await StoredTranscript.open(
-            parts.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
-        )
-
-    maker = parts.agentinator(lane, run)
-    made = await await_all([maker.preamble(kind, role) for kind, role in roles])
-    preambles: dict[tuple[str, str], PinnedPreamble] = {
+    agentinator = services.agentinator(partial(services.open_transcript, run), run)
+    # All roles at once: each is one model call, and they are independent.
+    made = await await_all([agentinator.preamble(kind, role) for kind, role in roles])
+    preambles: Preambles = {
         key: PinnedPreamble(text=one.text, hash=one.hash)
         for key, one in zip(roles, made, strict=True)
     }
-    text = pack([[k, r, p.text, p.hash] for (k, r), p in preambles.items()])
+    text = pack([[kind, role, p.text, p.hash] for (kind, role), p in preambles.items()])
+    new = [one for one in made if one.origin != "found"]
 
     def work(ops: WriteOps) -> None:
-        ops.upsert(
-            NodeLabel.ARTIFACT,
-            [
-                {
-                    "id": f"{run}#preambles",
-                    "name": "preambles",
-                    "runId": run,
-                    "kind": "preambles",
-                    "text": text,
-                }
-            ],
-        )
-        for one in made:
-            if one.origin != "found":
-                runs.append_event(
-                    ops,
-                    run,
-                    EventKind.PREAMBLE_MADE,
-                    data={
-                        "kind": one.kind,
-                        "role": one.role[:200],
-                        "path": one.path,
-                        "origin": one.origin,
-                        "why": one.why,
-                    },
-                )
+        save_run_text(ops, run, "preambles", text)
+        for one in new:
+            data = {
+                "kind": one.kind,
+                # Roles are free text of the plan, and events are shown on one line.
+                "role": one.role[:200],
+                "path": one.path,
+                "origin": one.origin,
+                "why": one.why,
+            }
+            runs.append_event(ops, run, EventKind.PREAMBLE_MADE, data=data)
 
-    await parts.store.write(work, durable=any(one.origin != "found" for one in made))
+    # Preambles from the cache can be found again; only new ones cost model calls.
+    await services.store.write(work, durable=bool(new))
     return preambles
-
-
-def _read_preambles(text: str) -> dict[tuple[str, str], PinnedPreamble]:
-    rows = cast("list[list[str]]", unpack(text))
-    return {(kind, role): PinnedPreamble(text=said, hash=hash) for kind, role, said, hash in rows}

@@ -1,13 +1,13 @@
-"""The verb `execute_run`: serve a run through its tasks, the final gate, apply and report, or to where it pauses.
+"""Verb `execute_run`: serve a run to its report, or until it pauses.
 
-It may be repeated after a crash: what was done is in the store, and is not done again.
+It may be repeated after a crash: the store holds what is done, and no step is repeated.
 """
 
 import asyncio
 import contextlib
 import errno
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import plan_creation, project_identity, result_application, run_models
-from mimir.orchestrator.gc_tuning import collected_seldom
+from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.runs import creation, inspection, worker_status
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
@@ -28,15 +28,16 @@ from mimir.scheduling.execution.preparation import AttemptPreparer
 from mimir.scheduling.processes.run_server import serve_run
 from mimir.scheduling.run_services import ProcessLiveness, RunServices
 from mimir.scheduling.task_queries import CompletedTasks
-from mimir.store import row_fields
 from mimir.store.operations import budget, claims, estimates, memory, runs
-from mimir.store.protocol import Row, WriteOps
+from mimir.store.operations.record_loading import decode_plan, load_run, load_run_with_plan
+from mimir.store.protocol import WriteOps
+from mimir.store.records.run_records import RunRecord
 from mimir.workspace.aio import run_beside, to_thread_shielded
 from mimir.workspace.stale_cleanup import remove_stale_files
 
 
 async def execute_run(
-    parts: ProjectServices,
+    services: ProjectServices,
     run: str,
     *,
     workers: int,
@@ -44,61 +45,63 @@ async def execute_run(
     limits: RunBudget,
     resumed: bool,
 ) -> RunResult:
-    """Serve a run to its end, or to where it pauses.
+    """Serve a run to its end, or until it pauses.
 
     Raises:
         BusyError: Another process coordinates it.
-        ConfigurationError: Its money is to be bounded, and a model had no price when it began.
+        ConfigurationError: The cost is to be limited, and a model had no price at the start.
         UnavailableError: The run is of another project, or the sandbox does not work.
-        UsageError: There is no run of this name.
+        UsageError: There is no such run.
     """
-    store = parts.store
-    await parts.sandbox.probe()  # what its trial needs lies where is swept
-    await asyncio.to_thread(remove_stale_files, parts.work_room, parts.owners.is_alone)
-    row = await store.read(partial(runs.node, run=run), brief=True)
-    if RunStatus(row_fields.text_field(row, "status")) in RUN_ENDED:
-        shutil.rmtree(parts.work_room / run, ignore_errors=True)  # killed between its end and this
-        return replace(result_if_ended(row), message="It had ended already.")
-    await project_identity.require_same_project(parts, row)
-    taken = run_models.taken_up(parts, row)
-    parts = taken.parts
-    result_application.must_be_possible(parts, apply)
-    parts.check_models()
-    if limits.max_cost is not None or row.get("maxCost") is not None:
-        plan = runs.plan_of(await store.read(partial(runs.get, run=run)))
-        budget.must_be_priced(row, creation.models_of_plan(parts, plan))
-    await creation.require_sandbox(parts)
-    leads = await _begin(parts, run, resumed=resumed, models=taken.models)
-    await _say_what_stays(parts, run, taken.left_aside)
+    store = services.store
+    # The trial of the sandbox needs files in the directory that is cleaned up next.
+    await services.sandbox.probe()
+    await asyncio.to_thread(remove_stale_files, services.work_room, services.owners.is_alone)
+    record = await _load(services, run)
+    if record.status in RUN_ENDED:
+        # The process may have been killed between the run's end and its cleanup.
+        shutil.rmtree(services.work_room / run, ignore_errors=True)
+        return replace(result_if_ended(record), message="The run had ended already.")
+    await project_identity.require_same_project(services, record)
+    resumed_settings = run_models.resume_settings(services, record)
+    services = resumed_settings.services
+    # Before any model call: a run whose result cannot be applied wastes its cost.
+    result_application.require_applicable(services, apply)
+    services.check_models()
+    if limits.max_cost is not None or record.max_cost is not None:
+        plan = decode_plan(await store.read(partial(load_run_with_plan, run=run)))
+        budget.must_be_priced(record, creation.models_of_plan(services, plan))
+    await creation.require_sandbox(services)
+    leads = await _take_or_follow(services, run, resumed=resumed, models=resumed_settings.models)
+    await _warn_of_ignored_models(services, run, resumed_settings.ignored)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits), durable=False)
-    started = parts.clock.monotonic()
+    started = services.clock.monotonic()
     try:
-        return await run_to_end(parts, run, workers, apply, leads=leads)
+        with errors_as_pauses():
+            return await run_to_end(services, run, workers, apply, leads=leads)
     except Paused as paused:
-        return await _pause(parts, run, paused, started)
-    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
-        paused = as_pause(error)
-        if paused is None:
-            raise
-        return await _pause(parts, run, paused, started)
+        return await _pause(services, run, paused, started)
+    # Ctrl-C: the pause must be stored although this task is being cancelled.
     except asyncio.CancelledError:
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
-        await asyncio.shield(_pause(parts, run, interrupted, started))
+        await asyncio.shield(_pause(services, run, interrupted, started))
         raise
 
 
-async def _say_what_stays(parts: ProjectServices, run: str, models: Mapping[str, str]) -> None:
-    """Say which models (role → name) a run goes on with, though others are set by now."""
+async def _warn_of_ignored_models(
+    services: ProjectServices, run: str, models: Mapping[str, str]
+) -> None:
+    """Warn that a run keeps its models (role → name), although others are set."""
     if models:
-        asked = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
-        notice = f"Other models are set by now; the run goes on with those it began with: {asked}."
-        await parts.store.write(partial(_tell, run=run, notices=[notice]), durable=False)
+        kept = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
+        notice = f"Other models are set now; the run continues with those of its start: {kept}."
+        await services.store.write(partial(_log_warnings, run=run, notices=[notice]), durable=False)
 
 
 async def take_coordination(
-    parts: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str] | None = None
+    services: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str] | None = None
 ) -> None:
-    """Become the coordinator of a run; `models` as `lifecycle.take` has them.
+    """Become the coordinator of a run; `models` as in `lifecycle.take_run`.
 
     Raises:
         BusyError: Another process coordinates it.
@@ -107,71 +110,71 @@ async def take_coordination(
     write = partial(
         lifecycle.take_run,
         run=run,
-        owner=parts.owner,
-        seconds=parts.lease_seconds,
-        dead=await worker_status.dead(parts, run),
+        owner=services.owner,
+        seconds=services.lease_seconds,
+        dead=await worker_status.find_dead_processes(services, run),
         resumed=resumed,
         models=models,
     )
-    await parts.leases.write(write, durable=False)  # no lease outlives the power
+    # A lease need not outlive a power cut.
+    await services.leases.write(write, durable=False)
 
 
-async def _begin(
-    parts: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str]
+async def _take_or_follow(
+    services: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str]
 ) -> bool:
-    """Take the chair; False: a worker has it, which was faster than the process that has just begun the run.
+    """Take the coordinator lease; False: a worker was faster than the creating process.
 
     Raises:
-        BusyError: The run was begun before, and another process coordinates it.
+        BusyError: The run is resumed, and another process coordinates it.
     """
     try:
-        await take_coordination(parts, run, resumed=resumed, models=models)
+        await take_coordination(services, run, resumed=resumed, models=models)
     except BusyError:
+        # Between creation and this point a waiting worker may become coordinator; that is no error.
         if resumed:
             raise
         return False
     return True
 
 
-def result_if_ended(row: Row) -> RunResult:
-    """Return how a run ended that has nothing left to do for this process."""
-    outcome = RunStatus(row_fields.text_field(row, "status"))
+def result_if_ended(run: RunRecord) -> RunResult:
+    """Return the result of a run that has ended."""
     return RunResult(
-        run=str(row["id"]),
-        outcome=outcome,
-        exit_code=exit_code(outcome),
-        next_step=f"Look at it: mimir report {row['id']}",
-        plan_path=row_fields.text_field(row, "planPath"),
-        commit=row_fields.text_field(row, "finalCommit"),
-        seal=row_fields.text_field(row, "seal"),
+        run=run.id,
+        outcome=run.status,
+        exit_code=exit_code(run.status),
+        next_step=f"Read its report: mimir report {run.id}",
+        plan_path=run.plan_path,
+        commit=run.final_commit,
+        seal=run.seal,
     )
 
 
-async def plan_again(parts: ProjectServices, run: str, limits: RunBudget) -> RunResult:
-    """Go on with a planning run."""
-    await plan_creation.raise_limits(parts, run, limits)
-    row = await parts.store.read(partial(runs.node, run=run), brief=True)
-    taken = run_models.taken_up(parts, row)
-    planned = await plan_creation.plan(taken.parts, run, models=taken.models)
-    outcome = RunStatus.COMPLETED if planned.exit_code == 0 else RunStatus.FAILED
+async def resume_planning(services: ProjectServices, run: str, limits: RunBudget) -> RunResult:
+    """Continue a planning run."""
+    await plan_creation.raise_limits(services, run, limits)
+    settings = run_models.resume_settings(services, await _load(services, run))
+    planned = await plan_creation.make_plan(settings.services, run, models=settings.models)
     return RunResult(
         run=run,
-        outcome=outcome,
+        outcome=planned.outcome,
         exit_code=planned.exit_code,
         plan_path=planned.path,
-        next_step=f"Look at it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
+        next_step=f"Check it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
     )
 
 
-async def cancel(parts: ProjectServices, run: str) -> None:
-    """Cancel what has not ended; a process that works on it is refused by its fence.
+async def cancel(services: ProjectServices, run: str) -> None:
+    """Cancel all that has not ended; fences refuse later writes of other processes.
 
     Raises:
-        UsageError: It has ended, or there is none of this name.
+        UsageError: It has ended, or there is no such run.
     """
 
     def work(ops: WriteOps) -> None:
         lifecycle.must_be_open(ops, run)
+        # Claims end in the same transaction, so no process can complete a task afterwards.
         claims.cancel(ops, run)
         runs.set_status(
             ops,
@@ -182,85 +185,80 @@ async def cancel(parts: ProjectServices, run: str) -> None:
             expect=(RunStatus.RUNNING, RunStatus.PAUSED),
         )
 
-    await parts.store.write(work)
-    await inspection.write_report(parts, run)
+    await services.store.write(work)
+    await inspection.write_report(services, run)
 
 
 async def run_to_end(
-    parts: ProjectServices, run: str, workers: int, apply: Apply, *, leads: bool
+    services: ProjectServices, run: str, workers: int, apply: Apply, *, leads: bool
 ) -> RunResult:
-    """Serve a run until it has ended, by this process or by another one that serves it.
-
-    Args:
-        parts: Services.
-        run: Id.
-        workers: Tasks at once.
-        apply: What is brought into the person's files, if this process ends the run.
-        leads: True: this process has taken the coordinator's lease.
+    """Serve a run until it has ended, with any other processes that serve it.
 
     Raises:
-        Paused: Why this process stops.
+        Paused: This process stops.
     """
-    async with _coordinating(parts, run, leads=leads):
-        facts = await creation.load_pinned_run(parts, run)
-    parts.show_base(facts.base_commit, facts.project)
-    crew = RunServices(
+    async with _renewing_lease(services, run) if leads else contextlib.nullcontext():
+        facts = await creation.load_pinned_run(services, run)
+    services.show_base(facts.base_commit, facts.project)
+    run_services = RunServices(
         facts=facts,
-        store=parts.store,
-        leases=parts.leases,
-        clock=parts.clock,
-        owner=parts.owner,
-        process=parts.process,
-        owners=ProcessLiveness(owners=parts.owners, host=parts.process.host),
-        lease_seconds=parts.lease_seconds,
-        work_room=parts.work_room,
-        wake=parts.wake,
+        store=services.store,
+        leases=services.leases,
+        clock=services.clock,
+        owner=services.owner,
+        process=services.process,
+        owners=ProcessLiveness(owners=services.owners, host=services.process.host),
+        lease_seconds=services.lease_seconds,
+        work_room=services.work_room,
+        wake=services.wake,
         completions=CompletedTasks(facts.plan),
-        pace=parts.pace,
+        pace=services.pace,
     )
-    tools = WorkerServices(
-        history=parts.history,
-        checks=parts.checks,
-        models=parts.models,
-        tools=parts.tools,
-        preparer=AttemptPreparer(crew, parts.history, parts.choices["worker"], parts.redact),
-        qc_choice=parts.choices["qc"],
-        redact=parts.redact,
+    worker_services = WorkerServices(
+        history=services.history,
+        checks=services.checks,
+        models=services.models,
+        tools=services.tools,
+        preparer=AttemptPreparer(
+            run_services, services.history, services.choices["worker"], services.redact
+        ),
+        qc_choice=services.choices["qc"],
+        redact=services.redact,
     )
-    lead = partial(_lead, parts, crew, apply)
-    with collected_seldom():
-        ending = await serve_run(
-            crew, AttemptRunner(crew, tools), lead, agents=workers, leads=leads
-        )
-    if ending is None:
-        await parts.leases.write(partial(lifecycle.leave_run, run=run, owner=parts.owner))
-        ending = result_if_ended(await parts.store.read(partial(runs.node, run=run)))
-    if ending.outcome in RUN_ENDED:
-        # Not before every agent of this process has stopped: one that clears its own workspace away would be in the way.
-        await to_thread_shielded(shutil.rmtree, parts.work_room / run, ignore_errors=True)
-    return ending
+    runner = AttemptRunner(run_services, worker_services)
+    lead = partial(_lead, services, run_services, apply)
+    with reduced_collection():
+        result = await serve_run(run_services, runner, lead, agents=workers, leads=leads)
+    # None: another process coordinated the run to its end.
+    if result is None:
+        await services.leases.write(partial(lifecycle.leave_run, run=run, owner=services.owner))
+        result = result_if_ended(await services.store.read(partial(load_run, run=run)))
+    if result.outcome in RUN_ENDED:
+        # Only now have all agents of this process stopped, each of which removes its own workspace.
+        await to_thread_shielded(shutil.rmtree, services.work_room / run, ignore_errors=True)
+    return result
 
 
-async def _lead(parts: ProjectServices, crew: RunServices, apply: Apply) -> RunResult:
-    """Do what is done once a run: begin it, decide until every task has ended, pass the gate, apply, report."""
-    run = crew.facts.id
-    row = await parts.store.read(partial(runs.node, run=run), brief=True)
-    tasks = len(crew.facts.plan.tasks)
-    await parts.store.write(partial(lifecycle.begin, run=run, tasks=tasks), durable=False)
-    source = row_fields.text_field(row, "fromRun")
-    if source:
-        await take_over(crew, parts.history, parts.checks, source)
-    await _decide(crew, _left(row))
-    row = await parts.store.read(partial(runs.node, run=run), brief=True)
-    if (
-        row_fields.text_field(row, "status") == RunStatus.CANCELLED.value
-    ):  # from another process, meanwhile
+async def _lead(services: ProjectServices, run_services: RunServices, apply: Apply) -> RunResult:
+    """Coordinate a run: decide until every task has ended, then gate, apply and report."""
+    run = run_services.facts.id
+    record = await _load(services, run)
+    tasks = len(run_services.facts.plan.tasks)
+    await services.store.write(partial(lifecycle.begin, run=run, tasks=tasks), durable=False)
+    if record.from_run:
+        await take_over(run_services, services.history, services.checks, record.from_run)
+    seconds = None
+    if record.time_limit_seconds is not None:
+        seconds = max(0.0, record.time_limit_seconds - record.seconds_used)
+    await _decide(run_services, seconds)
+    # Another process may have cancelled the run during the decisions.
+    if (await _load(services, run)).status is RunStatus.CANCELLED:
         return RunResult(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
-    end = await finish_run(crew, parts.history, parts.checks)
-    return await _close(parts, run, end, apply)
+    end = await finish_run(run_services, services.history, services.checks)
+    return await _close(services, run, end, apply)
 
 
-async def _decide(crew: RunServices, seconds: float | None) -> None:
+async def _decide(run_services: RunServices, seconds: float | None) -> None:
     """Release and block tasks until all have ended.
 
     Raises:
@@ -269,41 +267,42 @@ async def _decide(crew: RunServices, seconds: float | None) -> None:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            await Coordinator(crew).drive()
+            await Coordinator(run_services).drive()
     except TimeoutError:
         if not limit.expired():
             raise
         raise Paused(
-            "The run's time limit is reached.",
+            "The time limit of the run is reached.",
             reason="time_limit",
-            next_step="Go on with a new total: mimir resume --time-limit MINUTES",
+            next_step="Raise the limit: mimir resume --time-limit MINUTES",
         ) from None
 
 
-async def _close(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
-    """Apply, report, end: in this order, so that the report tells of what was applied."""
-    applied = await result_application.finish(parts, run, end, apply)
-    notices = parts.notices()
+async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
+    """Apply, report and end, in this order: the report shows what was applied."""
+    applied = await result_application.apply_at_end(services, run, end, apply)
+    # Endpoints learn of retries and limits during the run; the report must show them.
+    notices = services.notices()
     if notices:
-        await parts.store.write(partial(_tell, run=run, notices=notices), durable=False)
-    learn = partial(_learn, parts, run)
-    path = await inspection.write_last_report(parts, run, end.outcome, meanwhile=[learn])
+        await services.store.write(partial(_log_warnings, run=run, notices=notices), durable=False)
+    learn = partial(_learn, services, run)
+    path = await inspection.write_last_report(services, run, end.outcome, alongside=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
 
     def work(ops: WriteOps) -> None:
-        lifecycle.must_lead(ops, run, parts.owner)
+        lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
-        lifecycle.end(ops, run, parts.owner, end.outcome, data)
+        lifecycle.end(ops, run, services.owner, end.outcome, data)
 
-    await parts.store.write(work)
-    row = await parts.store.read(partial(runs.node, run=run), brief=True)
+    await services.store.write(work)
+    record = await _load(services, run)
     return RunResult(
         run=run,
         outcome=end.outcome,
         exit_code=exit_code(end.outcome),
         message=" ".join(end.red),
         report_path=path,
-        plan_path=row_fields.text_field(row, "planPath"),
+        plan_path=record.plan_path,
         commit=end.commit,
         applied=applied.paths,
         conflicts=applied.conflicts,
@@ -311,71 +310,76 @@ async def _close(parts: ProjectServices, run: str, end: RunOutcome, apply: Apply
     )
 
 
-async def _learn(parts: ProjectServices, run: str) -> None:
-    """Keep what the run teaches later ones; no report tells of it."""
-    await parts.store.write(partial(memory.learn_from_run, run=run))
-    took = await parts.store.read(partial(estimates.of_run, run=run))
-    await parts.store.write(
-        partial(estimates.save_samples, project=parts.project_id, run=run, samples=took)
+async def _learn(services: ProjectServices, run: str) -> None:
+    """Store the run's lessons and durations for later runs; the report does not show them."""
+    await services.store.write(partial(memory.learn_from_run, run=run))
+    samples = await services.store.read(partial(estimates.of_run, run=run))
+    await services.store.write(
+        partial(estimates.save_samples, project=services.project_id, run=run, samples=samples)
     )
 
 
-def _tell(ops: WriteOps, run: str, notices: Sequence[str]) -> None:
+def _log_warnings(ops: WriteOps, run: str, notices: Sequence[str]) -> None:
     for notice in notices:
         runs.append_event(ops, run, EventKind.WARNING, data={"message": notice})
 
 
-async def _pause(parts: ProjectServices, run: str, paused: Paused, started: float) -> RunResult:
-    seconds = parts.clock.monotonic() - started
-    await parts.leases.write(
-        partial(lifecycle.pause, run=run, owner=parts.owner, paused=paused, seconds=seconds)
+async def _pause(services: ProjectServices, run: str, paused: Paused, started: float) -> RunResult:
+    seconds = services.clock.monotonic() - started
+    await services.leases.write(
+        partial(lifecycle.pause, run=run, owner=services.owner, paused=paused, seconds=seconds)
     )
     path = ""
+    # The store has the pause already; a report that cannot be written must not replace its reason.
     with contextlib.suppress(MimirError, OSError):  # a full disk must not hide why the run paused
-        path, _ = await inspection.write_report(parts, run)
+        path, _ = await inspection.write_report(services, run)
     return RunResult(
         run=run,
         outcome=RunStatus.PAUSED,
         exit_code=paused.exit_code,
         message=str(paused),
-        next_step=paused.next_step or f"Go on with: mimir resume {run}",
+        next_step=paused.next_step or f"Resume it: mimir resume {run}",
         report_path=path,
     )
 
 
-def as_pause(error: ModelError | WorkspaceError | SandboxError | OSError) -> Paused | None:
-    """Say what was lost in mid-run that a person can bring back; None: that is not it, but a fault of ours."""
-    match error:
-        case ModelError(scope="run"):
-            reason, code, step = "configuration", 78, error.next_step
-        case ModelError():
-            reason, code, step = "provider", 75, error.next_step
-        case SandboxError():
-            reason, code, step = "sandbox", 75, error.next_step
-        case WorkspaceError():
-            reason, code, step = "workspace", 75, error.next_step
-        case _ if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            reason, code, step = "disk", 75, "Free some space, then: mimir resume"
-        case _:
-            return None
-    return Paused(str(error), reason=reason, exit_code=code, next_step=step)
+@contextlib.contextmanager
+def errors_as_pauses() -> Generator[None]:
+    """Raise errors that the user can repair as `Paused`; all others are faults of mimir."""
+    try:
+        yield
+    except (ModelError, WorkspaceError, SandboxError, OSError) as error:
+        match error:
+            case ModelError(scope="run"):
+                reason, code, step = "configuration", 78, error.next_step
+            case ModelError():
+                reason, code, step = "provider", 75, error.next_step
+            case SandboxError():
+                reason, code, step = "sandbox", 75, error.next_step
+            case WorkspaceError():
+                reason, code, step = "workspace", 75, error.next_step
+            case _ if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                reason, code, step = "disk", 75, "Free disk space, then: mimir resume"
+            case _:
+                raise
+        raise Paused(str(error), reason=reason, exit_code=code, next_step=step) from error
 
 
 @contextlib.asynccontextmanager
-async def _coordinating(parts: ProjectServices, run: str, *, leads: bool) -> AsyncGenerator[None]:
-    """Renew the coordinator's lease at a third of its length while the block runs, if it is ours."""
+async def _renewing_lease(services: ProjectServices, run: str) -> AsyncGenerator[None]:
+    """Renew the coordinator lease during the block, at a third of its length."""
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(parts.lease_seconds / 3)
-            await parts.leases.write(lifecycle.renew(run, parts.owner, parts.lease_seconds))
+            # Two renewals may fail before the lease ends.
+            await asyncio.sleep(services.lease_seconds / 3)
+            await services.leases.write(
+                lifecycle.renew(run, services.owner, services.lease_seconds)
+            )
 
-    async with run_beside(beat()) if leads else contextlib.nullcontext():
+    async with run_beside(beat()):
         yield
 
 
-def _left(row: Row) -> float | None:
-    limit = row.get("timeLimitSeconds")
-    if not isinstance(limit, int | float):
-        return None
-    return max(0.0, float(limit) - row_fields.float_field(row, "secondsUsed"))
+async def _load(services: ProjectServices, run: str) -> RunRecord:
+    return await services.store.read(partial(load_run, run=run), brief=True)

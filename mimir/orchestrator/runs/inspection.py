@@ -1,4 +1,4 @@
-"""Verbs that look: which run, where it stands, its report, what works on this machine."""
+"""Read-only verbs: status, report, size of a plan, and the diagnosis of `mimir doctor`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,27 +6,26 @@ from functools import partial
 
 from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
-from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
-from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator.runs import lookup, worker_status
-from mimir.orchestrator.runs.lookup import find_run as find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
-from mimir.reporting.summary.run_loader import load_summary
+from mimir.reporting.summary.incremental import summary as load_summary
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.completion.final_gate import await_all
-from mimir.store import row_fields
 from mimir.store.operations import runs
-from mimir.store.operations.record_loading import load_task_answers, load_whole_answer
-from mimir.store.protocol import ReadOps, WriteOps
-from mimir.store.schema import NodeLabel
-from mimir.store.transcripts.stored_transcript import StoredTranscript
+from mimir.store.operations.record_loading import (
+    find_text,
+    load_task_answers,
+    load_whole_answer,
+    save_run_text,
+)
+from mimir.store.protocol import ReadOps
 from mimir.workspace.aio import gather_both, to_thread_shielded
 from mimir.workspace.state_dir import put_all, write_state_file
 
@@ -35,120 +34,104 @@ REPORT = "execution-report.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
-    """One thing that mimir needs."""
+    """One requirement of mimir, and whether this machine meets it."""
 
     what: str
     ok: bool
     detail: str
     fix: str = ""
-    """What to do; empty when it works."""
+    """Next step; empty if it works."""
 
 
-async def find(parts: ProjectServices, run: str | None, *, resumable: bool) -> str:
-    """Return a run's id: exact, by a unique prefix, or the newest (that can be resumed).
-
-    Raises:
-        UsageError: There is none, or several begin like that.
-    """
-    return await lookup.find_run(parts.store, parts.project_id, run, resumable=resumable)
+async def find_own_run(services: ProjectServices, run: str | None, *, resumable: bool) -> str:
+    """Return the id of a run of this project, as `lookup.find_run`."""
+    return await lookup.find_run(services.store, services.project_id, run, resumable=resumable)
 
 
-async def status(parts: ProjectServices, run: str) -> Mapping[str, object]:
-    """Return where a run stands."""
-    gone = await worker_status.dead(parts, run)
-    return await lookup.status(parts.store, run, gone, parts.clock.now())
+async def status(services: ProjectServices, run: str) -> Mapping[str, object]:
+    """Return the status of a run in the shape of `status --json`."""
+    dead = await worker_status.find_dead_processes(services, run)
+    return await lookup.status(services.store, run, dead, services.clock.now())
 
 
-async def write_report(parts: ProjectServices, run: str) -> tuple[str, str]:
-    """Write the report beside the plan, with the answers as files; its path and text."""
-    summary = await parts.store.read(partial(load_summary, run=run))
-    path, text = await _write_text(parts, summary, ReportDraft(summary, parts.link))
-    await _write_answers(parts, summary)
+async def write_report(services: ProjectServices, run: str) -> tuple[str, str]:
+    """Write the report next to the plan, with the answers as files; return its path and text."""
+    summary = await services.store.read(partial(load_summary, run=run))
+    path, text = await _write_text(services, summary, ReportDraft(summary, services.link))
+    await _write_answers(services, summary)
     return path, text.decode()
 
 
 async def write_last_report(
-    parts: ProjectServices,
+    services: ProjectServices,
     run: str,
     outcome: RunStatus,
     *,
-    meanwhile: Sequence[Callable[[], Awaitable[None]]] = (),
+    alongside: Sequence[Callable[[], Awaitable[None]]] = (),
 ) -> str:
-    """Ask the reporters for prose, and write the report of a run whose last write is still to come; its path.
+    """Ask the reporters for prose and write the final report; return its path.
 
-    What the reporters do is not told of: the summary that they are asked about is the one of the report.
-
-    Args:
-        parts: Services.
-        run: Id.
-        outcome: That the run is to have.
-        meanwhile: Done while a reporter thinks, as is what is written of the answers; its errors are raised.
+    The report does not count the reporters' own calls: they are asked about the summary that it shows.
     """
-    summary = await parts.store.read(partial(load_summary, run=run, outcome=outcome))
+    summary = await services.store.read(partial(load_summary, run=run, outcome=outcome))
 
-    async def beside() -> ReportDraft:
-        await await_all([_write_answers(parts, summary), *(do() for do in meanwhile)])
-        return ReportDraft(summary, parts.link)
+    async def prepare_draft() -> ReportDraft:
+        await await_all([_write_answers(services, summary), *(work() for work in alongside)])
+        return ReportDraft(summary, services.link)
 
-    # The first question leaves before anything else takes its time.
-    _, draft = await gather_both(_write_prose(parts, summary), beside())
-    path, _ = await _write_text(parts, summary, draft)
+    # The first model call starts before any other work.
+    _, draft = await gather_both(_write_prose(services, summary), prepare_draft())
+    path, _ = await _write_text(services, summary, draft)
     return path
 
 
-async def report_json(parts: ProjectServices, run: str) -> Mapping[str, object]:
-    """Return the report's JSON twin."""
-    return as_json(await parts.store.read(partial(load_summary, run=run)), await _prose(parts, run))
+async def report_json(services: ProjectServices, run: str) -> Mapping[str, object]:
+    """Return the report as JSON."""
+    summary = await services.store.read(partial(load_summary, run=run))
+    return as_json(summary, await _load_prose(services, run))
 
 
 async def _write_text(
-    parts: ProjectServices, summary: RunSummary, draft: ReportDraft
+    services: ProjectServices, summary: RunSummary, draft: ReportDraft
 ) -> tuple[str, bytearray]:
-    text = draft.with_narrative(await _prose(parts, summary.run))
+    text = draft.with_narrative(await _load_prose(services, summary.run))
     path = f"{_folder(summary)}/{REPORT}"
-    write_state_file(parts.project, path, text)
+    write_state_file(services.project, path, text)
     return path, text
 
 
-async def _write_prose(parts: ProjectServices, summary: RunSummary) -> None:
-    """Ask the reporters for prose and keep it; whatever goes wrong, there is none and nothing else changes."""
+async def _write_prose(services: ProjectServices, summary: RunSummary) -> None:
+    """Ask the reporters for prose and store it."""
     run = summary.run
 
-    async def ask(role: str, number: int) -> ChatModel:
-        lane = await StoredTranscript.open(
-            parts.store, run=run, task=PLAN_TASK, attempt=number, role=role, fence=None
-        )
-        name = lane_id(run, PLAN_TASK, number, role)
-        return JournaledModel(parts.models.for_lane(role, name, parts.choices[role].model), lane)
+    async def open_model(role: str, number: int) -> ChatModel:
+        transcript = await services.open_transcript(run, role, number)
+        return services.open_model(run, role, transcript, number)
 
     try:
-        prose = await ask_for_prose(summary, ask, parts.project, choices=parts.choices)
-    except MimirError:
+        prose = await ask_for_prose(summary, open_model, services.project, choices=services.choices)
+    except MimirError:  # the narrative is optional: a run never fails because of it
         return
-    text = prose.dump()
-
-    def work(ops: WriteOps) -> None:
-        row = {"id": f"{run}#prose", "name": "prose", "runId": run, "kind": "prose", "text": text}
-        ops.upsert(NodeLabel.ARTIFACT, [row])
-
-    await parts.store.write(work, durable=False)
+    save = partial(save_run_text, run=run, name="prose", text=prose.dump())
+    await services.store.write(save, durable=False)
 
 
-async def _prose(parts: ProjectServices, run: str) -> Narrative:
-    row = await parts.store.read(lambda reads: reads.get(NodeLabel.ARTIFACT, f"{run}#prose"))
-    return Narrative.load(row_fields.text_field(row, "text")) if row else NO_PROSE
+async def _load_prose(services: ProjectServices, run: str) -> Narrative:
+    record = await services.store.read(partial(find_text, run=run, name="prose"))
+    return Narrative.load(record.text) if record else NO_PROSE
 
 
 def _folder(summary: RunSummary) -> str:
-    """Return the plan's folder below `chains/`, or one of the run's own for a plan that lies elsewhere."""
+    """Return the plan's folder below `chains/`; the run's own folder for a plan elsewhere."""
     plan = summary.plan_path
+    # A report must not appear next to a plan file in a source folder.
     if plan.startswith("chains/") and plan.count("/") >= 2:
         return plan.rsplit("/", 1)[0]
     return f"chains/{summary.run}"
 
 
-async def _write_answers(parts: ProjectServices, summary: RunSummary) -> None:
-    """Write the answers of completed tasks, one file a task; a batch of them is in memory at a time."""
+async def _write_answers(services: ProjectServices, summary: RunSummary) -> None:
+    """Write the answers of completed tasks, one file a task; memory holds one batch at a time."""
 
     def read(reads: ReadOps, nodes: Sequence[str]) -> list[tuple[str, bytes]]:
         return [
@@ -159,30 +142,32 @@ async def _write_answers(parts: ProjectServices, summary: RunSummary) -> None:
             for task in load_task_answers(reads, nodes)
         ]
 
+    # Batches: ten thousand answers do not fit into memory together.
     folder = f"{_folder(summary)}/deliverables"
     completed = (task.node for task in summary.tasks if task.status == TaskStatus.COMPLETED.value)
     for batch in runs.in_batches(completed):
-        answers = await parts.store.read(partial(read, nodes=batch))
-        await to_thread_shielded(put_all, parts.project, folder, answers)
+        answers = await services.store.read(partial(read, nodes=batch))
+        await to_thread_shielded(put_all, services.project, folder, answers)
 
 
-def size(parts: ProjectServices, plan: Plan) -> tuple[int, int, int]:
-    """Return (tasks, most tool calls, most tokens): every attempt used, every budget used up."""
+def plan_size(services: ProjectServices, plan: Plan) -> tuple[int, int, int]:
+    """Return (tasks, most tool calls, most tokens): every attempt and every budget used up."""
     calls = tokens = 0
     for task in plan.tasks:
         attempts = task.max_retries + 1
         limit = call_limit(task.estimated_tool_calls)
         calls += attempts * limit
+        # Every tool call has one working answer, and the last answer closes the attempt.
         most = limit * ROLES["worker"].working_tokens + ROLES["worker"].answer_tokens
-        tokens += attempts * min(parts.attempt_tokens, most)
+        tokens += attempts * min(services.attempt_tokens, most)
     return len(plan.tasks), calls, tokens
 
 
-async def doctor(parts: ProjectServices) -> Sequence[DoctorFinding]:
-    """Say what works here and what does not."""
-    sandbox = await parts.sandbox.probe()
+async def doctor(services: ProjectServices) -> Sequence[DoctorFinding]:
+    """Check the store, git, the sandbox and the worker's model."""
+    sandbox = await services.sandbox.probe()
     return (
-        DoctorFinding(what="store", ok=True, detail=parts.store.uri),
+        DoctorFinding(what="store", ok=True, detail=services.store.uri),
         DoctorFinding(what="git", ok=True, detail="found; history is in .mimir/work/history.git"),
         DoctorFinding(
             what="sandbox",
@@ -190,14 +175,15 @@ async def doctor(parts: ProjectServices) -> Sequence[DoctorFinding]:
             detail=sandbox.backend if sandbox.ok else sandbox.problem,
             fix="" if sandbox.ok else sandbox.fix,
         ),
-        _model_diagnosis(parts),
+        _check_model(services),
     )
 
 
-def _model_diagnosis(parts: ProjectServices) -> DoctorFinding:
+def _check_model(services: ProjectServices) -> DoctorFinding:
+    model = services.choices["worker"].model
     try:
-        parts.models.for_lane("worker", "doctor", parts.choices["worker"].model)
+        services.models.for_lane("worker", "doctor", model)
     except MimirError as error:
         return DoctorFinding(what="model", ok=False, detail=str(error), fix=error.next_step or "")
-    named = parts.choices["worker"].model or "the endpoint's default"
-    return DoctorFinding(what="model", ok=True, detail=f"{named}; not asked")
+    name = model or "the endpoint's default"
+    return DoctorFinding(what="model", ok=True, detail=f"{name}; not asked")

@@ -1,4 +1,4 @@
-"""Which run is meant, and where it stands: what is asked most often, of the store alone, so that nothing heavy is imported for it."""
+"""Lookup of a run and its status, from the store alone and without heavy imports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -6,13 +6,11 @@ from functools import partial
 
 from mimir.domain.task_states import RUN_ENDED
 from mimir.errors import UsageError
-from mimir.reporting import status as shapes
+from mimir.reporting import status as status_shape
 from mimir.scheduling import lifecycle
-from mimir.store import row_fields
-from mimir.store.operations import runs
-from mimir.store.operations.record_loading import load_run
-from mimir.store.protocol import GraphStore, ReadOps, Row
-from mimir.store.schema import NodeLabel
+from mimir.store.operations.record_loading import find_runs, load_run
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.records.run_records import RunRecord
 
 
 async def find_run(
@@ -21,33 +19,37 @@ async def find_run(
     """Return a run's id: exact, by a unique prefix, or the newest (that can be resumed).
 
     Raises:
-        UsageError: There is none, or several begin like that.
+        UsageError: There is none, or several ids begin with the prefix.
     """
-
-    def look(reads: ReadOps) -> list[Row]:
-        return reads.find(NodeLabel.RUN, {"projectId": project_id}, order=("-createdAt", "-seq"))
-
-    rows = await store.read(look)
+    runs = await store.read(partial(find_runs, project_id=project_id))
     if run is None:
-        return _newest(rows, resumable=resumable)
-    ids = [str(row["id"]) for row in rows]
-    if run in ids:
-        return run
-    near = [id for id in ids if id.startswith(run)]
-    if len(near) == 1:
-        return near[0]
-    if near:
+        return _find_newest(runs, resumable=resumable)
+    return (
+        match_id(run, [one.id for one in runs])
+        or (
+            await store.read(partial(load_run, run=run))  # raises, and names the nearest ids
+        ).id
+    )
+
+
+def match_id(run: str, ids: Sequence[str]) -> str:
+    """Return the id that equals or begins with `run`; empty: there is none.
+
+    Raises:
+        UsageError: Several ids begin with it.
+    """
+    near = [run] if run in ids else [id for id in ids if id.startswith(run)]
+    if len(near) > 1:
         raise UsageError(
             f"{len(near)} runs begin with {run!r}.", next_step=f"Name one: {', '.join(near[:5])}"
         )
-    await store.read(partial(runs.node, run=run))  # names the nearest
-    return run
+    return near[0] if near else ""
 
 
 async def status(
     store: GraphStore, run: str, dead: Collection[str], now: datetime
 ) -> Mapping[str, object]:
-    """Return where a run stands: the shape of `status --json`.
+    """Return the status of a run in the shape of `status --json`.
 
     Raises:
         UsageError: There is no such run.
@@ -55,19 +57,17 @@ async def status(
 
     def look(reads: ReadOps) -> Mapping[str, object]:
         shown = lifecycle.shown_status(reads, load_run(reads, run), dead)
-        return shapes.shape(reads, run, shown, now)
+        return status_shape.shape(reads, run, shown, now)
 
     return await store.read(look)
 
 
-def _newest(rows: Sequence[Row], *, resumable: bool) -> str:
-    """Return the newest run; of those that can be resumed if there is one, else the one that ended last."""
-    ended = [status.value for status in RUN_ENDED]
-    runs_of_plans = [r for r in rows if r.get("kind") == "execute"]
-    still_open = [r for r in rows if row_fields.text_field(r, "status") not in ended]
-    wanted = still_open if resumable and still_open else runs_of_plans
+def _find_newest(runs: Sequence[RunRecord], *, resumable: bool) -> str:
+    """Return the newest run; for a resume, the newest that has not ended if there is one."""
+    unfinished = [run for run in runs if run.status not in RUN_ENDED]
+    executed = [run for run in runs if run.kind == "execute"]
+    # Planning runs count only for `resume`: status and report of a plan are its file.
+    wanted = unfinished if resumable and unfinished else executed
     if wanted:
-        return str(wanted[0]["id"])
-    raise UsageError(
-        "No run was made here yet.", next_step='Start one: mimir execute "what you want"'
-    )
+        return wanted[0].id
+    raise UsageError("This project has no run yet.", next_step='Start one: mimir execute "REQUEST"')

@@ -1,4 +1,4 @@
-"""The verb `workers`: which processes serve a run, what they hold, how they do."""
+"""Verb `workers`: the processes that serve a run, their claims and their metrics."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -6,17 +6,18 @@ from functools import partial
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.processes import pool_metrics
 from mimir.scheduling.run_services import ProcessLiveness
-from mimir.store.operations.record_loading import load_processes
+from mimir.store.operations import worker_processes
 
 
-async def workers(parts: ProjectServices, run: str) -> Mapping[str, object]:
+async def load_workers(services: ProjectServices, run: str) -> Mapping[str, object]:
     """Return `workers`, `locks` and `metrics` of a run."""
-    gone = await dead(parts, run)
-    return await parts.store.read(partial(pool_metrics.shape, run=run, dead=gone))
+    dead = await find_dead_processes(services, run)
+    return await services.store.read(partial(pool_metrics.shape, run=run, dead=dead))
 
 
-async def dead(parts: ProjectServices, run: str) -> frozenset[str]:
-    """Return the processes that are known to be gone: of this directory, and of others of this host that serve the run."""
-    roster = ProcessLiveness(owners=parts.owners, host=parts.process.host)
-    roster.learn(await parts.store.read(partial(load_processes, run=run)))
-    return roster.dead()
+async def find_dead_processes(services: ProjectServices, run: str) -> frozenset[str]:
+    """Return the dead processes of this directory, and those of this host that served the run."""
+    liveness = ProcessLiveness(owners=services.owners, host=services.process.host)
+    # Lock files of other directories on this host are known only through the registrations.
+    liveness.learn(await services.store.read(partial(worker_processes.present, run=run)))
+    return liveness.dead()

@@ -1,13 +1,12 @@
-"""One run of one check: a clean checkout, the sandbox, what came out. Nothing here decides what a run proves.
+"""Execution of one check on a clean checkout in the sandbox.
 
-A run sees exactly one tree and, as a read-only file at `$MIMIR_ANSWER`, the worker's closing answer (empty before the work). Its directory
-is made for it and removed after it, however it ends.
+A command sees exactly one tree and, as a read-only file at `$MIMIR_ANSWER`, the worker's closing answer (empty before the work).
 """
 
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -18,118 +17,58 @@ from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.integrity import supervision
 from mimir.qc.integrity.runner_output import SHORTENED, is_cut_short, verbose_environment
 from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.git.trees import TreeChange
+from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 from mimir.workspace.tree_removal import remove_tree
 
 Phase = Literal["before", "after", "merged", "gate"]
 
 MAX_TAIL = 16_000
-"""Characters kept of a run's output; its end, where test runners sum up."""
+"""Characters kept of an output: its end, where test runners print their summary."""
 WORKSPACE = "/workspace"
-"""Where commands find the checkout; stands in outputs instead of any real path."""
+"""Path of the checkout inside the sandbox; it replaces real paths in outputs."""
 ANSWER_VARIABLE = "MIMIR_ANSWER"
 ANSWER_PATH = "/mimir/answer.md"
-"""Where the closing answer stands for a command."""
+"""Path of the closing answer inside the sandbox."""
+_CHECKOUT = "workspace"
 
 
-class Ran(Protocol):
-    """What a command did."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """None: killed, or never started."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """Standard output and error, mixed; bounded by the sandbox."""
-        ...
-
-    @property
-    def output_hash(self) -> str:
-        """SHA-256 of the whole output."""
-        ...
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        ...
-
-    @property
-    def timed_out(self) -> bool:
-        """True: it was ended with all its processes."""
-        ...
-
-    @property
-    def is_program_missing(self) -> bool:
-        """True: the program, or the module that it names, is not on this machine."""
-        ...
-
-    @property
-    def backend(self) -> str:
-        """What confined it: "bubblewrap", or "none"."""
-        ...
-
-
-class Sandbox(Protocol):
-    """Runs commands with nothing but a workspace."""
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        workspace: Path,
-        seconds: float,
-        extra_ro: Mapping[str, Path] | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Ran:
-        """Run once to the end.
-
-        Args:
-            argv: Program and arguments.
-            workspace: Directory that it sees as `/workspace`.
-            seconds: Wall clock.
-            extra_ro: More read-only files, by their path inside.
-            env: More environment.
-
-        Raises:
-            SandboxError: It is missing or broken; nothing was run.
-            ToolError: No program is named, or none can be given such a word.
-        """
-        ...
-
-
-class CheckoutWriter(Protocol):
-    """Writes trees into directories."""
+class TreeReader(Protocol):
+    """Reader of git trees by their ids."""
 
     async def checkout(self, tree: str, where: Path, /) -> None:
-        """Make `where` exactly `tree`; the directory is new."""
+        """Make the new directory `where` exactly `tree`."""
+        ...
+
+    async def diff_trees(self, a: str, b: str, /) -> Sequence[TreeChange]:
+        """Return the files that differ from `a` to `b`."""
+        ...
+
+    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
+        """Return `tree` with the matching paths as in `from_tree`; absent ones are removed."""
+        ...
+
+    async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
+        """Return the paths of `tree` that `globs` match."""
         ...
 
 
 class CheckExecution:
-    """Runs checks, a few at once."""
+    """Executor of checks with bounded concurrency."""
 
     def __init__(
         self,
         *,
-        history: CheckoutWriter,
-        sandbox: Sandbox,
+        history: TreeReader,
+        sandbox: CommandRunner,
         room: Path,
         redact: Callable[[str], str] = str,
         at_once: int = 2,
     ) -> None:
-        """Bind it to its services.
-
-        Args:
-            history: Where trees come from.
-            sandbox: Where commands run.
-            room: Directory for the checkouts; made if it is not there.
-            redact: Replaces secrets; applied to the whole output, before it is cut.
-            at_once: Runs under way at the same time, over all tasks.
-        """
+        """Bind the executor; `redact` sees whole outputs, `at_once` bounds the runs of all tasks."""
         self._history = history
         self._sandbox = sandbox
-        self._room = room
+        self._work_dir = room
         self._redact = redact
         self._slots = asyncio.Semaphore(at_once)
 
@@ -139,74 +78,77 @@ class CheckExecution:
         """Run a check on a tree.
 
         Raises:
-            Paused: The sandbox or the disk is gone; nothing is said of the check.
+            Paused: The sandbox or the disk failed; the check has no result.
         """
         async with self._slots:
             try:
-                ran, room = await self._in_a_room(check, tree, answer)
+                result, directory = await self._run_isolated(check, tree, answer)
             except ToolError as error:
-                # No program can be started with such words: for the plan that is a program that is not there.
-                return _never_started(check, tree, phase, str(error), again=again)
+                # Words that no program can receive count as a missing program: a finding on the plan.
+                return _unstartable_run(check, tree, phase, str(error), again=again)
             except SandboxError as error:
                 raise Paused(
-                    f"The sandbox stopped working, so check {check.id!r} cannot be run: {error}",
+                    f"The sandbox failed, so check {check.id!r} cannot run: {error}",
                     reason="sandbox",
-                    next_step=error.next_step or _DOCTOR,
+                    next_step=error.next_step
+                    or "Find the cause with `mimir doctor`, then: mimir resume",
                 ) from error
             except (OSError, WorkspaceError) as error:
                 raise Paused(
-                    f"The tree for check {check.id!r} cannot be laid out: {error}",
+                    f"The checkout for check {check.id!r} cannot be written: {error}",
                     reason="disk",
-                    next_step="Make room, then: mimir resume",
+                    next_step="Free disk space, then: mimir resume",
                 ) from error
-        cut_short = ran.exit_code == 0 and is_cut_short(check.argv, ran.output)
-        output = ran.output.replace(str(room / _PLACE), WORKSPACE).replace(str(room), "/mimir")
+        # Directory names are random, so two runs of one check would differ by them.
+        output = result.output.replace(str(directory / _CHECKOUT), WORKSPACE)
         return CheckRun(
             check=check.id,
             argv=check.argv,
             phase=phase,
             tree=tree,
-            exit_code=ran.exit_code,
-            timed_out=ran.timed_out,
-            missing=ran.is_program_missing,
-            cut_short=cut_short,
-            seconds=round(ran.seconds, 3),
-            output_hash=ran.output_hash,
-            output_tail=_tail(self._redact(output)),
-            sandbox=ran.backend,
+            exit_code=result.exit_code,
+            timed_out=result.timed_out,
+            missing=result.is_program_missing,
+            cut_short=result.exit_code == 0 and is_cut_short(check.argv, result.output),
+            # Milliseconds are precise enough, and keep the sealed payload short.
+            seconds=round(result.seconds, 3),
+            output_hash=result.output_hash,
+            output_tail=_cut_output(self._redact(output.replace(str(directory), "/mimir"))),
+            sandbox=result.backend,
             again=again,
         )
 
-    async def _in_a_room(self, check: Check, tree: str, answer: str) -> tuple[Ran, Path]:
-        """Run in a directory of its own; it is returned so that it can be hidden in the output."""
-        self._room.mkdir(parents=True, exist_ok=True, mode=0o700)
-        room = Path(tempfile.mkdtemp(dir=self._room, prefix="check-"))
+    async def _run_isolated(
+        self, check: Check, tree: str, answer: str
+    ) -> tuple[CommandResult, Path]:
+        """Run in a new directory; its path is returned so that outputs can hide it."""
+        self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
         try:
-            paper = room / "answer.md"
-            paper.write_text(answer, encoding="utf-8", errors="backslashreplace")
-            paper.chmod(0o444)
-            await self._history.checkout(tree, room / _PLACE)
-            ran = await self._sandbox.run(
+            answer_file = directory / "answer.md"
+            answer_file.write_text(answer, encoding="utf-8", errors="backslashreplace")
+            # The answer is evidence: a check must not be able to rewrite it.
+            answer_file.chmod(0o444)
+            await self._history.checkout(tree, directory / _CHECKOUT)
+            result = await self._sandbox.run(
                 check.argv,
-                workspace=room / _PLACE,
+                workspace=directory / _CHECKOUT,
                 seconds=check.timeout_seconds,
-                extra_ro={ANSWER_PATH: paper},
+                extra_ro={ANSWER_PATH: answer_file},
                 env={
                     ANSWER_VARIABLE: ANSWER_PATH,
                     **verbose_environment(check.argv),
                     **supervision.environment(check.argv),
                 },
             )
-            return ran, room
+            return result, directory
         finally:
-            await _remove(room)
+            # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.
+            with contextlib.suppress(WorkspaceError):
+                await to_thread_shielded(remove_tree, directory)
 
 
-_PLACE = "workspace"
-_DOCTOR = "See what is wrong with `mimir doctor`, then: mimir resume"
-
-
-def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
+def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
     return CheckRun(
         check=check.id,
         argv=check.argv,
@@ -220,14 +162,8 @@ def _never_started(check: Check, tree: str, phase: Phase, why: str, *, again: bo
     )
 
 
-async def _remove(room: Path) -> None:
-    """Remove a run's directory, also when this task is cancelled meanwhile; what resists stays."""
-    with contextlib.suppress(WorkspaceError):
-        await to_thread_shielded(remove_tree, room)
-
-
-def _tail(output: str) -> str:
-    """Return the bounded end of an output, with a mark where it was cut."""
+def _cut_output(output: str) -> str:
+    """Keep the end of an output, with a mark where it was cut."""
     if len(output) <= MAX_TAIL:
         return output
     return f"{SHORTENED}{len(output) - MAX_TAIL} characters before]\n{output[-MAX_TAIL:]}"

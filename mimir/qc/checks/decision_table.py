@@ -1,4 +1,4 @@
-"""What the runs of one check prove: the table of checks, row by row. Pure.
+"""Decision table of one check: the runs before and after the work decide its state. Pure.
 
 | kind | before | after | criterion |
 |---|---|---|---|
@@ -11,30 +11,29 @@
 | any | | not 0, timeout, cut short, or program missing only now | failed |
 | none given | | | inferred from the run before (fails: flip, passes: hold) |
 
-The first row that fits decides. Where the table is silent: "not 0" before the work is any run that is not green; a timeout after the
-work counts as "red as before" only if the run before timed out too. What became worse was made worse by the work, and fails.
-A check that fails and is required is run once more on the same tree; if that run is green, the check is flaky and proves nothing.
+The first row that matches decides. Where the table is silent, "not 0" before the work is any run that is not green. A timeout after
+the work counts as "red as before" only if the run before timed out too: a result that became worse is the fault of the work.
+A required check that fails runs once more on the same tree; if that run is green, the check is flaky and proves nothing.
 """
 
-from collections.abc import Callable
 from typing import assert_never
 
 from mimir.domain.evidence import CheckOutcome, CheckRun, CheckState
 from mimir.domain.plan import Check, CheckKind
 
-Row = tuple[str, CheckState]
+DecisionRow = tuple[str, CheckState]
 """A finding ("" for none) and a state."""
 
 
 def kind_of(check: Check, before: CheckRun) -> CheckKind:
-    """Return the kind in force: the plan's, else what the run before the work tells."""
+    """Return the kind of a check: the plan's, otherwise inferred from the run before the work."""
     if check.kind is not None:
         return check.kind
     return "hold" if before.green else "flip"
 
 
-def needs_again(check: Check, before: CheckRun, after: CheckRun) -> bool:
-    """True if the check must be run once more on the tree of `after` before anything is said of it."""
+def needs_second_run(check: Check, before: CheckRun, after: CheckRun) -> bool:
+    """True if the check must run once more on the tree of `after` before a decision."""
     return check.required and _decide(kind_of(check, before), before, after)[1] == "failed"
 
 
@@ -50,19 +49,20 @@ def decide_check(
     """Decide what the runs of one check prove.
 
     Args:
-        check: As the plan has it.
-        before: On the task's first base, with the check's own files.
-        after: On the deliverable, protected files restored.
-        again: A second run on the tree of `after`; made if `needs_again` says so. None: not made.
-        self_authored: The check's files were written by the attempt that it judges.
-        notes: Findings of the one who ran it, kept after those of the table.
+        check: From the plan.
+        before: Run on the task's first base, with the check's own files.
+        after: Run on the deliverable, protected files restored.
+        again: Second run on the tree of `after`, if `needs_second_run`. None: not made.
+        self_authored: The attempt wrote the check's files itself.
+        notes: Findings of the caller, added after those of the table.
     """
     kind = kind_of(check, before)
     finding, state = _decide(kind, before, after)
     flaky = again is not None and again.green != after.green
+    # A flaky check proves neither success nor failure.
     if flaky:
         finding, state = _FLAKY, "unverified"
-    findings = [_inferred(kind)] if check.kind is None else []
+    findings = [_inference_note(kind)] if check.kind is None else []
     findings += [text for text in (finding,) if text]
     return CheckOutcome(
         check=check.id,
@@ -80,38 +80,34 @@ def decide_check(
 
 
 def is_red(first: CheckRun, again: CheckRun | None) -> bool:
-    """True if a check fails twice on one tree: what "red" means on a merged tree and at the final gate."""
+    """True if a check fails twice on one tree: "red" on a merged tree and at the final gate."""
     return not first.green and again is not None and not again.green
 
 
-def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> Row:
+def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
+    # No retry can install a program, so this is a finding on the plan, not on the attempt.
     if before.missing and after.missing:
         return _MISSING, "unverified"
     match kind:
         case "flip":
-            row = _flip
+            row = _flip(before, after)
         case "hold":
-            row = _hold
+            row = _hold(before, after)
         case _:
             assert_never(kind)
-    return _fits(row, before, after)
+    return row or (_failure(after), "failed")
 
 
-def _fits(
-    row: Callable[[CheckRun, CheckRun], Row | None], before: CheckRun, after: CheckRun
-) -> Row:
-    return row(before, after) or (_failure(after), "failed")
-
-
-def _flip(before: CheckRun, after: CheckRun) -> Row | None:
+def _flip(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if not after.green:
         return None
     return (_PROVES_NOTHING, "unverified") if before.green else ("", "passed")
 
 
-def _hold(before: CheckRun, after: CheckRun) -> Row | None:
+def _hold(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if after.green:
         return "", "passed"
+    # "Red as before" excuses only what the work did not touch.
     got_worse = (
         after.missing
         or (after.timed_out and not before.timed_out)
@@ -122,26 +118,26 @@ def _hold(before: CheckRun, after: CheckRun) -> Row | None:
 
 def _failure(after: CheckRun) -> str:
     if after.missing:
-        return "The program of this check was there before the work and is missing now."
+        return "The program of this check was present before the work and is missing now."
     if after.timed_out:
         return "The check did not end within its time limit."
     if after.cut_short:
         return (
-            "The check ended with 0, but not at its own end: the work ends its process, or has tests skipped or taken away, "
-            "so that its runner did not say that all passed."
+            "The check ended with 0, but not at its own end: the work ends its process, or skips or removes tests, "
+            "so its runner did not report that all passed."
         )
     return ""
 
 
-def _inferred(kind: CheckKind) -> str:
-    because = "fails" if kind == "flip" else "passes"
-    return f"The plan gives no kind; taken as {kind!r}, since it {because} before the work."
+def _inference_note(kind: CheckKind) -> str:
+    result = "fails" if kind == "flip" else "passes"
+    return f"The plan gives no kind; taken as {kind!r}, because it {result} before the work."
 
 
 _MISSING = (
-    "The program of this check is not on this machine, or where commands do not see it: they see /usr, the "
-    "project's environments, and what `sandbox.read_only` names. The plan must name another, or it must be installed."
+    "The program of this check is not on this machine, or commands cannot see it: they see /usr, the "
+    "project's environments, and the paths of `sandbox.read_only`. Install it, or name another program in the plan."
 )
 _PROVES_NOTHING = "The check proves nothing: it passes before the work too."
-_WAS_RED = "The check was red before the work and still is; it does not tell what the work did."
+_WAS_RED = "The check was red before the work and still is; it proves nothing about the work."
 _FLAKY = "The check is flaky: two runs on the same tree ended differently."

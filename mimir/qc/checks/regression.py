@@ -1,68 +1,39 @@
-"""A check that was passed stands: on a merged and on the final tree it must pass, also with its own files as they were when it was passed.
+"""Regression checks: a passed check must pass on every merged tree and on the final tree.
 
-Whoever comes later may break what a check looks at, and hide it: by a weaker test, or by settings and hooks that leave the test out. So
-where other tasks changed what makes up a check (`apparatus`) or what its task protects, it runs once more with those files put back.
+Later work may break the subject of a check and hide it, by a weaker test or by settings and hooks that skip the test. So where other
+tasks changed the check files or what the task protects, the check runs once more with those files put back.
 
-They stay as they are now where it was asked for: a task that changed the file names that very file in its `files`; a test may also be
-named by one of that task's own checks, which judged it. New tests go where settings and hooks go: they may need
-them. Tests that were changed as asked may need them too, so there it is enough if the check passes with those tests as they were.
-Where others changed what the task made, the check must pass without their new tests, too: one of them may mend it for the others.
+A file stays as it is now if its change was requested: the other task names the very file in its `files`, or, for a test, in a check of
+its own. New tests are put back with settings and hooks, because they may need them. Tests that were changed on request may need
+them too, so there the check passes if it passes with those tests as they were. Where others changed what the task made, the check must
+pass without their new tests as well: one of them may repair it for the others.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.check_execution import Phase
+from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.integrity.check_files import (
     CheckFiles,
-    apparatus,
     configures_runner,
+    find_check_files,
     is_declared_file,
 )
-from mimir.qc.integrity.recipes import spelled_out
-from mimir.qc.integrity.runner_output import held_against, tally
-from mimir.qc.integrity.shadow_modules import with_stand_ins
+from mimir.qc.integrity.recipes import expand_recipes
+from mimir.qc.integrity.runner_output import compare_counts, count_tests
+from mimir.qc.integrity.shadow_modules import add_shadow_modules
 from mimir.qc.integrity.supervision import NOT_ENDED, may_be_ended, own_programs, with_shims
-from mimir.qc.integrity.test_counts import TestCounts
+from mimir.qc.integrity.test_counts import CountedTests
 from mimir.store.schema import well_formed
 
+RunBefore = Callable[[Check, str], Awaitable[CheckRun]]
 
-class Change(Protocol):
-    """One file that differs between two trees."""
-
-    @property
-    def path(self) -> str:
-        """Relative, as git writes it."""
-        ...
-
-    @property
-    def status(self) -> str:
-        """`added`, `modified` or `deleted`."""
-        ...
-
-
-class Trees(Protocol):
-    """Trees, by their git ids."""
-
-    async def diff_trees(self, a: str, b: str, /) -> Sequence[Change]:
-        """Return the files that differ from `a` to `b`."""
-        ...
-
-    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
-        """Return `tree` with all paths that `globs` name as they are in `from_tree`, missing ones removed."""
-        ...
-
-    async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
-        """Return the paths of `tree` that `globs` name."""
-        ...
-
-
-Before = Callable[[Check, str], Awaitable[CheckRun]]
+_SHIM_FACTOR = 3
+"""With shims, each Python starts two or three times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,204 +43,190 @@ class AcceptedTask:
     task: Task
     attempt: int
     answer: str
-    """For its checks; empty: it has none."""
+    """Closing answer, for its checks; empty: none."""
     passed: frozenset[str]
-    """Ids of its checks that were counted as passed."""
+    """Ids of its checks that counted as passed."""
     changed: frozenset[str] = frozenset()
-    """Paths that its deliverable changed, as the store keeps them (`well_formed`)."""
+    """Paths that its deliverable changed, in stored form (`well_formed`)."""
     tree: str = ""
-    """On which it was accepted, merged with the work of others; empty: in another run."""
-    told: Mapping[str, TestCounts] = field(default_factory=dict[str, TestCounts])
-    """Check → the tests that its runner spoke of then; of those that count tests."""
+    """Tree on which it was accepted, merged with other work; empty: in another run."""
+    told: Mapping[str, CountedTests] = field(default_factory=dict[str, CountedTests])
+    """Tests that the runner of each check reported then; only checks that count tests."""
 
 
-def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestCounts]:
-    """Return what the runners of an attempt's checks spoke of on its deliverable, as `AcceptedTask.told`."""
-    found = {one.check: tally(one.again or one.after) for one in outcomes}
-    return {check: one for check, one in found.items() if one is not None}
+def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, CountedTests]:
+    """Return the tests that the checks of a deliverable reported, as `AcceptedTask.told`."""
+    found = {one.check: count_tests(one.again or one.after) for one in outcomes}
+    return {check: counts for check, counts in found.items() if counts is not None}
 
 
-async def on_tree(
+async def run_on_tree(
     execution: CheckExecutor,
-    trees: Trees,
+    trees: TreeReader,
     mine: AcceptedTask,
     check: Check,
     tree: str,
     others: Iterable[AcceptedTask],
     phase: Phase,
-    before: Before,
+    before: RunBefore,
 ) -> tuple[CheckRun, ...]:
-    """Run a check of an accepted task on a merged or final tree, made now; the last run decides.
+    """Run a check of an accepted task on a merged or final tree; the last run decides.
 
     Args:
-        execution: Runs it.
-        trees: Where trees come from.
-        mine: Whose check it is.
-        check: A required one that is red runs twice: red means that it fails twice (`rule.red`).
+        execution: Runs the check.
+        trees: Source of trees.
+        mine: Task of the check.
+        check: A required one runs twice if red: red means two failures (`is_red`).
         tree: The tree.
-        others: Tasks that are accepted too, or are about to be.
-        phase: Of the runs.
-        before: Runs a command on a tree that nobody changes any more.
+        others: Other tasks that are accepted or about to be.
+        phase: Phase of the runs.
+        before: Runs a command on a tree that no longer changes, once.
     """
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
-        ran = await execution.run(check, on, phase, answer=mine.answer, again=again)
-        ran = held_against(ran, mine.told.get(check.id), was_green=True)
-        return await seen_through(execution, check, ran, mine.answer, work, was=mine.tree)
+        result = await execution.run(check, on, phase, answer=mine.answer, again=again)
+        result = compare_counts(result, mine.told.get(check.id), was_green=True)
+        return await confirm_completion(execution, check, result, mine.answer, work, was=mine.tree)
 
     others = tuple(others)
     work = {path for one in (mine, *others) for path in one.changed}
     first = await run(tree)
+    # A check that is not required decides nothing, so one run is enough for the report.
     if not check.required:
         return (first,)
     runs = [first]
     if not first.green:
         runs.append(await run(tree, again=True))
+    # A check that never passed proves nothing about later changes of its files.
     if not runs[-1].green or check.id not in mine.passed:
         return tuple(runs)
-    put_back = await _put_back(before, trees, mine, check, tree, others)
-    for kept in put_back:
-        runs.append(replace(await run(kept), stands_for=tree))
+    restored = await _restored_trees(before, trees, mine, check, tree, others)
+    for one in restored:
+        runs.append(replace(await run(one), stands_for=tree))
         if runs[-1].green:
             return tuple(runs)
-    if put_back:
-        runs.append(replace(await run(put_back[-1], again=True), stands_for=tree))
+    if restored:
+        runs.append(replace(await run(restored[-1], again=True), stands_for=tree))
     return tuple(runs)
 
 
-async def seen_through(
+async def confirm_completion(
     execution: CheckExecutor,
     check: Check,
-    ran: CheckRun,
+    run: CheckRun,
     answer: str,
     work: Iterable[str],
     *,
     was: str,
 ) -> CheckRun:
-    """Return a green run as it is; as cut short, if a program of it was ended before it came to its end, and on the tree `was` it was not.
-
-    Args:
-        execution: Runs checks.
-        check: Whose run it is.
-        ran: The run.
-        answer: Of whose work it is.
-        work: Paths that were changed on its tree.
-        was: Where the check was green before; empty: nowhere.
-    """
-    if not ran.green or ran.tree == was or not may_be_ended(check.argv):
-        return ran
+    """Return a run, as cut short if its program ended early, but not on the tree `was`."""
+    if not run.green or run.tree == was or not may_be_ended(check.argv):
+        return run
     own = own_programs(check, work)
-    if not await _ends_early(execution, check, ran.tree, ran.phase, answer, own):
-        return ran
+    if not await _ends_early(execution, check, run.tree, run.phase, answer, own):
+        return run
     if was and await _ends_early(execution, check, was, "before", "", own):
-        return ran
-    return replace(ran, cut_short=True)
+        return run
+    return replace(run, cut_short=True)
 
 
 async def _ends_early(
     execution: CheckExecutor, check: Check, tree: str, phase: Phase, answer: str, own: Sequence[str]
 ) -> bool:
-    """True if a program of a check does not come to its end: one that it names, or one that others start for it.
+    """True if a program that a check starts, directly or not, does not reach its own end.
 
-    The check is red twice with shims that watch, and green with shims that do not: else it cannot be told.
+    The check must be red twice with supervising shims, and green with plain ones; otherwise nothing is known.
     """
 
     async def run(*, plain: bool = False, again: bool = False) -> CheckRun:
-        seen = replace(
+        supervised = replace(
             check,
             run=with_shims(check.argv, own, plain=plain),
-            timeout_seconds=check.timeout_seconds * _LONGER,
+            timeout_seconds=check.timeout_seconds * _SHIM_FACTOR,
         )
-        return await execution.run(seen, tree, phase, answer=answer, again=again)
+        return await execution.run(supervised, tree, phase, answer=answer, again=again)
 
-    cannot_tell = (0, NOT_ENDED, None)
+    # Two supervised runs, because a flaky program is no evidence of an early end.
+    unknown = (0, NOT_ENDED, None)
     return (
-        (await run()).exit_code not in cannot_tell
+        (await run()).exit_code not in unknown
         and (await run(plain=True)).green
-        and (await run(again=True)).exit_code not in cannot_tell
+        and (await run(again=True)).exit_code not in unknown
     )
 
 
-_LONGER = 3
-"""Each Python starts twice, or three times, where there are shims."""
-
-
-async def _put_back(
-    before: Before,
-    trees: Trees,
+async def _restored_trees(
+    before: RunBefore,
+    trees: TreeReader,
     mine: AcceptedTask,
     check: Check,
     tree: str,
     others: Sequence[AcceptedTask],
 ) -> list[str]:
-    """Return the trees with the check's own files as they were, one of which must pass; none: nobody changed them unasked."""
-    if not mine.tree or not any(one.changed for one in others if one.task.id != mine.task.id):
+    """Return trees with the check files put back, one of which must pass; empty: no need."""
+    others = [one for one in others if one.task.id != mine.task.id]
+    theirs = {path for one in others for path in one.changed}
+    if not mine.tree or not theirs:
         return []
-    found = await spelled_out(check, lambda one: before(one, mine.tree))
-    theirs = {path for one in others if one.task.id != mine.task.id for path in one.changed}
-    found = await with_stand_ins(found, theirs, tree, trees.paths)
-    # What its task protects is as much part of it as its tests are.
+    found = await expand_recipes(check, lambda one: before(one, mine.tree))
+    found = await add_shadow_modules(found, theirs, tree, trees.paths)
+    # Protected files are part of a check as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
     found = replace(found, tests=(*found.all_tests, *protect))
-    authors = _authors(mine, found, others)
+    authors = _find_authors(found, others)
     if not authors:
         return []
     status = {
         change.path: change.status
         for change in await trees.diff_trees(mine.tree, tree)
+        # Only files that other tasks changed: the task's own state of a file is accepted.
         if well_formed(change.path) in authors
     }
-    back, more = _unasked(found, authors, status)
-    if not back and _is_remade(mine, found, others):
-        # A runner loads new tests with the old ones, which may pass only beside them.
+    undeclared, new_tests = _find_undeclared_changes(found, authors, status)
+    made = {path for path in mine.changed if not matches(path, found.tests)}
+    if not undeclared and not made.isdisjoint(theirs):
+        # A runner loads new tests with the old ones, which may pass only together with them.
         new = {p for p in status if status[p] == "added" and found.collects(p)}
-        back = frozenset[str]() if any(path in found.tests for path in new) else frozenset(new)
-    wanted = [back, *([back | more] if more - back else [])]
+        undeclared = frozenset(() if any(path in found.tests for path in new) else new)
+    wanted = [undeclared]
+    if new_tests - undeclared:
+        wanted.append(undeclared | new_tests)
     return [await trees.with_files(tree, mine.tree, sorted(paths)) for paths in wanted if paths]
 
 
-def _authors(
-    mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedTask]
-) -> Mapping[str, list[Task]]:
-    """Return who else changed files that may belong to a check, by path."""
+def _find_authors(found: CheckFiles, others: Iterable[AcceptedTask]) -> Mapping[str, list[Task]]:
+    """Return the tasks that changed files of a check, by path."""
     authors: dict[str, list[Task]] = {}
     for other in others:
-        if other.task.id != mine.task.id:
-            for path in other.changed:
-                if matches(path, found.tests) or configures_runner(found, path):
-                    authors.setdefault(path, []).append(other.task)
+        for path in other.changed:
+            if matches(path, found.tests) or configures_runner(found, path):
+                authors.setdefault(path, []).append(other.task)
     return authors
 
 
-def _is_remade(mine: AcceptedTask, found: CheckFiles, others: Iterable[AcceptedTask]) -> bool:
-    """True if somebody else has changed what a task made, its tests left out."""
-    made = {path for path in mine.changed if not matches(path, found.tests)}
-    return any(
-        not made.isdisjoint(other.changed) for other in others if other.task.id != mine.task.id
-    )
-
-
-def _unasked(
+def _find_undeclared_changes(
     found: CheckFiles, authors: Mapping[str, list[Task]], status: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what has to be put back, and what else has to be where that holds new tests or settings."""
+    """Return the paths to put back, and those to add if these hold new tests or settings."""
 
-    def nobody(path: str, asked: Callable[[str, Task], bool]) -> bool:
-        return not any(asked(path, task) for task in authors[well_formed(path)])
+    def is_undeclared(path: str, is_declared: Callable[[str, Task], bool]) -> bool:
+        return not any(is_declared(path, task) for task in authors[well_formed(path)])
 
     new = {path for path, how in status.items() if how == "added"}
     steering = {path for path in status if configures_runner(found, path, is_new=path in new)}
     tests = {path for path in status if matches(path, found.tests)} - steering
-    weaker = {path for path in tests - new if nobody(path, _is_asked)}
+    weaker = {path for path in tests - new if is_undeclared(path, _is_declared_test)}
     steering = {
-        p for p in steering if nobody(p, lambda path, task: is_declared_file(path, task.files))
+        p
+        for p in steering
+        if is_undeclared(p, lambda path, task: is_declared_file(path, task.files))
     }
     if not weaker and not steering:
         return frozenset(), frozenset()
     return frozenset(weaker | steering | (tests & new)), frozenset(tests)
 
 
-def _is_asked(path: str, task: Task) -> bool:
-    """True if a task was to change a test: it names the file, or was judged by that very file."""
-    judged = (apparatus(check).tests for check in task.checks)
+def _is_declared_test(path: str, task: Task) -> bool:
+    """True if a task declares a test: its `files` or one of its checks name the file."""
+    judged = (find_check_files(check).tests for check in task.checks)
     return path in task.files or any(path in tests for tests in judged)

@@ -1,1 +1,4 @@
-"""To be described."""
+"""Evidence: sealed payloads of an attempt, and the hash chains that bind them.
+
+The modules are pure. Attempts, scheduling and reporting import them.
+"""

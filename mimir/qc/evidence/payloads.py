@@ -1,6 +1,6 @@
-"""What is sealed of an attempt: the deliverable, each run of each check, the verdict. Pure; JSON objects for `seal`.
+"""Sealed payloads of an attempt: deliverable, check runs, verdict. Pure.
 
-The names are those of the store's properties, so that an Evidence node can show them beside the sealed text.
+Members have the names of the store's properties, so that an Evidence node can show them next to the sealed text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Body = Mapping[str, object]
 
 
 def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[str]) -> Body:
-    """Return what binds an attempt's chain to its deliverable: tree, base, hash of the closing answer, changed paths."""
+    """Return the payload of a deliverable: trees, hash of the answer, changed paths."""
     return {
         "tree": tree,
         "baseTree": base_tree,
@@ -24,9 +24,9 @@ def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[s
 
 
 def check_bodies(outcome: CheckOutcome) -> tuple[Body, ...]:
-    """Return one body a run, in the order of the runs: before, after, and the second one after if there was one.
+    """Return one payload a run: before, after, and the second run after the work.
 
-    The last of them carries what they prove together (`state` and what led to it); the others have the state "".
+    The last one carries what the runs prove together (`state` and its reasons); the others have the state "".
     """
     runs = [run for run in (outcome.before, outcome.after, outcome.again) if run is not None]
     proves: dict[str, object] = {
@@ -47,7 +47,7 @@ def check_bodies(outcome: CheckOutcome) -> tuple[Body, ...]:
 
 
 def run_body(run: CheckRun, *, task: str = "") -> Body:
-    """Return one run of a check; `task` names the check's task where the chain is not that of one attempt."""
+    """Return the payload of a check run; `task` names its task in a chain of several tasks."""
     body: dict[str, object] = {
         "check": run.check,
         "argv": list(run.argv),
@@ -62,6 +62,7 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
         "outputTail": run.output_tail,
         "sandbox": run.sandbox,
     }
+    # Added later: payloads without it keep the hash of older versions.
     if run.cut_short:
         body["cutShort"] = True
     if run.stands_for:
@@ -69,27 +70,27 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
     return {**body, "task": task} if task else body
 
 
-def verdict_body(judgement: Verdict, tree: str, answer: str) -> Body:
-    """Return the ruling, bound to the tree that it is about and, where nothing was changed, to the answer."""
+def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
+    """Return the payload of a verdict, bound to its tree and answer."""
     return {
         "tree": tree,
         "answerHash": fingerprint(answer),
-        "passed": judgement.passed,
-        "score": exact(judgement.score),
-        "modelScore": exact(judgement.model_score),
-        "modelVerdict": judgement.verdict.verdict,
-        "unverifiable": judgement.unverifiable,
-        "criteriaImpossible": judgement.criteria_impossible,
-        "criteria": [_criterion(result) for result in judgement.criteria],
-        "reasons": list(judgement.reasons),
-        "issues": list(judgement.issues),
-        "requiredFixes": list(judgement.required_fixes),
-        "fixesFailed": list(judgement.fixes_failed),
+        "passed": verdict.passed,
+        "score": format_exact(verdict.score),
+        "modelScore": format_exact(verdict.model_score),
+        "modelVerdict": verdict.verdict.verdict,
+        "unverifiable": verdict.unverifiable,
+        "criteriaImpossible": verdict.criteria_impossible,
+        "criteria": [_criterion(result) for result in verdict.criteria],
+        "reasons": list(verdict.reasons),
+        "issues": list(verdict.issues),
+        "requiredFixes": list(verdict.required_fixes),
+        "fixesFailed": list(verdict.fixes_failed),
     }
 
 
-def exact(number: Fraction) -> str:
-    """Write a fraction so that nothing is rounded: `80`, `200/3`."""
+def format_exact(number: Fraction) -> str:
+    """Write a fraction without rounding: `80`, `200/3`."""
     return str(number)
 
 
@@ -98,7 +99,7 @@ def _criterion(result: CriterionResult) -> Body:
         "id": result.id,
         "state": result.state,
         "basis": result.basis,
-        "points": exact(result.points),
+        "points": format_exact(result.points),
         "critical": result.critical,
         "quote": result.quote,
         "source": result.source,

@@ -1,16 +1,21 @@
-"""What an attempt changed, by what it is to one check: a test, what steers the runner, what is protected. Pure."""
+"""Classes of an attempt's changes by their role in one check. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
-from mimir.qc.integrity.check_files import CheckFiles, find_config_changes, find_new_config, rules
+from mimir.qc.integrity.check_files import (
+    CheckFiles,
+    find_config_changes,
+    find_new_config,
+    find_rules,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckTarget:
-    """What an attempt is judged by."""
+    """Subject of the checks of one attempt: its trees, answer and changes."""
 
     task: Task
     first_base: str
@@ -26,22 +31,22 @@ class ChangeClasses:
     """The changed paths that belong to one check."""
 
     found: CheckFiles
-    """Of the check."""
+    """Files of the check."""
     protected: tuple[str, ...]
     tests: tuple[str, ...]
     steering: tuple[str, ...]
     planted: tuple[str, ...]
-    """New settings of its runner: the work, or a way round tests that were there."""
+    """New settings of its runner: the work, or a bypass of existing tests."""
     reached: tuple[str, ...]
-    """Tests that it may start besides its own; see `apparatus`."""
+    """Tests that it may start besides its own; see `CheckFiles.reached`."""
     beside: tuple[str, ...]
-    """What lay with its tests and is another one now, or gone."""
+    """Files next to its tests that were changed or deleted."""
     alone: tuple[str, ...]
-    """Of `find_config_changes` and `find_new_config`: what leads round the check where there are no tests, too."""
+    """Those of `steering` and `planted` that can bypass the check also without tests."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """Tests that the attempt changed, and what lies with them."""
+        """Tests that the attempt changed, and files next to them."""
         return (*self.tests, *self.reached, *self.beside)
 
     @property
@@ -50,11 +55,12 @@ class ChangeClasses:
         return (*self.all_tests, *self.steering)
 
 
-def sorted_out(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
-    """Sort the changed paths by what they are to a check."""
-    protected = dict.fromkeys(_protected(work))
+def classify_changes(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
+    """Sort the changed paths by their role in a check."""
+    protected = dict.fromkeys(_find_protected(work))
     free = [path for path in work.status if path not in protected]
     added = frozenset(path for path, status in work.status.items() if status == "added")
+    # Settings first: a `conftest.py` in a test folder is both, and weighs more as a setting.
     steers = dict.fromkeys(find_config_changes(found, work.task, free, added))
     others = [path for path in free if path not in steers]
     tests = dict.fromkeys(path for path in others if matches(path, found.tests))
@@ -72,25 +78,25 @@ def sorted_out(found: CheckFiles, work: CheckTarget) -> ChangeClasses:
         planted=new,
         alone=(
             *(path for path in new if matches(path, found.started_by)),
-            *rules(found, (*steers, *new)),
+            *find_rules(found, (*steers, *new)),
         ),
     )
 
 
-def _protected(work: CheckTarget) -> list[str]:
-    """Return the changed paths that were there before and that any check of the task protects."""
+def _find_protected(work: CheckTarget) -> list[str]:
+    """Return the changed, older paths that any check of the task protects."""
     globs = [glob for check in work.task.checks for glob in check.protect]
     return [p for p, status in work.status.items() if status != "added" and matches(p, globs)]
 
 
-def notes_on(parts: ChangeClasses) -> Iterator[str]:
-    """Say what a person should know of them."""
+def describe_changes(parts: ChangeClasses) -> Iterator[str]:
+    """Yield the findings about them, for users."""
     if parts.protected:
-        yield f"Protected and restored before the run: {_named(parts.protected)}."
+        yield f"Protected and restored before the run: {_format_paths(parts.protected)}."
     if changed := (*parts.steering, *parts.planted):
-        yield f"The attempt changed what steers this check: {_named(changed)}."
+        yield f"The attempt changed what steers this check: {_format_paths(changed)}."
 
 
-def _named(paths: Sequence[str]) -> str:
+def _format_paths(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     return ", ".join(paths[:10]) + more

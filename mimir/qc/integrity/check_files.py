@@ -1,19 +1,19 @@
-"""Which files make up a check: its tests, and what steers the program that runs them. Pure.
+"""Files of a check: its tests, and the files that configure their runner. Pure.
 
-A check proves something of the work only as far as it is not the work itself. What belongs to it goes into the run before, too: a
-test that cannot fail passes there, and is found.
+A check proves something only as far as it is not the work itself. So its files are part of the run before the work, too: a test that
+cannot fail passes there, and is found.
 
-`tests` of the plan decide. Left out, they are the path arguments of `run` that belong to the check rather than to the work:
+`tests` of the plan decide. If they are absent, these path arguments of `run` belong to the check:
 - an argument whose name says that it tests (`tests/test_a.py::test_x`, `check.sh`, `spec/`), with everything below it;
-- for a test runner, what it collects below any other directory, or everywhere if it is given no path at all;
-- nothing for programs that only look at a file (`grep`, `test -f`, linters …): what they look at is the work, and so is a script
-  whose name does not say that it tests.
+- for a test runner, what it collects below any other directory, or everywhere if it has no path argument;
+- none for programs that only read a file (`grep`, `test -f`, linters …): they read the work. A script whose name does not say that it
+  tests is the work as well.
 
-What lies *beside* tests are the data and the helpers by which they judge: an expected result that was rewritten passes any work.
+Files *beside* tests are data and helpers by which they judge: a rewritten expected result passes any work.
 
-The *harness* are files that steer a runner without being tests: one planted `conftest.py` can make every test pass. What an attempt
-changed of it counts as part of the check, unless the task's own `files` name that very file: then it is the work. The *rules* of a linter
-are to it what tests are to a runner: one new `ruff.toml` can leave out whatever is wrong.
+Hooks and settings configure a runner without being tests: one new `conftest.py` can make every test pass. They count as part of the
+check if the attempt changed them, unless the task's `files` name that very file. The *rules* of a linter are to it what tests are to a
+runner: one new `ruff.toml` can exclude every fault.
 """
 
 import posixpath
@@ -25,47 +25,48 @@ from functools import lru_cache
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.integrity import linters, test_runners
-from mimir.qc.integrity.command_line import ProgramCall, commands
+from mimir.qc.integrity.command_line import ProgramCall, find_programs
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFiles:
-    """The files of a check, as globs; they may name files that are not there."""
+    """Files of a check, as globs; they may match nothing."""
 
     tests: tuple[str, ...]
-    """Its tests; a change to one makes the evidence self-authored."""
+    """Its tests; an attempt that changes one makes the evidence self-authored."""
     reached: tuple[str, ...] = ()
-    """Tests that it may start besides, by a program that says in a file of its own what it starts (`make test`, `run_tests.sh`)."""
+    """Further tests that a build tool or script may start (`make test`, `run_tests.sh`)."""
     beside: tuple[str, ...] = ()
-    """What lies with its tests; only where the file was there before the work."""
+    """Files next to its tests; only if they existed before the work."""
     hooks: tuple[str, ...] = ()
-    """What steers its runner; part of the check when an attempt changes it."""
+    """Files that configure its runner; part of the check if an attempt changes them."""
     settings: tuple[str, ...] = ()
-    """The same, but only where the file was there before the work."""
+    """The same, but only if the file existed before the work."""
     shadows: tuple[str, ...] = ()
-    """The same, but only where the file is new: it would be taken for a module of the runner."""
+    """The same, but only if the file is new: it would replace a module of the runner."""
     collected: tuple[str, ...] = ()
-    """What its runners take for a test below a directory; empty: it has none."""
+    """Files that its runners collect below a directory; empty: it has no runner."""
     started_by: tuple[str, ...] = ()
-    """The file in which such a program says what it starts."""
+    """Files in which build tools define what they start."""
     rules: tuple[str, ...] = ()
-    """Those of its settings by which linters judge."""
+    """Those of its settings that hold rules of linters."""
     judged: tuple[str, ...] = ()
-    """What its linters look at, or whatever says that they are started: where nothing of it was there, rules come with the work."""
+    """Files that its linters judge, or that start them; if none existed, rules are work."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """Its tests, those that it may start, and what lies with them."""
+        """Its tests, those that it may start, and the files next to them."""
         return (*self.tests, *self.reached, *self.beside)
 
     def collects(self, path: str) -> bool:
-        """True if its runners take a file for a test by its own name: what merely lies in a folder of tests may be a helper, or data."""
+        """True if its runners collect a file by its own name."""
+        # A file that is merely in a folder of tests may be a helper, or data.
         return matches(path, (glob for glob in self.collected if not glob.endswith("/**")))
 
     def are_tests(self, paths: Iterable[str]) -> bool:
-        """True if there is anything to run among paths that `all_tests` name: not only data, or an `__init__.py`."""
+        """True if paths of `all_tests` contain a test, not only data or an `__init__.py`."""
         return any(
             not self.collected or path in self.tests or matches(path, self.collected)
             for path in paths
@@ -73,47 +74,47 @@ class CheckFiles:
 
 
 @lru_cache(maxsize=1024)
-def apparatus(check: Check) -> CheckFiles:
-    """Return which files make up a check."""
-    # Kept, since it is asked wherever a check runs, and of each check for each author of a file.
-    started = commands(check.argv)
+def find_check_files(check: Check) -> CheckFiles:
+    """Return the files of a check."""
+    # Cached: every run asks, and each check is asked for each author of a file.
+    started = find_programs(check.argv)
     tests = check.tests
     if tests is None:
-        tests = tuple(dict.fromkeys(glob for command in started for glob in _tests(command)))
-    judging = _of(started, linters.RULES)
+        tests = tuple(dict.fromkeys(glob for command in started for glob in _find_tests(command)))
+    judging = _globs_of(started, linters.RULES)
     found = CheckFiles(
         tests=tests,
-        hooks=(*_of(started, test_runners.HOOKS), *_launchers(started)),
-        settings=(*_of(started, test_runners.SETTINGS), *judging),
-        shadows=_of(started, test_runners.SHADOWS),
-        collected=_of(started, test_runners.COLLECTED),
+        hooks=(*_globs_of(started, test_runners.HOOKS), *_find_launchers(started)),
+        settings=(*_globs_of(started, test_runners.SETTINGS), *judging),
+        shadows=_globs_of(started, test_runners.SHADOWS),
+        collected=_globs_of(started, test_runners.COLLECTED),
         rules=judging,
-        judged=_of(started, linters.JUDGED),
+        judged=_globs_of(started, linters.JUDGED),
     )
-    found = replace(found, beside=_beside(found))
-    return _starting(found, [one for one in started if _may_start(one)])
+    found = replace(found, beside=_find_companions(found))
+    return _add_started_programs(found, [one for one in started if _may_start(one)])
 
 
-def _launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
-    """Yield the paths of known programs that lie in the project themselves: `bin/rspec`, `vendor/bin/phpunit`."""
+def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
+    """Yield the paths of known programs inside the project: `bin/rspec`, `vendor/bin/phpunit`."""
     for one in started:
         if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
-            yield _below(one, one.path)
+            yield _join_path(one, one.path)
 
 
-def _beside(found: CheckFiles) -> tuple[str, ...]:
-    """Return what lies with tests: anywhere for a test runner, else in their own folder if that says that it tests."""
+def _find_companions(found: CheckFiles) -> tuple[str, ...]:
+    """Return the files next to tests: anywhere for a runner, otherwise in test folders."""
     if found.tests and found.collected:
         return test_runners.BESIDE
     folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
 
 
-def _starting(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
-    """Add what belongs to programs that start others: any runner, any linter."""
+def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
+    """Add the files of programs that may start any runner or linter."""
     if not starters:
         return found
-    started_by = _of(starters, test_runners.SETTINGS)
+    started_by = _globs_of(starters, test_runners.SETTINGS)
     found = replace(
         found,
         settings=(*found.settings, *linters.STARTED_RULES),
@@ -121,6 +122,7 @@ def _starting(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
         judged=(*found.judged, *started_by, *found.tests),
         started_by=started_by,
     )
+    # `make lint` runs no tests, so hooks of runners cannot affect it.
     if all(map(_lints, starters)):
         return found
     found = replace(
@@ -140,13 +142,13 @@ def _starting(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
 def find_config_changes(
     found: CheckFiles, task: Task, changed: Iterable[str], added: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the changed paths that steer the check's runner and are not declared work, also among its tests.
+    """Return the changed paths that configure the check's runner and are not declared work.
 
     Args:
-        found: Of the check.
-        task: Whose attempt it is; a file that its `files` name by its own name is work (`conftest.py`, not `src/**`).
+        found: Files of the check.
+        task: Task of the attempt; its `files` declare a file by its own name (`conftest.py`, not `src/**`).
         changed: Paths that the attempt changed, added or deleted.
-        added: Those of them that were not there before.
+        added: Those of them that are new.
     """
     return tuple(
         path
@@ -157,27 +159,21 @@ def find_config_changes(
 
 
 def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tuple[str, ...]:
-    """Return the new files that may set a check's runner, or stand before a module of its own, and are not declared work.
-
-    Args:
-        found: Of the check.
-        task: As in `find_config_changes`.
-        added: Paths that were not there before.
-    """
+    """Return new files that may configure the runner and are not declared work."""
     may = (*_anywhere(found.settings), *found.shadows)
     return tuple(
         path for path in added if matches(path, may) and not is_declared_file(path, task.files)
     )
 
 
-def rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths that hold rules of a check's linters, wherever they lie."""
+def find_rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths that hold rules of a check's linters, in any folder."""
     named = _anywhere(found.rules)
     return tuple(path for path in paths if matches(path, named))
 
 
 def configures_runner(found: CheckFiles, path: str, *, is_new: bool = True) -> bool:
-    """True if a changed path may steer the check's runner: as a hook, or by settings; new ones wherever they lie."""
+    """True if a change may configure the runner: a hook, or settings (new: in any folder)."""
     return _steers(path, found.hooks, found.settings, found.shadows, is_new)
 
 
@@ -189,7 +185,7 @@ def _steers(
     shadows: tuple[str, ...],
     is_new: bool,
 ) -> bool:
-    # Kept, since most checks of a plan share their runner, and all are asked of all files.
+    # Cached: most checks of a plan share their runner, and all are asked of all files.
     may = (*_anywhere(settings), *shadows) if is_new else settings
     return matches(path, hooks) or matches(path, may)
 
@@ -201,8 +197,8 @@ def is_declared_file(path: str, globs: Iterable[str]) -> bool:
 
 
 def is_work(argv: Sequence[str], task: Task) -> bool:
-    """True if a Python module that the command starts with `-m` is what the task is to write: then it is not a program that is missing."""
-    names = [one.program.split(".")[0] for one in commands(argv) if one.module]
+    """True if the task is to write a Python module that the command starts with `-m`."""
+    names = [one.program.split(".")[0] for one in find_programs(argv) if one.module]
     return any(
         name not in test_runners.TOOLS
         and (not task.files or any(matches(path, task.files) for path in _module_paths(name)))
@@ -219,46 +215,51 @@ def _anywhere(settings: Iterable[str]) -> list[str]:
     return [f"**/{name}" for name in settings]
 
 
-def _of(started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the globs of programs, in the directory that they are started in and at the top."""
+def _globs_of(
+    started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the globs of programs, in the directory of their call and at the top."""
     found = [
         glob
         for one in started
         for name in table.get(one.program, ())
-        for glob in (name, _below(one, name))
+        for glob in (name, _join_path(one, name))
         if not is_outside(glob)
     ]
     return tuple(dict.fromkeys(found))
 
 
 def _may_start(command: ProgramCall) -> bool:
-    """True if a program says in a file what it starts: a build tool, or a script whose name says that it tests."""
-    return command.program in test_runners.STARTERS or test_runners.says_it_tests(_script(command))
+    """True if a file defines what a program starts: a build tool or a test script."""
+    return command.program in test_runners.STARTERS or test_runners.says_it_tests(
+        _script_words(command)
+    )
 
 
 def _starts_tests(command: ProgramCall) -> bool:
-    """True if what it starts are tests rather than linters, or a look at something."""
+    """True if it starts tests rather than linters or readers."""
     if command.program in test_runners.STARTERS:
         return not _lints(command)
-    return test_runners.says_it_runs_tests(_script(command))
+    return test_runners.says_it_runs_tests(_script_words(command))
 
 
 def _lints(command: ProgramCall) -> bool:
-    """True if a build tool is told to start linters, and nothing else."""
-    told = [_words(argument) for argument in command.arguments if not argument.startswith("-")]
-    told = [words for words in told if words != {"run"}]
-    is_told = command.program in test_runners.STARTERS and told != []
-    return is_told and all(map(test_runners.says_it_lints, told))
+    """True if a build tool starts linters, and nothing else."""
+    if command.program not in test_runners.STARTERS:
+        return False
+    targets = [_words_of(word) for word in command.arguments if not word.startswith("-")]
+    targets = [words for words in targets if words != {"run"}]
+    return targets != [] and all(map(test_runners.says_it_lints, targets))
 
 
-def _script(command: ProgramCall) -> set[str]:
-    """Return the words of a script's name; none: the program is no script's."""
+def _script_words(command: ProgramCall) -> set[str]:
+    """Return the words of a script's name; empty: the program is not a script."""
     if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
         return set()
-    return _words(posixpath.basename(next(_positional(command), "")))
+    return _words_of(posixpath.basename(next(_positional(command), "")))
 
 
-def _tests(command: ProgramCall) -> Iterator[str]:
+def _find_tests(command: ProgramCall) -> Iterator[str]:
     """Yield the globs of one program's tests."""
     if command.program in test_runners.READERS - test_runners.COMPARERS or is_outside(
         command.below
@@ -267,22 +268,22 @@ def _tests(command: ProgramCall) -> Iterator[str]:
     collected = test_runners.COLLECTED.get(command.program, ())
     arguments = list(_positional(command))
     if collected and arguments and posixpath.basename(arguments[0]) == command.program:
-        del arguments[0]  # the runner itself, named by its path (`node_modules/.bin/jest`)
+        del arguments[0]  # the runner itself, by its path (`node_modules/.bin/jest`)
     paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
         if says_it_tests(path):
-            yield _below(command, path)
+            yield _join_path(command, path)
         else:
-            # Below a directory of sources lie tests and work; where it is a file, this names nothing.
-            yield from (_below(command, f"{path}/{glob}") for glob in collected)
+            # A directory of sources holds tests and work; for a file, these globs match nothing.
+            yield from (_join_path(command, f"{path}/{glob}") for glob in collected)
 
 
-def _below(command: ProgramCall, glob: str) -> str:
+def _join_path(command: ProgramCall, glob: str) -> str:
     return posixpath.normpath(posixpath.join(command.below, glob))
 
 
 def _positional(command: ProgramCall) -> Iterator[str]:
-    """Yield the arguments that are no options and no values of options that are known to take one."""
+    """Yield the arguments that are neither options nor values of known options."""
     valued = test_runners.TAKE_A_VALUE.get(command.program, frozenset[str]())
     skip = False
     for argument in command.arguments:
@@ -292,8 +293,10 @@ def _positional(command: ProgramCall) -> Iterator[str]:
 
 
 def _path(command: ProgramCall, argument: str) -> str:
-    """Return an argument as a relative path or glob; empty: it is none."""
+    """Return an argument as a relative path or glob; empty: it is neither."""
+    # pytest selects with `path::name`; commands may use the absolute path of the sandbox.
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
+    # unittest takes dotted names as well as paths.
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
         path = _module_file(path)
     if command.program in test_runners.SUBCOMMANDS:
@@ -314,8 +317,8 @@ def _module_file(dotted: str) -> str:
 
 def says_it_tests(path: str) -> bool:
     """True if the name of a file, or of a folder above it, says that it tests."""
-    return test_runners.says_it_tests(_words(path))
+    return test_runners.says_it_tests(_words_of(path))
 
 
-def _words(path: str) -> set[str]:
+def _words_of(path: str) -> set[str]:
     return {word.lower() for part in path.split("/") for word in _WORDS.findall(part)}

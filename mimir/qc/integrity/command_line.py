@@ -1,6 +1,6 @@
-"""What a command line starts: the programs behind wrappers and shells, their arguments, the module that `python -m` names. Pure.
+"""Parser of command lines: the programs behind wrappers and shells. Pure.
 
-Only read, never executed: what cannot be read has no programs.
+Nothing is executed. A line that cannot be parsed has no programs.
 """
 
 import posixpath
@@ -17,10 +17,10 @@ _WRAPPERS = frozenset(
     )
 )
 _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
-"""Programs whose `run` or `exec` starts the one that follows."""
+"""Programs whose `run` or `exec` starts the program that follows."""
 _KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
 _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
-"""The option of a shell before the line that it is to read, alone or with others: `-c`, `-lc`, `-euc`."""
+"""Option of a shell before its command line, alone or with others: `-c`, `-lc`, `-euc`."""
 PYTHON = re.compile(r"python[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
 _MODES: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +34,7 @@ _MODES: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("bazel", "meson", "playwright", "swift"), ("test",)),
 }
-"""Programs that are something other where one of these words follows: `node --test`, `bun test`, `cargo clippy`."""
+"""Programs with another purpose before these words: `node --test`, `cargo clippy`."""
 _INTERPRETERS = frozenset(("node", "perl", "php", "ruby"))
 _LAUNCHED = frozenset(
     (
@@ -42,72 +42,74 @@ _LAUNCHED = frozenset(
         *("prettier", "prove", "pytest", "rails", "rake", "rspec", "tsc", "vitest"),
     )
 )
-"""Programs that an interpreter may be given by their path: `python manage.py test`, `node node_modules/jest/bin/jest.js`."""
+"""Programs that an interpreter may start by their path: `python manage.py test`."""
 _SCRIPT_ENDS = re.compile(r"\.(?:[cm]?js|php|rb)$")
 _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
-"""Scripts of a project that stand for a program; they take its arguments."""
+"""Scripts of a project that wrap a program and take its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramCall:
-    """One program with its arguments."""
+    """Call of one program."""
 
     program: str
-    """Without its directory; for `python -m pytest` it is `pytest`, for `node --test` and `bun test` all of it."""
+    """Name without directory: `pytest` for `python -m pytest`, but both words of `bun test`."""
     arguments: tuple[str, ...]
-    """With the script itself, where the program is one or reads one (`./check.sh`, `python check.py`)."""
+    """With the script itself if the program is or reads one (`./check.sh`, `python check.py`)."""
     module: bool = False
     """True: a Python module, started with `-m`."""
     below: str = "."
-    """Directory that the shell line changed to before, relative to the workspace."""
+    """Directory of the call, relative to the workspace."""
 
     @property
     def path(self) -> str:
-        """The program itself where a path names it, which is its first argument, too; empty: it is found by its name."""
+        """Path of the program, if a path names it; empty: it is found by its name."""
         first = self.arguments[0] if self.arguments else ""
         return first if "/" in first and posixpath.basename(first) == self.program else ""
 
 
-def commands(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
+def find_programs(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
     """Return the programs that `argv` starts, in order."""
     line = shell_line(argv)
     if line is None:
-        return tuple(_single(argv))
+        return tuple(_program_calls(argv))
     found: list[ProgramCall] = []
     below = "."
-    for part in _split(line):
+    for part in _split_line(line):
+        # Later parts of the line run in the new directory.
         if part[0] == "cd" and len(part) > 1:
             below = posixpath.normpath(posixpath.join(below, part[1]))
             continue
         found += [
             replace(one, below=posixpath.normpath(posixpath.join(below, one.below)))
-            for one in commands(part)
+            for one in find_programs(part)
         ]
     return tuple(found)
 
 
 def shell_line(argv: Sequence[str]) -> str | None:
-    """Return the line that a shell is given with `-c`; None: it is none."""
+    """Return the line that a shell receives with `-c`; None: there is none."""
     if not argv or posixpath.basename(argv[0]) not in SHELLS:
         return None
     at = next((at for at, word in enumerate(argv) if _LINE_FOLLOWS.fullmatch(word)), len(argv))
     return argv[at + 1] if at + 1 < len(argv) else None
 
 
-def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
+def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
     words = strip_wrappers(list(argv))
     if not words:
         return
     program = posixpath.basename(words[0])
     python = PYTHON.fullmatch(program) is not None
+    # `coverage run -m pytest` starts pytest, as `python -m` does.
     if (python or program == "coverage") and "-m" in words[:-1]:
         at = words.index("-m") + 1
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
-            yield from _single(words[at:])
+            yield from _program_calls(words[at:])
             return
         yield ProgramCall(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
-    elif (python or program in _INTERPRETERS) and (launched := _launched(words[1:])):
-        yield from _single(launched)
+    elif (python or program in _INTERPRETERS) and (launched := _launched_program(words[1:])):
+        yield from _program_calls(launched)
     elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
         yield ProgramCall(program=f"{program} {mode}", arguments=tuple(words[1:]))
@@ -119,15 +121,15 @@ def _single(argv: Sequence[str]) -> Iterator[ProgramCall]:
         yield ProgramCall(program=program, arguments=tuple(words[1:]))
 
 
-def _launched(words: Sequence[str]) -> Sequence[str]:
-    """Return what an interpreter is given, from the path of a known program on; empty: it is given something else."""
+def _launched_program(words: Sequence[str]) -> Sequence[str]:
+    """Return the words from a known program's path on; empty: the interpreter runs another."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
     script = _SCRIPT_ENDS.sub("", words[at]) if at < len(words) else ""
     return [script, *words[at + 1 :]] if posixpath.basename(script) in _LAUNCHED else []
 
 
 def strip_wrappers(words: list[str]) -> list[str]:
-    """Take `A=b`, `env`, `timeout 10`, `uv run` … off the front."""
+    """Remove `A=b`, `env`, `timeout 10`, `uv run` … from the front."""
     while words:
         if words[0] in _KEYWORDS:
             words = words[1:]
@@ -150,8 +152,9 @@ def _without_options(words: list[str]) -> list[str]:
     return words
 
 
-def _split(line: str) -> Iterable[list[str]]:
+def _split_line(line: str) -> Iterable[list[str]]:
     """Split a shell line at its operators."""
+    # shlex, not `domain.shell_lexer`: redirections and unknown syntax must still yield programs.
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     parts: list[list[str]] = [[]]

@@ -1,4 +1,4 @@
-"""What is known of programs that judge files by rules: what they look at, and the files that hold their rules. Tables; `apparatus` reads them."""
+"""Table of linters: the files that they judge, and the files that hold their rules. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Linter:
-    """A program that judges files by rules."""
+    """Program that judges files by rules."""
 
     judged: str
-    """What it looks at, as a glob."""
+    """Glob of the files that it judges."""
     own: tuple[str, ...] = ()
     """Files that hold its rules and nothing else."""
     shared: tuple[str, ...] = ()
@@ -64,4 +64,4 @@ RULES: Mapping[str, tuple[str, ...]] = {
 }
 JUDGED: Mapping[str, tuple[str, ...]] = {name: (linter.judged,) for name, linter in LINTERS.items()}
 STARTED_RULES = tuple(dict.fromkeys(name for linter in LINTERS.values() for name in linter.own))
-"""Of whoever may start any linter."""
+"""Rule files for programs that may start any linter."""

@@ -1,7 +1,7 @@
-"""What a check starts by files of the project: the recipe that `make` follows, the lines of a shell script.
+"""Recipes: programs that a check starts through a Makefile or a shell script. Pure.
 
-The check names neither the tests nor the runner then; the file does, as it was before the work. What it starts makes up the check as if the
-check had started it itself: `apparatus`.
+Such a check names neither tests nor runner; the file does, as it was before the work. The programs of the recipe define check files as
+if the check had started them itself.
 """
 
 import posixpath
@@ -11,49 +11,46 @@ from dataclasses import fields, replace
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import is_outside
 from mimir.domain.plan import Check
-from mimir.qc.integrity.check_files import CheckFiles, apparatus
-from mimir.qc.integrity.command_line import SHELLS, ProgramCall, commands
+from mimir.qc.integrity.check_files import CheckFiles, find_check_files
+from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
 _MOST = 12
-"""Files and recipes that are read for one check."""
+"""Most files and recipes that are read for one check."""
 _SECONDS = 20
 _MAKE = ("make", "gmake")
 
 
-async def spelled_out(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> CheckFiles:
-    """Return which files make up a check, with those of what it starts by files of the project.
-
-    Args:
-        check: The check; where its plan lists its tests, these are all.
-        run: Runs a command where these files are as they were before the work.
-    """
-    found = apparatus(check)
+async def expand_recipes(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> CheckFiles:
+    """Return a check's files and those of its recipes; `run` sees the tree before the work."""
+    found = find_check_files(check)
     if check.tests is not None:
         return found
-    asked = list(dict.fromkeys(_questions(check.argv)))
-    for question in asked:  # grows by what the answers lead to
-        said = await run(replace(check, run=question, timeout_seconds=_SECONDS))
-        for line in _lines(said):
+    pending = list(dict.fromkeys(_listing_commands(check.argv)))
+    for command in pending:  # grows during the loop, up to the limit
+        listing = await run(replace(check, run=command, timeout_seconds=_SECONDS))
+        for line in _lines(listing):
             argv = ("sh", "-c", line)
-            found = _joined(found, apparatus(replace(check, run=argv)))
-            asked += [one for one in dict.fromkeys(_questions(argv)) if one not in asked]
-            del asked[_MOST:]
+            found = _merge(found, find_check_files(replace(check, run=argv)))
+            new = dict.fromkeys(_listing_commands(argv))
+            pending += [one for one in new if one not in pending]
+            del pending[_MOST:]
     return found
 
 
-def _questions(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield commands that say what programs of a command line will start."""
-    for one in commands(argv):
+def _listing_commands(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield commands that list what the programs of a command line will start."""
+    for one in find_programs(argv):
         words = one.arguments[1:] if one.path else one.arguments
         if one.program in _MAKE:
+            # `make -n` prints the recipe without executing it.
             yield (one.program, "-n", "--no-print-directory", "-C", one.below, *words)
         elif script := _script(one, words):
-            # By a program: links are followed, as the check follows them.
+            # `cat` follows links, as the check does.
             yield ("cat", "--", script)
 
 
 def _script(command: ProgramCall, words: Sequence[str]) -> str:
-    """Return the path of the file whose lines a shell may read; empty: there is none."""
+    """Return the path of the script that a shell may read; empty: none."""
     path = command.path
     if command.program in SHELLS:
         path = next((word for word in words if not word.startswith("-")), "")
@@ -63,21 +60,22 @@ def _script(command: ProgramCall, words: Sequence[str]) -> str:
     return "" if is_outside(path) or not path.isprintable() else path
 
 
-def _lines(said: CheckRun) -> Sequence[str]:
-    """Return the lines that a shell would read; none of what is no shell's."""
-    text = said.output_tail.replace("\\\n", " ")
+def _lines(listing: CheckRun) -> Sequence[str]:
+    """Return the lines of a listing that a shell would read; empty for other scripts."""
+    text = listing.output_tail.replace("\\\n", " ")
+    # The first line names the interpreter: `#!/bin/sh`, `#!/usr/bin/env bash`.
     first = text.partition("\n")[0]
     names = {posixpath.basename(word) for word in first[2:].split()}
-    is_of_shell = not first.startswith("#!") or not names.isdisjoint(SHELLS)
-    return text.splitlines() if said.exit_code == 0 and is_of_shell else ()
+    is_shell_script = not first.startswith("#!") or not names.isdisjoint(SHELLS)
+    return text.splitlines() if listing.exit_code == 0 and is_shell_script else ()
 
 
-def _joined(found: CheckFiles, more: CheckFiles) -> CheckFiles:
-    """Join two: tests of the second are such as the first reaches."""
-    both = {
+def _merge(found: CheckFiles, more: CheckFiles) -> CheckFiles:
+    """Merge two; the tests of the second count as reached by the first."""
+    merged = {
         one.name: tuple(dict.fromkeys((*getattr(found, one.name), *getattr(more, one.name))))
         for one in fields(CheckFiles)
         if one.name not in ("tests", "reached")
     }
     reached = tuple(dict.fromkeys((*found.reached, *more.tests, *more.reached)))
-    return replace(found, reached=reached, **both)
+    return replace(found, reached=reached, **merged)

@@ -1,9 +1,9 @@
-"""What a test runner says at its end, and whether that bears out the exit code 0 that it left behind. Pure.
+"""Verification of runner outputs: do they support the exit code 0? Pure.
 
-The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`), now or when all has been said, and have tests
-skipped. Runners say something when all is done: one that ended with 0 and did not say it, or spoke of tests that failed, was *cut short*: that
-is known of a runner that the check starts itself, whose output nothing takes away. Whoever starts it, what it said before the work is held
-against what it says after it: silence, failures and skipped tests are no passed ones.
+The work runs in the process of its tests. It may end that process (`os._exit(0)`, `pytest.exit`) or skip tests. A runner that ended with 0
+without its closing summary, or that reported failures, was *cut short*. This is known only of a runner that the check itself starts,
+with visible output. For all runners, the counts after the work are compared with those before it: missing counts, failures and skipped
+tests are not passed tests.
 """
 
 import re
@@ -13,42 +13,42 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.integrity.command_line import ProgramCall, commands, shell_line
+from mimir.qc.integrity.command_line import ProgramCall, find_programs, shell_line
 from mimir.qc.integrity.test_counts import (
     RUST,
-    TestCounts,
-    of_form,
-    of_pytest,
-    of_unittest,
+    CountedTests,
+    parse_counts,
+    parse_pattern,
+    parse_pytest,
+    parse_unittest,
     strip_colour_codes,
-    tallies,
 )
 
 _REDIRECTS = re.compile(r"[|>`]|\$\(|(?<!&)&(?!&)")
-"""What may keep a program's output from being seen, or let the line end before the program."""
+"""Shell syntax that may hide a program's output, or end the line before the program."""
 _DECIDES_OTHERWISE = re.compile(r"[;!\n]|\b(?:if|while|until)\b")
-"""What lets a line end with 0 though a program in it did not."""
-_TELL_OF_EACH = {"GOFLAGS": "-v"}
-"""Environment in which runners that are silent about what passes name it."""
+"""Shell syntax with which a line may end with 0 although a program in it did not."""
+_LIST_TESTS = {"GOFLAGS": "-v"}
+"""Environment in which silent runners list the tests that pass."""
 SHORTENED = "[… "
-"""How the kept end of an output begins, if it is not all of it."""
+"""Beginning of the kept end of an output that was cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OutputPattern:
-    """A test runner."""
+    """Test runner, and the form of its output."""
 
     ended: Callable[[str, int], bool]
-    """(output, how often it was started) → whether it said each time what it says when all is done."""
-    tallies: Callable[[str], Sequence[TestCounts]] | None = None
-    """What it said at each of its ends, where those count tests."""
+    """(output, number of starts) → whether every start reported its end."""
+    tallies: Callable[[str], Sequence[CountedTests]] | None = None
+    """Counts of each summary. None: its summaries have no counts."""
     other: str = ""
-    """Options with which it does something else, or says nothing."""
+    """Options with which it runs no tests, or reports nothing."""
     verb: str = ""
-    """What it is told to run tests; empty: it does nothing else."""
+    """Word that makes it run tests; empty: it always does."""
 
     def is_meant(self, arguments: Sequence[str]) -> bool:
-        """True if it is to run tests, and to tell of them."""
+        """True if it is to run tests and to report them."""
         return (not self.verb or self.verb in arguments) and set(self.other.split()).isdisjoint(
             arguments
         )
@@ -60,7 +60,7 @@ _ENDS_OF_PYTEST = re.compile(
             r"(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|ran)\S{0,40} in \d+\.\d+s",
             r"\[100%\]|\[(\d+)/\1\]",  # -qq
             r"^[.sxX]+\n\Z|^(?:PASSED|SKIPPED|XFAIL|XPASS) .*\n\Z",  # -qq without progress, or with -r
-            r"^Results \(\d+\.\d+s\):",  # a plugin's own words
+            r"^Results \(\d+\.\d+s\):",  # of the plugin pytest-sugar
         )
     ),
     re.MULTILINE,
@@ -75,30 +75,32 @@ _NAMED_IN_RUST = re.compile(r"^test (\S+)(?: - [^\n]*)? \.\.\. ", re.MULTILINE)
 _BEGINNING_IN_RUST = re.compile(r"^running \d+ tests?$", re.MULTILINE)
 
 
-def _in_pytest(output: str, times: int) -> bool:
+def _is_pytest_complete(output: str, times: int) -> bool:
+    # `pytest.exit(0)` prints a summary, but not of all tests.
     if _STOPPED.search(output) or not _ENDS_OF_PYTEST.search(output):
         return False
-    counted = len(of_pytest(output))
-    return not counted or counted >= times  # else the end that is there is that of another one
+    counted = len(parse_pytest(output))
+    return not counted or counted >= times  # otherwise the summary is that of another start
 
 
-def _in_unittest(output: str, times: int) -> bool:
-    return len(of_unittest(output)) >= times
+def _is_unittest_complete(output: str, times: int) -> bool:
+    return len(parse_unittest(output)) >= times
 
 
-def _in_rust(output: str, _: int) -> bool:
-    """Compare how many of its programs began, and how many came to their end."""
-    return len(of_form(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
+def _is_rust_complete(output: str, _: int) -> bool:
+    """True if as many test programs ended as began."""
+    return len(parse_pattern(RUST, output)) >= len(_BEGINNING_IN_RUST.findall(output))
 
 
-def _in_go(output: str, _: int) -> bool:
-    """Compare how many test programs ended with 0, and how many said that their tests passed: one may end before any began."""
+def _is_go_complete(output: str, _: int) -> bool:
+    """True if as many test programs reported PASS as ended with 0."""
+    # A program may end with 0 before its first test began.
     return len(_PASS_IN_GO.findall(output)) >= len(_OK_IN_GO.findall(output))
 
 
 _PYTEST = _OutputPattern(
-    ended=_in_pytest,
-    tallies=of_pytest,
+    ended=_is_pytest_complete,
+    tallies=parse_pytest,
     other=(
         "-h --help -V --version --co --collect-only --fixtures --funcargs --fixtures-per-test "
         "--markers --cache-show no:terminal -pno:terminal"
@@ -107,28 +109,35 @@ _PYTEST = _OutputPattern(
 _RUNNERS: Mapping[str, _OutputPattern] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _OutputPattern(ended=_in_unittest, tallies=of_unittest, other="-h --help"),
-    "go": _OutputPattern(ended=_in_go, verb="test", other="-json --json -c -n -list --list -h"),
-    "cargo": _OutputPattern(ended=_in_rust, tallies=partial(of_form, RUST), verb="test"),
+    "unittest": _OutputPattern(
+        ended=_is_unittest_complete, tallies=parse_unittest, other="-h --help"
+    ),
+    "go": _OutputPattern(
+        ended=_is_go_complete, verb="test", other="-json --json -c -n -list --list -h"
+    ),
+    "cargo": _OutputPattern(
+        ended=_is_rust_complete, tallies=partial(parse_pattern, RUST), verb="test"
+    ),
 }
 
 
 def verbose_environment(argv: Sequence[str]) -> Mapping[str, str]:
-    """Return what a command needs in its environment so that its runners say at their end what is asked of them here.
+    """Return the environment in which a command's runners report their end.
 
-    `go test` says of a package only that its program ended with 0, unless it is to tell of each test.
+    `go test` reports of a package only that its program ended with 0, unless it lists each test.
     """
-    return _TELL_OF_EACH if _runs_go(argv) else {}
+    return _LIST_TESTS if _runs_go(argv) else {}
 
 
 def _runs_go(argv: Sequence[str]) -> bool:
-    """True if `go test` is started, and not told otherwise."""
-    goes = any(one.program == "go" and "test" in one.arguments for one in commands(argv))
+    """True if a command starts `go test` and does not set GOFLAGS itself."""
+    # A plan that sets GOFLAGS itself has its reasons; its output may be silent.
+    goes = any(one.program == "go" and "test" in one.arguments for one in find_programs(argv))
     return goes and not any("GOFLAGS" in word for word in argv)
 
 
-def is_heard(argv: Sequence[str], one: ProgramCall) -> bool:
-    """True if one of the programs that `argv` starts is a known runner, and what it says at its end is seen."""
+def is_output_known(argv: Sequence[str], one: ProgramCall) -> bool:
+    """True if a program of a command is a known runner with visible output."""
     runner = _RUNNERS.get(one.program)
     return (
         runner is not None
@@ -138,70 +147,64 @@ def is_heard(argv: Sequence[str], one: ProgramCall) -> bool:
 
 
 def is_cut_short(argv: Sequence[str], output: str) -> bool:
-    """True if a test runner that a command starts has not said what it says at its end, or said that tests failed.
-
-    Args:
-        argv: The command, which ended with 0.
-        output: All that it said.
-    """
-    said = strip_colour_codes(output)
-    started = Counter(_started(argv))
-    if not all(runner.ended(said, times) for runner, times in started.items()):
+    """True if a runner of a green command did not report its end, or reported failures."""
+    text = strip_colour_codes(output)
+    started = Counter(_find_runners(argv))
+    if not all(runner.ended(text, times) for runner, times in started.items()):
         return True
     if _DECIDES_OTHERWISE.search(shell_line(argv) or ""):
         return False
-    return any(one.failed for runner in started if runner.tallies for one in runner.tallies(said))
+    return any(one.failed for runner in started if runner.tallies for one in runner.tallies(text))
 
 
-def tally(run: CheckRun) -> TestCounts | None:
-    """Return the tests that runners spoke of at their ends, whoever started them; None: none did, as far as can be told."""
-    told = tallies(run.output_tail)
-    return sum(told, TestCounts()) if told else None
+def count_tests(run: CheckRun) -> CountedTests | None:
+    """Return the sum of all test counts in a run's output; None: it has none."""
+    counts = parse_counts(run.output_tail)
+    return sum(counts, CountedTests()) if counts else None
 
 
 def confirm_by_output(run: CheckRun, before: CheckRun) -> CheckRun:
-    """Return a run on the deliverable as it is; as cut short, if the one before the work shows that its tests have not passed.
-
-    Tests of Rust stand in the files that they test, where nobody can put them back: one that failed must not be gone.
-    """
+    """Return a run on the deliverable, as cut short if the run before the work contradicts it."""
+    # Tests of Rust are in the files that they test, where they cannot be restored: a failed one must still exist.
+    # Names may be missing from the kept end of a long output.
     if run.green and not run.output_tail.startswith(SHORTENED):
         failed = set(_FAILED_IN_RUST.findall(before.output_tail))
         if failed.difference(_NAMED_IN_RUST.findall(run.output_tail)):
             return replace(run, cut_short=True)
-    return held_against(run, tally(before), was_green=before.green)
+    return compare_counts(run, count_tests(before), was_green=before.green)
 
 
-def held_against(run: CheckRun, then: TestCounts | None, *, was_green: bool) -> CheckRun:
-    """Return a run as it is; as cut short, if another one of the same check shows that its tests have not passed.
+def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool) -> CheckRun:
+    """Return a run, as cut short if another run shows that its tests have not passed.
 
-    Nothing is said of them, where it was when they passed; or of no fewer that failed; or more are skipped, and fewer pass, or no more
-    where some failed.
+    It shows this if the run reports no tests although the other passed with some; if at least as many failed; or if more are skipped
+    and fewer pass (or no more, if some failed).
 
     Args:
-        run: Of a check.
-        then: What the other one spoke of. None: nothing.
-        was_green: Whether the other one was.
+        run: Run of a check.
+        then: Counts of the other run. None: it reported none.
+        was_green: Whether the other run was green.
     """
-    now = tally(run)
+    now = count_tests(run)
     if now is None:
-        # Some speak only of failures; and of what is not kept of an output nothing is known.
+        # Some runners report failures only, and nothing is known of the cut part of an output.
         worse = was_green and then is not None and not run.output_tail.startswith(SHORTENED)
     else:
-        worse = _worse(now, then or TestCounts(), gain=0 if was_green else 1)
+        worse = _worse(now, then or CountedTests(), gain=0 if was_green else 1)
     return replace(run, cut_short=True) if run.green and worse else run
 
 
-def _worse(now: TestCounts, then: TestCounts, gain: int) -> bool:
+def _worse(now: CountedTests, then: CountedTests, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
     return now.skipped > then.skipped and now.passed < then.passed + gain
 
 
-def _started(argv: Sequence[str]) -> list[_OutputPattern]:
-    """Return the known runners that a command starts, each as often as it does; none: their output may not be seen."""
-    tells = _runs_go(argv)
+def _find_runners(argv: Sequence[str]) -> list[_OutputPattern]:
+    """Return a command's known runners, once a start; empty: their output may be hidden."""
+    lists_tests = _runs_go(argv)
     return [
         _RUNNERS[one.program]
-        for one in commands(argv)
-        if is_heard(argv, one) and (tells or one.program != "go")
+        for one in find_programs(argv)
+        if is_output_known(argv, one) and (lists_tests or one.program != "go")
     ]

@@ -1,18 +1,18 @@
-# Stands in the place of a Python, or of one of its programs, and has `watcher.py` run it.
-# What cannot be read is run as it is. Its names begin with `mimir_`: others may be what the program finds in its environment.
+# Shim of a Python, or of one of its programs: runs the program in `supervisor.py`.
+# A command that it cannot parse runs unchanged. All names begin with `mimir_`, because others may belong to the program's environment.
 set -f
 mimir_as_it_is() {
     exec "$mimir_real" $mimir_options "$@"
 }
 mimir_name=${0##*/}
 mimir_options=
-if [ "$mimir_name" = shim ]; then # led here by `rerouting.py`
+if [ "$mimir_name" = shim ]; then # started by `sitecustomize_shim.py`
     mimir_real=$1
     shift
 else
     IFS= read -r mimir_real <"$mimir_place/$mimir_name.real"
 fi
-# In a Python's place a manager of versions may stand, which looks for it elsewhere on the PATH: it must not come back to the shim.
+# The Python may be a version manager, which searches the PATH for another one: it must not find the shim again.
 mimir_rest=:$PATH:
 while :; do
     case $mimir_rest in
@@ -27,7 +27,7 @@ shim | python*) ;;
 *)
     IFS= read -r mimir_line <"$mimir_real"
     case $mimir_line in
-    '#!'*/env\ *python*) exec "$mimir_real" "$@" ;; # a shim is what `env` finds
+    '#!'*/env\ *python*) exec "$mimir_real" "$@" ;; # `env` finds a shim
     '#!'*python*) set -- "$mimir_real" "$@" ;;
     *)
         PATH=$mimir_rest
@@ -47,7 +47,7 @@ case :${PYTHONPATH-}: in
 *":$mimir_place/site:"*) ;;
 *) PYTHONPATH=$mimir_place/site${PYTHONPATH:+:$PYTHONPATH} ;;
 esac
-MIMIR_SHIMMED=1 # what is started now is no more led here
+MIMIR_SHIMMED=1 # the next Python does not start the shim again
 export PYTHONPATH MIMIR_SHIMMED
 [ "$mimir_way" = plain ] && mimir_as_it_is "$@"
 while :; do
@@ -61,7 +61,7 @@ while :; do
         mimir_options="$mimir_options $1 $2"
         shift 2
         ;;
-    -) # or nothing: a program that is read
+    -) # or nothing: a program from standard input
         [ ! -t 0 ] || mimir_as_it_is "$@"
         [ $# -ge 1 ] || set -- ''
         break
@@ -76,7 +76,7 @@ while :; do
 done
 case $mimir_name:$1 in
 shim: | shim:- | shim:-c | shim:-m | shim:*/pytest | shim:*/py.test | shim:*/coverage) ;;
-shim:*) # a program of the project; or a tool, of the machine or of an environment, which may end as it likes
+shim:*) # a program of the project, or a tool of the machine or an environment, whose end is not examined
     mimir_folder=$(cd "$(dirname "$1")" && pwd -P)
     case $mimir_folder/ in "$mimir_home"/*) ;; *) mimir_as_it_is "$@" ;; esac
     [ ! -e "$mimir_folder/python" ] || mimir_as_it_is "$@"

@@ -1,7 +1,7 @@
-"""Leads a Python that was not found on the PATH to `shim.sh`: it lies, as `sitecustomize.py`, on the PYTHONPATH that `with_shims.sh` sets.
+"""Shim that replaces a Python started by path with `shim.sh`.
 
-A Python that is named by its path (by a make file, by the first line of a script, by a program that starts another with its own Python) imports
-it before all else, and gives way to the shim in the same process. One that the shim has started goes on. Any Python may meet it.
+A Python that is named by its path (in a Makefile, a script's first line, by another program) is not found on the PATH. It imports this
+module first and becomes the shim in the same process. A Python that the shim started continues. Any version of Python may run this.
 """
 
 import os
@@ -12,13 +12,13 @@ _PLACE = os.path.dirname(_HERE)  # noqa: PTH120
 
 
 def reroute():
-    """Go on as the shim with this interpreter and its words; return where that is not possible, or this is no interpreter of its own."""
+    """Become the shim with this interpreter and its words; return if that is impossible."""
     try:
         own, running = (os.path.realpath(path) for path in (sys.executable, "/proc/self/exe"))
-        with open("/proc/self/cmdline", "rb") as told:  # noqa: PTH123
-            words = told.read().split(b"\0")[1:-1]
-        if own == running:  # else Python is a part of another program
-            # Python 2 may read this.
+        with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
+            words = file.read().split(b"\0")[1:-1]
+        if own == running:  # otherwise Python is embedded in another program
+            # Python 2 must be able to parse this.
             os.execv("/bin/sh", ["sh", _PLACE + "/shim", sys.executable] + words)  # noqa: RUF005
     except OSError:
         pass
@@ -29,6 +29,7 @@ if __name__ == "sitecustomize":
         os.environ["PATH"] = _PLACE + os.pathsep + os.environ.get("PATH", os.defpath)
     else:
         reroute()
+    # The project's own sitecustomize, if any, must be imported as usual.
     sys.path[:] = [path for path in sys.path if path != _HERE]
     del sys.modules["sitecustomize"]
-    __import__("sitecustomize")  # the one that would stand here
+    __import__("sitecustomize")  # the module that this one replaced

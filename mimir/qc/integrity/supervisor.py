@@ -1,9 +1,9 @@
-"""Runs a Python program and tells whether it came to its own end: `python -c "exec(…)" check.py`, in the place of `python check.py`.
+"""Supervisor of a Python program, run in its place: does the program reach its own end?
 
-A program that ends with 0 may have been ended by what it was to look at. So it runs in a process below this one, which says by its exit code
-that the program was executed to its end, or ended itself: whoever ends the process otherwise ends it with some other code. This one then ends
-as the program did, but for one that was ended from elsewhere while there was more of it: that ends with `OPEN`.
-It runs in any Python from 3.6 on, below the work's own directory: so it imports little, and nothing from there.
+A program that ends with 0 may have been ended by code that it was to check. So it runs in a child process, whose exit code says that the
+program was executed to its end, or ended itself; a process that is ended otherwise has another code. The parent then ends as the program
+did. If code from elsewhere ended the program early, the parent ends with `OPEN`. This file runs in any Python from 3.6 on, in the work's
+own directory. So it imports little, and nothing from there.
 """
 
 import sys
@@ -11,10 +11,10 @@ import sys
 OPEN = 95
 _END = 96
 _UNKNOWN = 94
-"""Exit code where the program cannot be run here: it is an archive, or what its text is only the interpreter knows."""
+"""Exit code of a program that cannot run here, such as an archive."""
 _SAFE = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
 if __name__ == "__main__" and not _SAFE:
-    del sys.path[0]  # the work's directory: what is imported here is the library's
+    del sys.path[0]  # the work's directory, so that imports here find the library
 
 import ast  # noqa: E402
 import contextlib  # noqa: E402
@@ -35,77 +35,79 @@ if TYPE_CHECKING:
 
 _ENDING = ("SystemExit", "exit", "quit")
 _INLINE = "<string>"
-"""What a program that is given on the command line is called; here one that is read, too."""
+"""File name of a program from the command line, and here of one from standard input."""
 _MIMIR = "<mimir>"
-"""What this program is called where it runs: see `shim.sh`."""
+"""File name of this program while it runs: see `shim.sh`."""
 _READ = ("", "-")
-"""First word of a program that is read from the standard input; Python itself has none where here the first one is empty."""
+"""First word of a program from standard input; the empty one stands for a missing word."""
 _RUNNERS = ("behave", "coverage", "nose2", "pytest", "robot", "twisted")
-"""Modules of others that run what is the project's."""
+"""Installed modules that run code of the project."""
 _ASKED = ("-h", "--help", "-V", "--version")
-"""Whoever asks a program for this expects nothing more of it."""
+"""Options after which a program does nothing but print."""
 
 
 def main(words: "list[str]", options: str, place: str) -> None:
-    """Run the program that `words` name, as they would follow `python`, and end the process.
+    """Run a program, and end the process as it ended.
 
     Args:
-        words: Of the program.
-        options: Of this Python.
+        words: Program and arguments, as they follow `python`.
+        options: Options of this Python.
         place: Folder of the shims, with the paths of programs that are the work (`work`).
     """
-    end = os._exit  # before the work can have its own
+    end = os._exit  # bound before the work can replace it
     if os.environ.pop("MIMIR_SHIMMED", None):
-        # Told to look at nothing around it, this Python did not import `rerouting`.
+        # An isolated Python did not import `sitecustomize_shim`.
         os.environ["PATH"] = place + os.pathsep + os.environ.get("PATH", os.defpath)
     work = frozenset(Path(place, "work").read_text(errors="surrogateescape").split("\n"))
     if not work.isdisjoint(_files(words)) or _is_tool(words):
-        _as_it_is(words, options)
-    told = _stand_by(words, options, place)
-    code = _run(words, work, told)
+        _run_unsupervised(words, options)
+    pipe = _fork(words, options, place)
+    code = _run(words, work, pipe)
     if code not in (OPEN, _UNKNOWN):
-        raise SystemExit(code)  # and what is left to do at an end: files to be closed, threads
+        raise SystemExit(code)  # the interpreter still closes files and joins threads
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed, or none
+        with contextlib.suppress(Exception):  # closed or absent
             stream.flush()
     end(code)
 
 
-def _run(words: "list[str]", work: "frozenset[str]", told: int) -> int:
-    """Run the program and return how this process is to end.
+def _run(words: "list[str]", work: "frozenset[str]", pipe: int) -> int:
+    """Run the program and return the exit code of this process.
 
     Args:
-        words: Of the program.
+        words: Program and arguments.
         work: Files that are the work.
-        told: Where to tell that it gives way to another program as its own end; a descriptor.
+        pipe: Descriptor that reports that another program replaces this one, as its own end.
     """
-    code, own, tell, is_its_own_end = _UNKNOWN, _own, _tell, _is_its_own_end
+    code, failed, report, is_own_end = _UNKNOWN, _failure_code, _report_error, _is_own_end
     inline = words[1] if words[0] == "-c" else ""
     try:
         if words[0] in _READ:
-            code = OPEN  # whatever comes of it: it cannot be read once more
+            code = OPEN  # in any case: standard input cannot be read again
             inline = sys.stdin.buffer.read().decode(errors="surrogateescape")
         run = _module(words) if words[0] == "-m" else _program(words, inline)
         if hasattr(sys, "addaudithook"):  # from Python 3.8 on
-            sys.addaudithook(partial(_look, inline=inline, work=work, told=told, own=os.getpid()))
+            sys.addaudithook(
+                partial(_report_exec, inline=inline, work=work, pipe=pipe, own=os.getpid())
+            )
         code = OPEN
         run()
     except SystemExit as error:
         if error.code not in (None, 0):
-            return own(error.code)
+            return failed(error.code)
         is_asked = not set(words[1:]).isdisjoint(_ASKED)
         calls = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-        return _END if is_asked or is_its_own_end(calls, inline, work) else OPEN
-    except BaseException as error:  # noqa: BLE001  whatever it is, it is the program's failure
+        return _END if is_asked or is_own_end(calls, inline, work) else OPEN
+    except BaseException as error:  # noqa: BLE001  any error is the program's failure
         if code == _UNKNOWN:
             return code
-        tell(error)
+        report(error)
         return 1
     return _END
 
 
 def _files(words: "list[str]") -> "list[str]":
-    """Return the files that may hold the program, with all links followed."""
+    """Return the files that may hold the program, with links resolved."""
     if words[0] in ("-c", *_READ):
         return []
     if words[0] != "-m":
@@ -117,7 +119,7 @@ def _files(words: "list[str]") -> "list[str]":
 
 
 def _is_tool(words: "list[str]") -> bool:
-    """True for a module of another project that runs no tests: how it ends is its own affair."""
+    """True for an installed module that runs no tests: its end is not examined."""
     name = words[1].partition(".")[0] if words[0] == "-m" else ""
     if not name or name in _RUNNERS:
         return False
@@ -133,38 +135,39 @@ def _is_tool(words: "list[str]") -> bool:
     return spec is not None and _is_installed(Path(spec.origin or ""))
 
 
-def _as_it_is(words: "list[str]", options: str) -> None:
-    """Give way to the program, with nobody who watches it."""
+def _run_unsupervised(words: "list[str]", options: str) -> None:
+    """Replace this process by the program, without supervision."""
     os.environ["MIMIR_SHIMMED"] = "1"
     os.execv(sys.executable, [sys.executable, *options.split(), *words])
 
 
-def _stand_by(words: "list[str]", options: str, place: str) -> int:
-    """Go on as a process of its own, which this one waits for and ends as: with its code or signal; signals are handed on to it.
+def _fork(words: "list[str]", options: str, place: str) -> int:
+    """Continue in a child process; the parent forwards signals and ends as the child does.
 
     Returns:
-        Where to tell that what comes now is another program's end: a descriptor.
+        Descriptor that reports that another program replaces this one, as its own end.
     """
 
-    def hand_on(number: int, _: object) -> None:
+    def forward(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
-    read, told = os.pipe()
+    # Only the pipe can tell an exec of the program from an early end with 0.
+    read, pipe = os.pipe()
     child = os.fork()
     if not child:
         os.close(read)
-        # Whoever kills this process means the program: that goes with it.
+        # A signal that kills the parent is meant for the program, so the child dies with it.
         with contextlib.suppress(Exception):
             import ctypes
 
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        return told
-    os.close(told)
+        return pipe
+    os.close(pipe)
     for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2"):
         number = getattr(signal, f"SIG{name}")
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, hand_on)
+            signal.signal(number, forward)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -173,22 +176,23 @@ def _stand_by(words: "list[str]", options: str, place: str) -> int:
         os.kill(os.getpid(), number)
     code = os.WEXITSTATUS(status)
     if code == _UNKNOWN:
-        _as_it_is(words, options)
-    if code == OPEN or (code == 0 and not _has_told(read)):
+        _run_unsupervised(words, options)
+    if code == OPEN or (code == 0 and not _has_reported(read)):
         Path(place, "ended").touch()
         os._exit(OPEN)
+    # `os._exit`: exit handlers belong to the child, which has run them.
     os._exit(0 if code == _END else code)
 
 
-def _has_told(read: int) -> bool:
-    os.set_blocking(read, False)  # a process that it has left behind may have the other end, too
+def _has_reported(read: int) -> bool:
+    os.set_blocking(read, False)  # a process that the program left behind may hold the other end
     with contextlib.suppress(BlockingIOError):
         return os.read(read, 1) != b""
     return False
 
 
-def _tell(error: BaseException) -> None:
-    """Do what Python does about an error that nobody caught, but for the end."""
+def _report_error(error: BaseException) -> None:
+    """Report an uncaught error as Python does, without ending the process."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == _MIMIR:
         trace = trace.tb_next
@@ -198,8 +202,8 @@ def _tell(error: BaseException) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _own(code: object) -> int:
-    """Return the exit code that a program would have ended with that failed."""
+def _failure_code(code: object) -> int:
+    """Return the exit code of a failed program, distinct from the codes of this module."""
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
         return 1
@@ -207,7 +211,7 @@ def _own(code: object) -> int:
 
 
 def _program(words: "list[str]", inline: str) -> "Callable[[], object]":
-    """Make ready a script, or a program given on the command line or read."""
+    """Prepare a script, or a program from the command line or standard input."""
     module = types.ModuleType("__main__")
     if words[0] in ("-c", *_READ):
         name, program, place = _INLINE, inline.encode(errors="surrogateescape"), ""
@@ -225,30 +229,30 @@ def _program(words: "list[str]", inline: str) -> "Callable[[], object]":
 
 
 def _module(words: "list[str]") -> "Callable[[], object]":
-    """Make ready a module."""
+    """Prepare a module."""
     if not _SAFE:
         sys.path.insert(0, str(Path.cwd()))
     sys.argv = list(words[1:])
     return partial(runpy.run_module, words[1], run_name="__main__", alter_sys=True)
 
 
-def _look(event: str, _: object, inline: str, work: "frozenset[str]", told: int, own: int) -> None:
-    """Tell that the program gives way to another one, as its own end."""
+def _report_exec(
+    event: str, _: object, inline: str, work: "frozenset[str]", pipe: int, own: int
+) -> None:
+    """Report that another program replaces this one, as its own end."""
     if event == "os.exec" and os.getpid() == own:
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         stack = [(one.f_code, line) for one, line in traceback.walk_stack(frame)]
         calls = list(takewhile(lambda call: call[0].co_filename != _MIMIR, stack))
-        if _is_its_own_end(calls[::-1], inline, work):
-            os.write(told, b"!")
+        if _is_own_end(calls[::-1], inline, work):
+            os.write(pipe, b"!")
 
 
-def _is_its_own_end(
+def _is_own_end(
     calls: "list[tuple[types.CodeType, int]]", inline: str, work: "frozenset[str]"
 ) -> bool:
-    """True if the program ended itself, or called what ended it as the last thing that it had to do.
-
-    What the work called it may have ended in the same place itself: nothing is asked of its calls.
-    """
+    """True if the program ended itself, or what ended it was its last call."""
+    # Code that is the work may have ended at the same place itself, so its calls are not examined.
     calls = [(code, line) for code, line in calls if _is_of_project(code.co_filename)]
     if not calls:
         return True
@@ -264,7 +268,7 @@ def _is_its_own_end(
 
 
 def _is_of_project(path: str) -> bool:
-    """True for the program and what it imports, but for libraries."""
+    """True for the program and its imports, except libraries."""
     if path == _INLINE:
         return True
     is_library = Path(os.__file__).resolve().parent in Path(path).resolve().parents
@@ -276,7 +280,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def _is_last(code: types.CodeType, line: int, inline: str) -> bool:
-    """True if nothing remains of what is executed, when the call in this line is over."""
+    """True if the call in this line is the last step of its function or module."""
     is_inline = code.co_filename == _INLINE
     tree = ast.parse(inline if is_inline else Path(code.co_filename).read_bytes())
     if code.co_name == "<module>":
@@ -305,7 +309,7 @@ def _is_tail(body: "list[ast.stmt]", line: int) -> bool:
 
 
 def _is_bare_call(node: "ast.expr | None") -> bool:
-    """True for `main(…)` and `sys.exit(main(…))`: nothing is made of what comes back but an exit code."""
+    """True for `main(…)` and `sys.exit(main(…))`, whose result is an exit code alone."""
     if not isinstance(node, ast.Call):
         return False
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))

@@ -1,4 +1,4 @@
-"""What is known of programs that check: what they collect, what steers them, which of them start others. Tables; `apparatus` reads them."""
+"""Tables of test runners: files that they collect, and files that configure them. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -14,7 +14,7 @@ def _modules(words: str) -> tuple[str, ...]:
 
 
 COMPARERS = _names("cmp diff")
-"""Readers for which a file that says that it tests is what the work is held against."""
+"""Readers that compare the work with a file; a test file among these is the check."""
 READERS = (
     COMPARERS
     | frozenset(LINTERS)
@@ -23,7 +23,7 @@ READERS = (
         "sha256sum stat tail test wc"
     )
 )
-"""Programs that look at files and run none of them."""
+"""Programs that read files and run none of them."""
 
 _PYTEST = ("**/test_*.py", "**/*_test.py")
 _JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
@@ -73,7 +73,7 @@ COLLECTED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("dart test", "flutter test"), ("test/**",)),
     **dict.fromkeys(("ava", "playwright test", "ng test"), (*_JAVASCRIPT, "test/**", "tests/**")),
 }
-"""What a test runner collects on its own."""
+"""Files that a test runner collects without path arguments."""
 BESIDE = tuple(
     f"**/{name}"
     for name in _names(
@@ -81,7 +81,7 @@ BESIDE = tuple(
         "__tests__/** __snapshots__/** *.snap *.golden *.approved.*"
     )
 )
-"""What lies with tests: the data and the helpers by which they judge."""
+"""Files next to tests: the data and helpers by which they judge."""
 
 _PACKAGES = ("**/tests/__init__.py", "**/test/__init__.py")
 _SITE = ("**/sitecustomize.py", "**/usercustomize.py")
@@ -111,7 +111,7 @@ HOOKS: Mapping[str, tuple[str, ...]] = {
     "yarn": (".yarnrc", ".yarnrc.yml"),
     "pnpm": (".npmrc", ".pnpmfile.cjs"),
 }
-"""Files that steer a runner, also where they are new: hooks, and modules that stand in the runner's own place."""
+"""Files that configure a runner, also new ones: hooks, and replacements of its modules."""
 
 _IMPORTED = _modules(
     "argparse asyncio contextlib difflib fnmatch functools inspect pkgutil pprint shlex traceback "
@@ -124,7 +124,7 @@ SHADOWS: Mapping[str, tuple[str, ...]] = {
     "unittest": _IMPORTED,
     "nose2": _IMPORTED,
 }
-"""Modules that a runner imports when it starts: a new one of that name, in the directory that it is started in, would be taken instead."""
+"""Modules that a runner imports: a new file of that name in its directory replaces one."""
 
 _OF_PYTEST = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc")
@@ -177,18 +177,18 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "sbt": ("build.sbt",),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
-"""Files that steer a runner and much else: a new one is the work, a changed one may be a way round the tests."""
+"""Files that configure a runner and more: new ones are work, changed ones may bypass."""
 
 STARTERS = _names(
     "ant bun composer deno inv invoke just make mix nox npm pnpm rake sbt task tox yarn"
 )
-"""Programs that start whatever their settings say."""
+"""Programs that start what their settings define."""
 KNOWN = STARTERS | frozenset(COLLECTED) | frozenset(LINTERS)
-"""Programs that run tests, judge files, or start who does."""
+"""Programs that run tests, judge files, or start such programs."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
 STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE, *_JS_HOOKS)
 STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
-"""What steers runners and nothing else: whoever starts one may start any of them."""
+"""Files that configure runners alone: a starter of one runner may start any of them."""
 
 TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
     "pytest": _names(
@@ -196,7 +196,7 @@ TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
         "--maxfail --durations --junitxml"
     ),
 }
-"""Options whose value is the next argument, and no test."""
+"""Options whose value is the next argument, not a test."""
 
 _RUNS_TESTS = _names(
     "test tests testing alltests ci runtest runtests selftest smoketest testall testsuite unittest "
@@ -211,7 +211,7 @@ _LINTS = _names(
     + " ".join(name for name in LINTERS if " " not in name)
 )
 TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
-"""Python modules that are tools of the machine, whatever the task writes."""
+"""Python modules that are tools of the machine, never the work."""
 SUBCOMMANDS = STARTERS | {
     *("ctest", "bazel test", "meson test"),
     *("cargo", "go", "gradle", "mvn", "dotnet test", "swift test", "manage.py test", "lein test"),
@@ -220,7 +220,7 @@ SUBCOMMANDS = STARTERS | {
 
 
 def says_it_lints(words: Collection[str]) -> bool:
-    """True if words of what a build tool is told say that it starts linters, and no tests."""
+    """True if words of a build target name linters and no tests."""
     return not _LINTS.isdisjoint(words) and not says_it_runs_tests(words)
 
 
@@ -230,5 +230,5 @@ def says_it_tests(words: Iterable[str]) -> bool:
 
 
 def says_it_runs_tests(words: Iterable[str]) -> bool:
-    """True if words of a script's name say that it starts tests, rather than that it looks at something."""
+    """True if words of a script's name say that it starts tests."""
     return not _RUNS_TESTS.isdisjoint(words)

@@ -1,6 +1,6 @@
-# Runs a command so that every Python program that it starts is started by `shim.sh`: those that it finds by its PATH, and, by a module that each
-# Python imports first (`rerouting.py`), those that it names by their path. For `eval` in a POSIX shell, whose words are `watched`, or `plain` (then nothing
-# is watched), the paths of programs that are the work, one a line, and the command.
+# Runs a command so that `shim.sh` starts every Python program of it: those found by the PATH, and, through a module that each Python
+# imports first (`sitecustomize_shim.py`), those named by their path. For `eval` in a POSIX shell, whose words are `watched` or `plain`
+# (no supervision), the paths of programs that are the work, one a line, and the command.
 mimir_place=$(mktemp -d) || exit 97
 printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
 mkdir "$mimir_place/site"
@@ -33,9 +33,9 @@ unset MIMIR_SHIMS MIMIR_SHIM MIMIR_READERS MIMIR_REROUTING MIMIR_WATCHER
 PATH=$mimir_place:$PATH
 PYTHONPATH=$mimir_place/site${PYTHONPATH:+:$PYTHONPATH}
 export PATH PYTHONPATH
-case $1 in */python*) set -- "$mimir_place/shim" "$@" ;; esac # it may be told to look at nothing around it
+case $1 in */python*) set -- "$mimir_place/shim" "$@" ;; esac # it may be isolated from the environment
 "$@"
 mimir_code=$?
-[ $mimir_code -eq 0 ] || [ -e "$mimir_place/ended" ] || mimir_code=93 # red, and nothing was ended
+[ $mimir_code -eq 0 ] || [ -e "$mimir_place/ended" ] || mimir_code=93 # red, and no program was ended early
 rm -rf "$mimir_place"
 exit $mimir_code

@@ -1,4 +1,4 @@
-"""Why a task failed, and what the failures mean for the plan: computed from attempts and statuses, without a model. Pure."""
+"""Diagnosis of failed tasks and of their effect on the plan, without a model."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,67 +10,60 @@ from mimir.domain.plan import Plan, Task
 from mimir.domain.task_states import Cause, TaskStatus
 
 MAX_ROOT_CAUSES = 10
-"""Kinds of trouble named in a report; the timeline holds every issue."""
+"""Groups of issues in a report; the timeline holds every issue."""
 MAX_WORDS = 300
 """Characters of an issue in a root cause."""
 HIGH_RISK = 0.5
 """Blocked share of the plan from which the risk is `high`."""
 _SIMILAR = 0.75
-"""Share of common words from which two messages are one kind of trouble."""
+"""Share of common words from which two issues form one group."""
 
 RECOMMENDATIONS: Mapping[Cause, str] = {
-    Cause.QC_REJECTED: "Read QC's issues below; make the prompt name what they ask for, or split the task.",
-    Cause.CHECK_FAILED: "Run the failing check by hand on the kept deliverable; if the check asks for what the "
-    "prompt does not, mend the prompt or the check.",
-    Cause.SILENT_NO_OP: "The worker changed none of the files of the task: check that `Files` names what the "
-    "prompt asks to change, and that the tools to change it are granted.",
-    Cause.REFUSED_DELIVERABLE: "The worker touches files that it may not change; say in the prompt which ones to leave alone.",
-    Cause.INVALID_ANSWER: "The worker's model gives no usable answer; name another model for this task.",
+    Cause.QC_REJECTED: "Read QC's issues below; make the prompt state what they require, or split the task.",
+    Cause.CHECK_FAILED: "Run the failing check by hand on the saved deliverable; if the check requires more than the "
+    "prompt, correct the prompt or the check.",
+    Cause.SILENT_NO_OP: "The worker changed none of the files of the task: check that `Files` names the files "
+    "of the prompt, and that the task has the tools to change them.",
+    Cause.REFUSED_DELIVERABLE: "The worker changes files that it may not change; list them in the prompt as excluded.",
+    Cause.INVALID_ANSWER: "The worker's model gives no usable answer; choose another model for this task.",
     Cause.MODEL_ERROR: "The model refused or the context was too long: list fewer context files, split the task, "
-    "or name another model.",
-    Cause.NO_PROGRESS: "The same result was delivered again although it had been rejected; the prompt must say what "
-    "is missing, or the task needs another model.",
+    "or choose another model.",
+    Cause.NO_PROGRESS: "The attempt delivered a rejected result again; state in the prompt what "
+    "is missing, or choose another model.",
     Cause.CRITERIA_IMPOSSIBLE: "QC says that no deliverable can meet these criteria: rewrite them.",
-    Cause.UNVERIFIABLE: "Nothing can prove these criteria: add a check that can fail, or criteria that can be "
-    "quoted from the deliverable.",
-    Cause.QC_UNAVAILABLE: "QC's model gave no valid verdict: name another model for QC and run the task again; the "
-    "deliverable is kept on a branch.",
-    Cause.INTEGRATION: "The work of other tasks gets in the way: declare `Files`, or make one task depend on the other.",
-    Cause.WORKER_DIED: "The process died three times at this task: look at memory, disk and the log of the machine.",
-    Cause.DEPENDENCY: "A dependency did not complete: mend that one first.",
+    Cause.UNVERIFIABLE: "Nothing proves these criteria: add a check that can fail, or criteria that a quote from the "
+    "deliverable can prove.",
+    Cause.QC_UNAVAILABLE: "QC's model gave no valid verdict: choose another model for QC and run the task again; a branch "
+    "holds the deliverable.",
+    Cause.INTEGRATION: "The work of other tasks conflicts: declare `Files`, or make one task depend on the other.",
+    Cause.WORKER_DIED: "The process died three times during this task: check memory, disk and the system log.",
+    Cause.DEPENDENCY: "A dependency did not complete: repair it first.",
     Cause.CANCELLED: "The run was cancelled; resume it or run the plan again.",
 }
-"""What to do about each cause; every cause has its line."""
+"""Next step for each cause; no cause is missing."""
 
 
 @dataclass(slots=True)
 class _IssueGroup:
-    """Messages that say the same thing, over the attempts."""
+    """Issues of several attempts with the same meaning."""
 
     cause: str
     words: frozenset[str]
     message: str
-    """The first of them, as it was written."""
+    """First of them, unchanged."""
     attempts: list[int] = field(default_factory=list[int])
 
 
 def failure_report(
     task: str, cause: Cause, timeline: Sequence[TimelineEntry], *, tripped: Iterable[str] = ()
 ) -> QCFailureReport:
-    """Compute the report of a failed task.
-
-    Args:
-        task: Its id.
-        cause: Why it ended.
-        timeline: Its attempts, oldest first; the last one is that which ended it.
-        tripped: What tripped in its attempts, in words; empty ones are ignored.
-    """
-    troubles = _troubles(timeline)
+    """Compute the report of a failed task."""
+    groups = _group_issues(timeline)
     return QCFailureReport(
         task=task,
         cause=cause.value,
         timeline=tuple(timeline),
-        root_causes=tuple(_in_words(trouble) for trouble in troubles[:MAX_ROOT_CAUSES]),
+        root_causes=tuple(_describe_group(group) for group in groups[:MAX_ROOT_CAUSES]),
         recommendations=_recommendations(cause, timeline, [t for t in tripped if t]),
     )
 
@@ -78,15 +71,10 @@ def failure_report(
 def failure_summary(
     plan: Plan, statuses: Mapping[str, TaskStatus], reports: Mapping[str, QCFailureReport]
 ) -> PMFailureSummary | None:
-    """Compute what the failures of a run mean for its plan.
-
-    Args:
-        plan: The tasks of the run.
-        statuses: Where each of them stands at the end; a task that is not in it did not run.
-        reports: Of the failed tasks.
+    """Compute the effect of a run's failures on its plan.
 
     Returns:
-        None if nothing failed and nothing is blocked.
+        None: no task failed or is blocked.
     """
     failed = [t for t in plan.tasks if statuses.get(t.id) is TaskStatus.FAILED]
     blocked = [t for t in plan.tasks if statuses.get(t.id) is TaskStatus.BLOCKED]
@@ -107,42 +95,46 @@ def failure_summary(
 
 
 def blocked_share(plan: Plan, blocked: Iterable[str]) -> float:
-    """Return the share of the plan's estimated minutes that stands still, 0–1.
+    """Return the blocked share of the plan's estimated minutes, 0–1.
 
-    A task without an estimate counts as the mean of those that have one; where none has, all count the same.
+    A task without an estimate counts as the mean of the others; if none has one, all count the same.
     """
     given = [t.estimated_minutes for t in plan.tasks if t.estimated_minutes is not None]
+    # The mean keeps tasks without an estimate from counting as nothing.
     default = sum(given) / len(given) if given else 1.0
     minutes = {
         t.id: default if t.estimated_minutes is None else t.estimated_minutes for t in plan.tasks
     }
     total = sum(minutes.values())
-    still = frozenset(blocked)
+    stopped = frozenset(blocked)
     if not total:
-        return len(still) / len(minutes) if minutes else 0.0
-    return sum(share for id, share in minutes.items() if id in still) / total
+        return len(stopped) / len(minutes) if minutes else 0.0
+    return sum(share for id, share in minutes.items() if id in stopped) / total
 
 
-def _troubles(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
-    """Group the issues of all attempts by cause and similar words; what came back most often first."""
+def _group_issues(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
+    """Group the issues of all attempts by cause and similar words, most frequent first."""
     found: list[_IssueGroup] = []
     for entry in timeline:
         for issue in entry.issues or ("No issue was named.",):
-            trouble = _same(found, entry.cause, words := _words(issue))
-            if trouble is None:
-                trouble = _IssueGroup(cause=entry.cause, words=words, message=issue)
-                found.append(trouble)
-            if entry.attempt not in trouble.attempts:
-                trouble.attempts.append(entry.attempt)
-    return sorted(found, key=lambda trouble: -len(trouble.attempts))
+            group = _find_similar(found, entry.cause, words := _words(issue))
+            if group is None:
+                group = _IssueGroup(cause=entry.cause, words=words, message=issue)
+                found.append(group)
+            if entry.attempt not in group.attempts:
+                group.attempts.append(entry.attempt)
+    return sorted(found, key=lambda group: -len(group.attempts))
 
 
-def _same(found: Iterable[_IssueGroup], cause: str, words: frozenset[str]) -> _IssueGroup | None:
-    for trouble in found:
-        union = len(trouble.words | words)
-        alike = not union or len(trouble.words & words) / union >= _SIMILAR
-        if trouble.cause == cause and alike:
-            return trouble
+def _find_similar(
+    found: Iterable[_IssueGroup], cause: str, words: frozenset[str]
+) -> _IssueGroup | None:
+    for group in found:
+        union = len(group.words | words)
+        # Jaccard similarity of the words; two messages without words are alike.
+        alike = not union or len(group.words & words) / union >= _SIMILAR
+        if group.cause == cause and alike:
+            return group
     return None
 
 
@@ -150,23 +142,23 @@ _VARIABLE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{12,}\b|\d+")
 
 
 def _words(issue: str) -> frozenset[str]:
-    """Return the words of a message without what differs from run to run: numbers, addresses, hashes."""
+    """Return the words of a message without numbers, addresses and hashes."""
     return frozenset(re.findall(r"\w+", _VARIABLE.sub(" ", issue.casefold())))
 
 
-def _in_words(trouble: _IssueGroup) -> str:
-    message = " ".join(trouble.message.split())
+def _describe_group(group: _IssueGroup) -> str:
+    message = " ".join(group.message.split())
     if len(message) > MAX_WORDS:
         message = f"{message[:MAX_WORDS]} […]"
-    attempts = ", ".join(str(number) for number in trouble.attempts)
-    noun = "attempt" if len(trouble.attempts) == 1 else "attempts"
-    return f"{trouble.cause} ({noun} {attempts}): {message}"
+    attempts = ", ".join(str(number) for number in group.attempts)
+    noun = "attempt" if len(group.attempts) == 1 else "attempts"
+    return f"{group.cause} ({noun} {attempts}): {message}"
 
 
 def _recommendations(
     cause: Cause, timeline: Sequence[TimelineEntry], tripped: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return what to do about the end, then about each other cause on the way to it."""
+    """Return the advice for the final cause, then for each other cause of the attempts."""
     causes = dict.fromkeys([cause.value, *(entry.cause for entry in timeline)])
     advice = [RECOMMENDATIONS[Cause(name)] for name in causes if name in Cause.__members__.values()]
     if tripped:
@@ -175,7 +167,7 @@ def _recommendations(
         )
     scores = [entry.score for entry in timeline if entry.score is not None]
     if len(scores) > 1 and scores[-1] > scores[0]:
-        advice.append("The score was rising: more attempts (`Max Retries`) may be enough.")
+        advice.append("The score was rising: more attempts may suffice (`Max Retries`).")
     return tuple(dict.fromkeys(advice))
 
 
@@ -186,7 +178,7 @@ def _next_actions(
     graph: TaskGraph,
     stopped: set[str],
 ) -> tuple[str, ...]:
-    """Return one action a failed task, those that block most first, and how to go on."""
+    """Return one action a failed task, those that block most first, and the next step."""
     weight = {t.id: len(graph.downstream(t.id) & stopped) for t in failed}
     actions: list[str] = []
     for task in sorted(failed, key=lambda t: -weight[t.id]):
@@ -197,7 +189,7 @@ def _next_actions(
         frees = f" This frees {weight[task.id]} blocked task(s)." if task.id in blocking else ""
         actions.append(f"{task.id}: {advice}{frees}")
     actions.append(
-        "Mend the plan and run it again with `--from` this run: completed tasks are taken over as they are."
+        "Correct the plan and run it again with `--from` this run: unchanged completed tasks are reused."
     )
     return tuple(actions)
 

@@ -1,7 +1,7 @@
-"""The one JSON object of a model's answer, read strictly: two, none, or anything that JSON does not have is a fault. Pure.
+"""Strict reader of the one JSON object in a model's answer. Pure.
 
-The object may stand in a fence and between words, but no other brace and no `"key":` may: what looks like a second object, or like
-a piece of a broken one, is refused, since nobody can tell which of them is meant. So is a list around it. Nothing is mended.
+The object may stand in a fence and between words, but no other brace and no `"key":` may: a second object, or a piece of a broken one,
+leaves open which is meant. Such an answer is refused, as is a list around the object. Nothing is repaired.
 """
 
 import json
@@ -20,14 +20,12 @@ _JSON_PIECE = re.compile(r'[{}]|"\s*:')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
-def one_object(text: str) -> dict[str, object]:
-    """Return the one JSON object that stands in `text`; at most linear work.
-
-    Numbers come as `Fraction`, exact; objects within as `dict`, every other value as `json` reads it.
+def parse_object(text: str) -> dict[str, object]:
+    """Return the one JSON object in `text`, in linear time; numbers are exact `Fraction`s.
 
     Raises:
-        AnswerError: There is not exactly one complete object, or it holds a duplicate key, NaN, Infinity, a number without
-            measure, half a surrogate, or more than `MAX_DEPTH` levels. The message says which, in words for the model.
+        AnswerError: There is not exactly one complete object, or it holds a duplicate key, NaN, Infinity, a number out of range, half
+            a surrogate pair, or more than `MAX_DEPTH` levels. The message tells the model which.
     """
     if len(text) > MAX_CHARS:
         raise AnswerError(f"The answer is longer than {MAX_CHARS} characters.")
@@ -35,13 +33,14 @@ def one_object(text: str) -> dict[str, object]:
     if start < 0:
         raise AnswerError("There is no JSON object in the answer.")
     end = _end(text, start)
-    _stands_alone(text[:start].rstrip(), text[end:].lstrip())
+    _require_alone(text[:start].rstrip(), text[end:].lstrip())
     return _decode(text[start:end])
 
 
 def _end(text: str, start: int) -> int:
-    """Return where the object that opens at `start` closes."""
+    """Return the end of the object that opens at `start`."""
     depth, at = 0, start
+    # A scan of its own bounds the depth before anything is parsed.
     while found := _STRUCTURE.search(text, at):
         sign, at = found.group(), found.end()
         if sign == '"':
@@ -62,20 +61,21 @@ def _end(text: str, start: int) -> int:
     )
 
 
-def _stands_alone(before: str, after: str) -> None:
-    if any(_JSON_PIECE.search(beside) for beside in (before, after)):
+def _require_alone(before: str, after: str) -> None:
+    if any(_JSON_PIECE.search(text) for text in (before, after)):
         raise AnswerError(
-            "There is more JSON beside the object: a second one, or a piece of a broken one."
+            "There is more JSON outside the object: a second one, or a piece of a broken one."
         )
     if before.endswith(("[", ",")) or after.startswith(("]", ",")):
-        raise AnswerError("The JSON object stands in a list; it must stand alone.")
+        raise AnswerError("The JSON object is in a list; it must be alone.")
 
 
 def _decode(body: str) -> dict[str, object]:
     try:
         value: object = json.loads(
             body,
-            object_pairs_hook=_distinct,
+            # `json` keeps the last of two equal keys: a second "verdict" would win silently.
+            object_pairs_hook=_require_distinct,
             parse_float=_number,
             parse_int=_number,
             parse_constant=_refuse,
@@ -83,6 +83,7 @@ def _decode(body: str) -> dict[str, object]:
     except json.JSONDecodeError as error:
         raise AnswerError(f"The JSON is not valid: {error.msg} (character {error.pos}).") from None
     try:
+        # Half surrogates cannot be stored as UTF-8; writing the value finds them at any depth.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         raise AnswerError("A text in the JSON holds half of a surrogate pair.") from None
@@ -90,11 +91,7 @@ def _decode(body: str) -> dict[str, object]:
 
 
 def as_object(value: object, what: str) -> dict[str, object]:
-    """Return `value` if it is an object.
-
-    Raises:
-        AnswerError: It is something else.
-    """
+    """Return an object, or raise `AnswerError` for another value."""
     if not isinstance(value, dict):
         raise AnswerError(f"{what} must be a JSON object.")
     items: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
@@ -102,32 +99,29 @@ def as_object(value: object, what: str) -> dict[str, object]:
 
 
 def as_list(value: object, what: str) -> list[object]:
-    """Return `value` if it is a list.
-
-    Raises:
-        AnswerError: It is something else.
-    """
+    """Return a list, or raise `AnswerError` for another value."""
     if not isinstance(value, list):
         raise AnswerError(f"{what} must be a list.")
     items: list[object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
     return items
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _require_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise AnswerError(f"The key {key[:60]!r} stands twice in one object.")
+            raise AnswerError(f"The key {key[:60]!r} occurs twice in one object.")
         found[key] = value
     return found
 
 
 def _number(literal: str) -> Fraction:
-    """Read a number exactly; bounded first, since a fraction of 1e999999 would fill the memory."""
+    """Read a number exactly."""
+    # Bounded first: a fraction of 1e999999 would fill the memory.
     exponent = re.search(r"[eE]([+-]?\d+)$", literal)
     too_far = exponent is not None and abs(int(exponent[1][:_MAX_NUMBER_CHARS])) > _MAX_EXPONENT
     if len(literal) > _MAX_NUMBER_CHARS or too_far:
-        raise AnswerError(f"The number {literal[:30]} is out of all measure.")
+        raise AnswerError(f"The number {literal[:30]} is out of range.")
     return Fraction(literal)
 
 

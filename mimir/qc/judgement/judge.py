@@ -1,14 +1,13 @@
-"""The QC agent: a conversation that must end in one valid verdict, and the engine's ruling on it.
+"""Review of a deliverable by QC: a conversation that must end in one valid verdict.
 
-What happens with an answer is decided elsewhere, by pure rules: `parse` reads it, `quotes` looks its quotes up, `score` rules. Here is
-the order of it: an invalid answer is asked for once more in the same conversation, naming the fault; still invalid, the whole
-conversation is held once anew; still nothing, QC is unavailable, and no attempt is used up. Quotes that do not hold are asked for once
-more where a criterion hangs on them. Only QC's own closing answers are ever read as a verdict.
+Pure rules decide on each answer: `verdict_parser`, `quotes`, `score`. This module holds their order. After an invalid answer QC is asked
+once more in the same conversation, with the fault. If the second answer is invalid too, a second conversation starts; if that fails,
+QC is unavailable, and no attempt is used up. Missing quotes are requested once more if a criterion depends on them. Only QC's own
+closing answers are read as a verdict.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
@@ -23,14 +22,14 @@ from mimir.domain.usage import TokenUsage
 from mimir.domain.verdict import QCAnswer, Verdict
 from mimir.errors import AnswerError, ModelError
 from mimir.qc.judgement.quotes import Sources, UnsupportedPass, find_unsupported_passes
-from mimir.qc.judgement.score import ScoreInput, judgement
+from mimir.qc.judgement.score import ScoreInput, decide_verdict
 from mimir.qc.judgement.verdict_parser import SCHEMA_NAME, VERDICT_SCHEMA, instructions, parse
 
 LANES = 2
-"""Conversations that are held at most; the second has a lane, tools and a checkout of its own."""
+"""Most conversations of a review; the second has its own transcript, tools and checkout."""
 TOKENS_A_CRITERION = 150
 MAX_FILE_CHARS = 1_000_000
-"""Characters of one quoted file that are looked at."""
+"""Characters of a quoted file that are searched."""
 
 _INVALID = (
     "Your verdict cannot be used. {fault}\nGive the whole verdict again, in the form that your "
@@ -44,71 +43,69 @@ _UNFOUNDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSession:
-    """What one conversation with QC is held with."""
+    """Services of one conversation with QC."""
 
     services: agent_loop.LoopServices
-    """Model and tools of one lane; the tools work on a throw-away checkout of the deliverable."""
+    """Model and tools of one transcript; tools work on a temporary checkout."""
     close: Callable[[], Awaitable[None]]
-    """Awaited when the conversation is over, however it ended: flushes the lane, removes the checkout."""
+    """Flushes the transcript and removes the checkout; awaited after every conversation."""
 
 
-class ReviewSessions(Protocol):
-    """Where conversations are held."""
-
-    async def __call__(self, number: int, /) -> ReviewSession:
-        """Prepare the conversation `number` (1, then 2 after trouble): lane `qc`, then `qc.2`."""
-        ...
+ReviewSessions = Callable[[int], Awaitable[ReviewSession]]
+"""Opens conversation number 1, then 2 after a failure: transcripts `qc` and `qc.2`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewServices:
-    """What a judgement needs of others."""
+    """Services of a review."""
 
     sittings: ReviewSessions
     read_file: Callable[[str], Awaitable[str | None]]
-    """Reads a file of the deliverable's tree by its path, as QC sees it (secrets replaced); None: not there, or no text.
-    Never from QC's own checkout."""
+    """Reads a file of the deliverable's tree, secrets replaced; None: absent, or not text.
+    It never reads QC's own checkout, which QC may have changed."""
     budgets: ContextBudgets = DEFAULT_BUDGETS
     lane: str = ""
-    """Of the first conversation; stands in the receipt."""
+    """Transcript of the first conversation, for the context receipt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """QC's verdict, ruled on."""
+    """Verdict on a deliverable, with the effort of its review."""
 
     judgement: Verdict
     usage: TokenUsage
-    """Of all conversations."""
+    """Over all conversations."""
     tool_calls: int
     lanes: int
-    """Conversations held: 1, or 2 after trouble."""
+    """Conversations: 1, or 2 after a failure."""
     answers: tuple[str, ...]
-    """QC's closing answers in order, invalid ones included; the last one counts, or the one before a useless re-ask."""
+    """QC's closing answers in order, with invalid ones; the last valid one counts."""
     receipt: ContextReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewUnavailable:
-    """QC gave no verdict that can be used: cause `qc_unavailable`, attempts unchanged."""
+    """Review without a valid QC answer: cause `qc_unavailable`, no attempt used up."""
 
     why: str
-    """The last fault, in words."""
+    """Last fault."""
     usage: TokenUsage
     tool_calls: int
     answers: tuple[str, ...]
     receipt: ContextReceipt
 
 
-def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> ModelSettings:
-    """Return how QC's model is asked about a task: 1000 tokens and 150 a criterion, in the verdict's schema."""
+def qc_model_settings(
+    task: Task, *, model: str = "", temperature: float | None = 0.0
+) -> ModelSettings:
+    """Return the settings of QC's model calls: token limits grow with the criteria."""
     limits = ROLES["qc"]
-    room = TOKENS_A_CRITERION * len(task.criteria)
+    extra = TOKENS_A_CRITERION * len(task.criteria)
     return ModelSettings(
         model=model,
         temperature=temperature,
-        answer_tokens=limits.answer_tokens + room,
-        working_tokens=limits.working_tokens + room,
+        answer_tokens=limits.answer_tokens + extra,
+        working_tokens=limits.working_tokens + extra,
         schema=VERDICT_SCHEMA,
         schema_name=SCHEMA_NAME,
         label="qc",
@@ -118,52 +115,53 @@ def turn(task: Task, *, model: str = "", temperature: float | None = 0.0) -> Mod
 async def review_attempt(
     given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
 ) -> Review | ReviewUnavailable:
-    """Have QC judge a deliverable, and rule on what it says.
+    """Let QC judge a deliverable, and decide the verdict.
 
     Args:
-        given: What QC may know; `form` is filled in here. Its `required_fixes` are what QC's `fixes` are about.
+        given: QC's context; `form` is filled in here, and `required_fixes` are the subject of QC's `fixes`.
         services: Conversations, and the deliverable's files.
-        protected: Protected files that the attempt changed; they stand against it whatever QC says.
+        protected: Protected files that the attempt changed; they count against it in any case.
 
     Raises:
-        ModelError: Scope `call` or `run`; others as the services raise them (`Paused`, `LeaseLost`).
+        ModelError: Scope `call` or `run`; other errors as the services raise them (`Paused`, `LeaseLost`).
     """
     given = replace(given, form=given.form or instructions())
     context = get_task_context("qc", given, lane=services.lane, budgets=services.budgets)
-    bench = _ReviewRun(given=given, services=services, protected=tuple(protected))
+    review = _ReviewRun(given=given, services=services, protected=tuple(protected))
     why = ""
     for number in range(1, LANES + 1):
-        sitting = await services.sittings(number)
+        session = await services.sittings(number)
         try:
-            ruled = await bench.hold(context.messages, sitting.services)
+            verdict = await review.hold(context.messages, session.services)
         except AnswerError as error:
             why = str(error)
         except ModelError as error:
+            # A provider fault of the run is no fault of this conversation.
             if error.scope != "attempt":
                 raise
             why = str(error)
         else:
             return Review(
-                judgement=ruled,
-                usage=bench.usage,
-                tool_calls=bench.tool_calls,
+                judgement=verdict,
+                usage=review.usage,
+                tool_calls=review.tool_calls,
                 lanes=number,
-                answers=tuple(bench.answers),
+                answers=tuple(review.answers),
                 receipt=context.receipt,
             )
         finally:
-            await sitting.close()
+            await session.close()
     return ReviewUnavailable(
         why=why,
-        usage=bench.usage,
-        tool_calls=bench.tool_calls,
-        answers=tuple(bench.answers),
+        usage=review.usage,
+        tool_calls=review.tool_calls,
+        answers=tuple(review.answers),
         receipt=context.receipt,
     )
 
 
 class _ReviewRun:
-    """One judgement under way; counts what its conversations use."""
+    """Review in progress, with the effort of its conversations."""
 
     def __init__(
         self, *, given: QCInput, services: ReviewServices, protected: tuple[str, ...]
@@ -176,19 +174,19 @@ class _ReviewRun:
         self.answers: list[str] = []
 
     async def hold(self, brief: Sequence[Message], services: agent_loop.LoopServices) -> Verdict:
-        """Hold one conversation to its ruling.
+        """Hold one conversation and decide the verdict.
 
         Raises:
-            AnswerError: No valid verdict, also when asked again.
+            AnswerError: Neither the first nor the repeated answer is valid.
         """
         talk = await self._ask(brief, services, None)
         try:
-            verdict = self._read(talk)
+            answer = self._read(talk)
         except AnswerError as error:
             again = _INVALID.format(fault=error)
-            talk = await self._ask(_continued(talk, again), services, talk)
-            verdict = self._read(talk)
-        return await self._rule(talk, verdict, services)
+            talk = await self._ask(_append_message(talk, again), services, talk)
+            answer = self._read(talk)
+        return await self._rule(talk, answer, services)
 
     async def _ask(
         self,
@@ -197,7 +195,7 @@ class _ReviewRun:
         before: Conversation | None,
     ) -> Conversation:
         talk = await converse(messages, services, spent=before.usage if before else None)
-        # Both count from the conversation's beginning: only what is new is added.
+        # Usage counts from the start of a conversation, so only the difference is added.
         self.tool_calls += talk.tool_calls - (before.tool_calls if before else 0)
         old = before.usage if before else TokenUsage()
         self.usage += TokenUsage(
@@ -212,31 +210,31 @@ class _ReviewRun:
         return parse(talk.answer.text, given.task.criteria, len(given.required_fixes))
 
     async def _rule(
-        self, talk: Conversation, verdict: QCAnswer, services: agent_loop.LoopServices
+        self, talk: Conversation, answer: QCAnswer, services: agent_loop.LoopServices
     ) -> Verdict:
-        """Rule; where nothing but a quote is missing, ask for it once."""
-        sources = await self._sources(talk, verdict)
-        ruled = judgement(self._case(verdict, sources))
-        loose = _loose(ruled, verdict, sources)
-        if not loose:
-            return ruled
-        named = "\n".join(f"- {one.what}: {one.why}" for one in loose)
-        messages = _continued(talk, _UNFOUNDED.format(list=named))
+        """Decide the verdict; if only quotes are missing, ask for them once."""
+        sources = await self._sources(talk, answer)
+        verdict = decide_verdict(self._case(answer, sources))
+        missing = _find_missing_quotes(verdict, answer, sources)
+        if not missing:
+            return verdict
+        named = "\n".join(f"- {one.what}: {one.why}" for one in missing)
+        messages = _append_message(talk, _UNFOUNDED.format(list=named))
         try:
             talk = await self._ask(messages, services, talk)
-            verdict = self._read(talk)
+            answer = self._read(talk)
         except (AnswerError, ModelError) as error:
             if isinstance(error, ModelError) and error.scope != "attempt":
                 raise
-            # The verdict before is valid: what has no quote in it stays unverified.
-            return ruled
-        return judgement(self._case(verdict, await self._sources(talk, verdict)))
+            # The earlier answer is valid; its criteria without a quote stay unverified.
+            return verdict
+        return decide_verdict(self._case(answer, await self._sources(talk, answer)))
 
-    def _case(self, verdict: QCAnswer, sources: Sources) -> ScoreInput:
+    def _case(self, answer: QCAnswer, sources: Sources) -> ScoreInput:
         given = self._given
         return ScoreInput(
             task=given.task,
-            verdict=verdict,
+            verdict=answer,
             outcomes=given.outcomes,
             sources=sources,
             fixes=given.required_fixes,
@@ -244,11 +242,11 @@ class _ReviewRun:
             unsupported=given.unsupported,
         )
 
-    async def _sources(self, talk: Conversation, verdict: QCAnswer) -> Sources:
-        """Return what may be quoted: the context's blocks, QC's own calls, and the deliverable's files that it names."""
+    async def _sources(self, talk: Conversation, answer: QCAnswer) -> Sources:
+        """Return the texts that QC may quote: context blocks, its own calls, and named files."""
         sources = dict(quotable(self._given))
         sources |= {f"qc:{number}": entry.text for number, entry in talk.ledger.items()}
-        for opinion in (*verdict.criteria, *verdict.fixes):
+        for opinion in (*answer.criteria, *answer.fixes):
             name = opinion.source.strip()
             if name.startswith("file:") and name not in sources:
                 text = await self._services.read_file(name.removeprefix("file:"))
@@ -257,21 +255,23 @@ class _ReviewRun:
         return sources
 
 
-def _continued(talk: Conversation, text: str) -> tuple[Message, ...]:
+def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
     return (*talk.messages, Message(role="user", text=text))
 
 
-def _loose(ruled: Verdict, verdict: QCAnswer, sources: Sources) -> tuple[UnsupportedPass, ...]:
-    """Return the quotes that are worth asking for again; none if no criterion hangs on one, or if it fails anyway."""
-    if not (ruled.passed or ruled.unverifiable):
+def _find_missing_quotes(
+    verdict: Verdict, answer: QCAnswer, sources: Sources
+) -> tuple[UnsupportedPass, ...]:
+    """Return missing quotes to ask for; empty if nothing depends on one."""
+    if not (verdict.passed or verdict.unverifiable):
         return ()
-    judged = {result.id for result in ruled.criteria if result.basis == "judged"}
-    hanging = find_unsupported_passes(
-        [(f"criterion {o.id}", o) for o in verdict.criteria if o.id in judged], sources
+    judged = {result.id for result in verdict.criteria if result.basis == "judged"}
+    needed = find_unsupported_passes(
+        [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged], sources
     )
-    if not hanging:
+    if not needed:
         return ()
     return (
-        *hanging,
-        *find_unsupported_passes([(f"fix {o.index}", o) for o in verdict.fixes], sources),
+        *needed,
+        *find_unsupported_passes([(f"fix {o.index}", o) for o in answer.fixes], sources),
     )

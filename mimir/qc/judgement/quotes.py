@@ -1,74 +1,60 @@
-"""Whether a quote stands where it claims to stand. Pure.
+"""Verification of quotes: a quote counts only if its source contains it. Pure.
 
-White space is collapsed on both sides (runs of it become one blank, at the ends none), everything else must be equal, and the quote
-must hold at least twelve characters that are not white space: shorter ones stand in almost any text.
+White space is collapsed on both sides; everything else must be equal. A quote needs at least twelve other characters, because almost
+any text contains a shorter one.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+
+from mimir.domain.verdict import CriterionOpinion, FixOpinion
 
 MIN_CHARS = 12
-"""Characters of a quote that are not white space."""
+"""Characters of a quote without white space."""
 
 Sources = Mapping[str, str]
-"""Name as QC must write it (`check:unit`, `file:src/a.py`, `qc:3`, `call:7`, `answer`) → its text. What is not in here cannot be quoted."""
+"""Name as QC writes it (`check:unit`, `qc:3`, `answer`) → its text; no other is quoted."""
 
 
-class QuotedOpinion(Protocol):
-    """Something that QC says with a quote: of a criterion, or of a fix."""
-
-    @property
-    def state(self) -> str:
-        """Only `passed` needs its quote."""
-        ...
-
-    @property
-    def quote(self) -> str:
-        """Words that are said to stand in the source."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where."""
-        ...
+QuotedOpinion = CriterionOpinion | FixOpinion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedPass:
-    """A `passed` whose quote does not hold."""
+    """A `passed` without a verified quote."""
 
     what: str
     """`criterion c1` or `fix 2`."""
     why: str
-    """In words for QC."""
+    """Reason, for QC."""
 
 
 def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
-    """Say why a quote does not hold; empty: it stands in its source."""
+    """Return why a quote does not count; empty: its source contains it."""
     words = "".join(quote.split())
     if not words:
         return "there is no quote"
+    # Counted without blanks, so that spaces cannot pad a short quote.
     if len(words) < MIN_CHARS:
         return f"the quote has fewer than {MIN_CHARS} characters"
     name = source.strip()
     if name not in sources:
         return f"there is no source {name[:80]!r} that may be quoted"
-    if _collapsed(quote) not in _collapsed(sources[name]):
-        return f"the quote does not stand in {name[:80]!r}"
+    if _collapse_blanks(quote) not in _collapse_blanks(sources[name]):
+        return f"the quote is not in {name[:80]!r}"
     return ""
 
 
 def is_quote_supported(opinion: QuotedOpinion, sources: Sources) -> bool:
-    """True if the quote of this opinion stands in its source."""
+    """True if the source of an opinion contains its quote."""
     return not explain_missing_quote(opinion.quote, opinion.source, sources)
 
 
 def find_unsupported_passes(
     opinions: Iterable[tuple[str, QuotedOpinion]], sources: Sources
 ) -> tuple[UnsupportedPass, ...]:
-    """Return each `passed` that has no quote that holds; `opinions` are (what it is about, opinion)."""
+    """Return each `passed` without a verified quote; `opinions` are (subject, opinion)."""
     return tuple(
         UnsupportedPass(what=what, why=why)
         for what, opinion in opinions
@@ -78,6 +64,6 @@ def find_unsupported_passes(
 
 
 @lru_cache(maxsize=64)
-def _collapsed(text: str) -> str:
-    """Collapse white space; sources are long and asked about once a criterion."""
+def _collapse_blanks(text: str) -> str:
+    """Collapse white space; cached, because each criterion looks into the same long sources."""
     return " ".join(text.split())

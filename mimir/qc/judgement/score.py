@@ -1,13 +1,13 @@
-"""What counts: QC's verdict and the checks become the one judgement that may pass an attempt. Pure, exact, fails closed.
+"""Verdict rules: the QC answer and the checks decide on an attempt. Pure, fail-closed.
 
-- A criterion with a required check is *executed*: passed iff all of them passed and QC did not say `failed`. QC's `unverified` gives way
-  to a passed check, a check's `unverified` stays.
-- Any other criterion is *judged*: passed iff QC says so with a quote that was found; `failed` needs none.
-- Score = 100 × points of passed criteria ÷ points of decided ones (passed or failed), in fractions; 0 when none is decided.
-- Passed iff the verdict is PASS, both scores are at least 80, no required check and no critical criterion failed, no required fix of the
-  attempt before failed, no protected file was changed, no critical criterion and not more than half of the points are unverified.
-- *Unverifiable*: what is unverified stands in the way, and nothing else does that a retry could mend. A FAIL that names neither a
-  failed criterion nor an issue nor a fix is no other reason.
+- A criterion with a required check is *executed*: it passes if all these checks passed and QC did not call it `failed`. QC's
+  `unverified` yields to a passed check; a check's `unverified` stays.
+- Any other criterion is *judged*: it passes if QC calls it passed with a verified quote; `failed` needs no quote.
+- Score = 100 × points of passed criteria ÷ points of decided ones (passed or failed), in fractions; 0 if none is decided.
+- An attempt passes if the QC answer is PASS, both scores are at least 80, no required check, critical criterion or earlier required fix
+  failed, no protected file changed, and no critical criterion and at most half of the points are unverified.
+- It is *unverifiable* if only unverified criteria prevent a pass, so that no retry could help. A FAIL that names no failed criterion,
+  issue or fix is no further reason.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,36 +22,36 @@ from mimir.qc.judgement.quotes import Sources, explain_missing_quote, is_quote_s
 from mimir.qc.judgement.verdict_parser import PASS_SCORE
 
 HALF = Fraction(50)
-"""Of the 100 points; more than this unverified, and nothing is proven."""
+"""Of 100 points; if more are unverified, the attempt cannot pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreInput:
-    """All that a judgement rests on."""
+    """Input of a verdict."""
 
     task: Task
     verdict: QCAnswer
     outcomes: Sequence[CheckOutcome]
-    """Of the task's checks; one that is not among them counts as `unverified`."""
+    """Of the task's checks; an absent one counts as `unverified`."""
     sources: Sources
-    """What may be quoted."""
+    """Texts that QC may quote."""
     fixes: Sequence[str] = ()
-    """Required fixes of the attempt before; QC's fix 1 is the first of them."""
+    """Required fixes of the previous attempt; QC's fix 1 is the first."""
     protected: Sequence[str] = ()
     """Protected files that the attempt changed."""
     unsupported: Sequence[str] = ()
-    """Claims of the worker's answer that its ledger does not hold; shown, decide nothing."""
+    """Claims of the worker's answer that its tool log does not support; informative only."""
 
 
-def judgement(case: ScoreInput) -> Verdict:
-    """Rule on one attempt."""
+def decide_verdict(case: ScoreInput) -> Verdict:
+    """Decide the verdict on one attempt."""
     verdict = case.verdict
     results = tuple(_results(case))
     score = score_of(results)
     failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
-    mendable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
+    repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
     gaps = _gaps(results)
-    passed = not mendable and not gaps and verdict.verdict == "PASS"
+    passed = not repairable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
     return Verdict(
         passed=passed,
@@ -59,20 +59,23 @@ def judgement(case: ScoreInput) -> Verdict:
         model_score=verdict.score,
         verdict=verdict,
         criteria=results,
-        reasons=(*mendable, *gaps),
-        issues=_once((*verdict.issues, *(issue for issue, _ in engine))),
-        required_fixes=() if passed else _once((*verdict.required_fixes, *(f for _, f in engine))),
+        reasons=(*repairable, *gaps),
+        issues=_deduplicate((*verdict.issues, *(issue for issue, _ in engine))),
+        required_fixes=()
+        if passed
+        else _deduplicate((*verdict.required_fixes, *(f for _, f in engine))),
         fixes_failed=failed_fixes,
-        unverifiable=bool(gaps) and not mendable,
+        unverifiable=bool(gaps) and not repairable,
         criteria_impossible=verdict.criteria_impossible and verdict.verdict == "FAIL",
         unsupported_claims=tuple(case.unsupported),
     )
 
 
-def cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
-    """Name why a judged attempt was not accepted; None: it was."""
+def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
+    """Return the cause of a rejection; None: the attempt passed."""
     if judgement.passed:
         return None
+    # The order is that of the remedies: no retry helps the first two.
     if judgement.criteria_impossible:
         return Cause.CRITERIA_IMPOSSIBLE
     if judgement.unverifiable:
@@ -83,7 +86,7 @@ def cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
 
 
 def score_of(results: Sequence[CriterionResult]) -> Fraction:
-    """Return 100 × points passed ÷ points decided; 0 when nothing is decided."""
+    """Return 100 × points passed ÷ points decided; 0 if none is decided."""
     won = _points(results, "passed")
     decided = won + _points(results, "failed")
     return won * 100 / decided if decided else Fraction(0)
@@ -103,9 +106,9 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         )
         checks = _required_checks(case.task, criterion)
         if checks:
-            state, reason = _executed([(id, outcomes.get(id)) for id in checks], opinion)
+            state, reason = _decide_by_checks([(id, outcomes.get(id)) for id in checks], opinion)
         else:
-            state, reason = _judged(opinion, case.sources)
+            state, reason = _decide_by_quote(opinion, case.sources)
         found = is_quote_supported(opinion, case.sources)
         yield CriterionResult(
             id=criterion.id,
@@ -124,11 +127,12 @@ def _required_checks(task: Task, criterion: Criterion) -> list[str]:
     return [c.id for c in task.checks if c.required and criterion.id in c.criteria]
 
 
-def _executed(
+def _decide_by_checks(
     checks: Sequence[tuple[str, CheckOutcome | None]], opinion: CriterionOpinion
 ) -> tuple[State, str]:
-    """Rule on a criterion that required checks decide."""
+    """Decide a criterion that has required checks."""
     states = {id: outcome.state if outcome else "unverified" for id, outcome in checks}
+    # One failed check outweighs all others, also unverified ones.
     if failed := [id for id, state in states.items() if state == "failed"]:
         return "failed", f"check {failed[0]!r} failed"
     if opinion.state == "failed":
@@ -141,8 +145,8 @@ def _executed(
     return "passed", ""
 
 
-def _judged(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
-    """Rule on a criterion that only QC's quote can decide."""
+def _decide_by_quote(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
+    """Decide a criterion by QC's quote."""
     match opinion.state:
         case "failed":
             return "failed", "QC found it failed"
@@ -154,7 +158,7 @@ def _judged(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
 
 
 def _failures(case: ScoreInput, results: Sequence[CriterionResult]) -> Iterator[str]:
-    """Name what the engine itself holds against the attempt."""
+    """Yield the engine's own reasons against the attempt."""
     for outcome in _failed_checks(case):
         yield f"The required check {outcome.check!r} failed."
     for path in case.protected:
@@ -170,7 +174,7 @@ def _rejections(
     score: Fraction,
     failed_fixes: Sequence[int],
 ) -> Iterator[str]:
-    """Name what QC, or the score, holds against the attempt."""
+    """Yield the reasons of QC and of the score against the attempt."""
     verdict = case.verdict
     for index in failed_fixes:
         yield f"Required fix {index} of the attempt before is still not done."
@@ -185,19 +189,20 @@ def _rejections(
 
 
 def _gaps(results: Sequence[CriterionResult]) -> list[str]:
-    """Name what is unverified and too weighty to be left so."""
+    """Return the unverified criteria that prevent a pass."""
     gaps = [
         f"The critical criterion {result.id} is unverified: {result.reason}."
         for result in results
         if result.critical and result.state == "unverified"
     ]
+    # Otherwise one trivial criterion could carry a deliverable.
     if _points(results, "unverified") > HALF:
         gaps.append("More than half of the points are unverified.")
     return gaps
 
 
 def _engine_fixes(case: ScoreInput, failed_fixes: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Yield the engine's own issues, each with what must be done about it."""
+    """Yield the engine's own issues, each with its required fix."""
     for outcome in _failed_checks(case):
         command = " ".join(outcome.after.argv)
         why = "".join(f" [{finding}]" for finding in outcome.findings)
@@ -220,6 +225,7 @@ def _failed_checks(case: ScoreInput) -> Iterator[CheckOutcome]:
     return (o for o in case.outcomes if o.required and o.state == "failed")
 
 
-def _once(texts: Sequence[str]) -> tuple[str, ...]:
-    """Drop repetitions, keep the order: the place in the list is the number of the fix."""
+def _deduplicate(texts: Sequence[str]) -> tuple[str, ...]:
+    """Drop repetitions and keep the order."""
+    # The place in the list is the number of the fix.
     return tuple(dict.fromkeys(texts))

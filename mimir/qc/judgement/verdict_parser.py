@@ -1,49 +1,52 @@
-"""QC's answer to `QCAnswer`, fails closed: what cannot be read for certain is a fault that goes back to QC. Pure.
+"""Strict parser of the QC answer; it fails closed: QC receives every fault. Pure.
 
-One table of fields is the single definition: the JSON schema that goes to the provider, the words that go to the model, and what
-this reader takes are made from it. The reader is strict about meaning and lenient in one direction only: what is left out counts as
-not said (a criterion that is not mentioned is `unverified`), and nothing that is left out can help a deliverable to pass.
+One table of fields defines the answer. The JSON schema for the provider, the instructions for the model, and the members that this
+parser accepts are derived from it. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
 
-An answer contradicts itself, and is refused, when
-- PASS stands with a score below 80, with a critical criterion or a fix `failed`, with `criteriaImpossible`, or with required fixes;
-- PASS stands with criteria whose own states give less than 80 (100 × points passed ÷ points passed or failed);
-- FAIL stands with a score of 80 or more while every criterion is `passed`, no fix is `failed` and nothing is impossible.
-A low score on a FAIL needs no further reason, and the model's number need not equal the one computed from its states.
+An answer contradicts itself, and is refused, if
+- PASS comes with a score below 80, a `failed` critical criterion or fix, `criteriaImpossible`, or required fixes;
+- PASS comes with criteria whose states give less than 80 (100 × points passed ÷ points passed or failed);
+- FAIL comes with a score of 80 or more although every criterion is `passed`, no fix is `failed` and nothing is impossible.
+A low score on a FAIL needs no further reason, and the model's number may differ from the one computed from its states.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeVar, get_args
 
+from mimir.domain.json_value import as_member
 from mimir.domain.plan import Criterion, weights
 from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
-from mimir.qc.judgement.json_object import as_list, as_object, one_object
+from mimir.qc.judgement.json_object import as_list, as_object, parse_object
 
 PASS_SCORE = 80
-"""Of 100; both the model's number and the computed one must reach it."""
+"""Of 100; the model's score and the computed one must reach it."""
 MAX_ITEMS = 200
 """Issues, fixes or criteria in one answer."""
 SCHEMA_NAME = "verdict"
 
+T = TypeVar("T")
 Json = Mapping[str, object]
+_DECISIONS: tuple[Literal["PASS", "FAIL"], ...] = ("PASS", "FAIL")
+_STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AnswerField:
-    """One field of the answer."""
+    """One member of the answer."""
 
     name: str
     schema: Json
     says: str
-    """What it means, for the model."""
+    """Meaning, for the model."""
     needed: bool = False
-    """False: left out, it counts as empty."""
+    """False: an absent member counts as empty."""
 
 
 _TEXT: Json = {"type": "string"}
-_STATE: Json = {"type": "string", "enum": ["passed", "failed", "unverified"]}
+_STATE: Json = {"type": "string", "enum": list(_STATES)}
 _EVIDENCE = (
     _AnswerField(
         name="quote", schema=_TEXT, says="words copied from the source, at least 12 characters"
@@ -73,7 +76,8 @@ _FIX = (
 
 
 def _schema(fields: Sequence[_AnswerField]) -> Json:
-    """Return the schema of an object; every field required and no other, as strict mode wants it."""
+    """Return the schema of an object."""
+    # Strict mode of providers demands that every member is required and no other allowed.
     return {
         "type": "object",
         "additionalProperties": False,
@@ -89,7 +93,7 @@ def _list(items: Json) -> Json:
 _VERDICT = (
     _AnswerField(
         name="verdict",
-        schema={"type": "string", "enum": ["PASS", "FAIL"]},
+        schema={"type": "string", "enum": list(_DECISIONS)},
         says=f"PASS only if the deliverable deserves {PASS_SCORE} or more",
         needed=True,
     ),
@@ -120,11 +124,11 @@ _VERDICT = (
 )
 
 VERDICT_SCHEMA: Json = _schema(_VERDICT)
-"""JSON Schema of the answer, for providers that can hold a model to it."""
+"""JSON Schema of the answer, for providers that enforce one."""
 
 
 def instructions() -> str:
-    """Return how the answer must look, for QC's preamble and its re-ask."""
+    """Return the form of the answer, for QC's preamble and the repeated question."""
     return "\n".join(
         [
             "Answer with exactly one JSON object and no other brace, with these keys:",
@@ -141,19 +145,19 @@ def instructions() -> str:
 
 
 def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
-    """Read QC's answer.
+    """Parse the untrusted text of a QC answer.
 
     Args:
-        text: All that QC said in its closing answer; untrusted.
-        criteria: Of the task; an entry for any other one is a fault.
-        fixes: How many required fixes of the attempt before QC was asked about; entries are numbered 1 to this.
+        text: QC's closing answer.
+        criteria: Criteria of the task; an entry for another one is a fault.
+        fixes: Number of required fixes that QC was asked about, numbered from 1.
 
     Raises:
-        AnswerError: It is not one valid, self-consistent verdict; the message names the fault for the re-ask.
+        AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
     """
-    fields = _fields(one_object(text), _VERDICT, "The verdict")
+    fields = _fields(parse_object(text), _VERDICT, "The verdict")
     verdict = QCAnswer(
-        verdict=_verdict(fields["verdict"]),
+        verdict=_option(fields["verdict"], _DECISIONS, "`verdict`"),
         score=_score(fields["score"]),
         feedback=_text(fields["feedback"], "`feedback`"),
         issues=_texts(fields["issues"], "`issues`"),
@@ -168,23 +172,25 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
 
 
 def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
-    """Name the contradiction between verdict, score, criteria and fixes; empty: there is none."""
+    """Return the contradiction between decision, score, criteria and fixes; empty: none."""
     if verdict.verdict == "PASS":
-        return _against_pass(verdict, criteria)
+        return _contradiction_of_pass(verdict, criteria)
     states = {opinion.id: opinion.state for opinion in verdict.criteria}
     all_passed = all(states.get(criterion.id) == "passed" for criterion in criteria)
     fix_failed = any(fix.state == "failed" for fix in verdict.fixes)
+    # Without any stated reason, FAIL and a high score cannot both be meant.
     blameless = all_passed and not fix_failed and not verdict.criteria_impossible
     if blameless and verdict.score >= PASS_SCORE:
         return f"FAIL with a score of {PASS_SCORE} or more, and every criterion passed"
     return ""
 
 
-def _against_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
+def _contradiction_of_pass(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
     failed = {opinion.id for opinion in verdict.criteria if opinion.state == "failed"}
     passed = {opinion.id for opinion in verdict.criteria if opinion.state == "passed"}
     critical = [c.id for c in criteria if c.critical and c.id in failed]
     share = weights(tuple(criteria))
+    # Exact fractions: with floats a share of 80 could compare as 79.99.
     won = sum((share[id] for id in passed), Fraction(0))
     decided = won + sum((share[id] for id in failed), Fraction(0))
     faults = (
@@ -208,7 +214,7 @@ def _lines(fields: Sequence[_AnswerField]) -> list[str]:
 def _fields(
     found: dict[str, object], fields: Sequence[_AnswerField], what: str
 ) -> dict[str, object]:
-    """Return every field of the table; those left out as the empty value of their type."""
+    """Return every member of the table; absent ones as the empty value of their type."""
     names = {field.name for field in fields}
     if unknown := sorted(set(found) - names):
         raise AnswerError(f"{what} has an unknown key {unknown[0][:60]!r}.")
@@ -222,26 +228,12 @@ def _fields(
 _EMPTY: Json = {"string": "", "array": [], "boolean": False, "number": None, "integer": None}
 
 
-def _verdict(value: object) -> Literal["PASS", "FAIL"]:
-    match value:
-        case "PASS":
-            return "PASS"
-        case "FAIL":
-            return "FAIL"
-        case _:
-            raise AnswerError('`verdict` must be "PASS" or "FAIL".')
-
-
-def _state(value: object, what: str) -> State:
-    match value:
-        case "passed":
-            return "passed"
-        case "failed":
-            return "failed"
-        case "unverified":
-            return "unverified"
-        case _:
-            raise AnswerError(f'The state of {what} must be "passed", "failed" or "unverified".')
+def _option(value: object, options: tuple[T, ...], what: str) -> T:
+    option = as_member(value, options)
+    if option is None:
+        *others, last = (f'"{one}"' for one in options)
+        raise AnswerError(f"{what} must be {', '.join(others)} or {last}.")
+    return option
 
 
 def _score(value: object) -> Fraction:
@@ -263,7 +255,7 @@ def _text(value: object, what: str) -> str:
 
 
 def _evidence(value: object, what: str) -> str:
-    """Read a quote or its source; null is how models write "none", and without a quote nothing passes."""
+    # Models write null for "none"; without a quote nothing passes.
     return "" if value is None else _text(value, what)
 
 
@@ -285,12 +277,12 @@ def _criteria(value: object, criteria: Sequence[Criterion]) -> tuple[CriterionOp
         fields = _fields(as_object(item, "Each criterion"), _CRITERION, "A criterion")
         id = _text(fields["id"], "The id of a criterion")
         if id not in known:
-            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_named(known)}.")
+            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_format_ids(known)}.")
         if id in opinions:
             raise AnswerError(f"The criterion {id!r} is judged twice.")
         opinions[id] = CriterionOpinion(
             id=id,
-            state=_state(fields["state"], f"criterion {id!r}"),
+            state=_option(fields["state"], _STATES, f"The state of criterion {id!r}"),
             quote=_evidence(fields["quote"], "`quote`"),
             source=_evidence(fields["source"], "`source`"),
         )
@@ -306,7 +298,7 @@ def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
             raise AnswerError(f"The fix {index} is judged twice.")
         opinions[index] = FixOpinion(
             index=index,
-            state=_state(fields["state"], f"fix {index}"),
+            state=_option(fields["state"], _STATES, f"The state of fix {index}"),
             quote=_evidence(fields["quote"], "`quote`"),
             source=_evidence(fields["source"], "`source`"),
         )
@@ -314,11 +306,12 @@ def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
 
 
 def _index(value: object, count: int) -> int:
+    # Numbers are fractions here; `1.0` is accepted as 1, `1.5` is not.
     if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= count:
         return int(value)
     known = f"they are numbered 1 to {count}" if count else "there are none to judge"
     raise AnswerError(f"`index` names no required fix of the attempt before; {known}.")
 
 
-def _named(ids: set[str]) -> str:
+def _format_ids(ids: set[str]) -> str:
     return ", ".join(sorted(ids)[:20]) or "none"

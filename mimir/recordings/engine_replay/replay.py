@@ -308,7 +308,7 @@ class RunReplay:
 
     async def _plan(self, event: Event) -> None:
         with contextlib.suppress(Paused):
-            await plan_creation.plan(self.parts, self.tape.id, models=_models(event))
+            await plan_creation.make_plan(self.parts, self.tape.id, models=_models(event))
 
     async def _finish(self) -> None:
         """Finish the run: final gate, seals, narrative, report."""

@@ -89,7 +89,7 @@ class RecordedModels:
         """Model of the recorded preambles; it is part of their file names."""
         for run in tape.runs.values():
             self._preambles.update(run.preambles)
-            asked = run_models.choice(run.settings, AGENTINATOR)
+            asked = run_models.pinned_choice(run.settings, AGENTINATOR)
             self.preambles_by = asked.model if asked else ""
             for lane in run.lanes:
                 own = run.own(lane)

@@ -9,7 +9,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, verdict_body
-from mimir.qc.evidence.seal import canonical, fingerprint
+from mimir.qc.evidence.seal import canonical_json, fingerprint
 from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
 from mimir.store.records.audited_records import (
     AuditedArtifactRecord,
@@ -109,7 +109,7 @@ def _is_sealed_in(verdict: Verdict, sealed: AuditedRecord) -> bool:
     # Tree and answer are taken from the record: they bind the verdict, and are no part of it.
     body = dict(verdict_body(verdict, sealed.text("tree"), ""))
     body["answerHash"] = sealed.text("answerHash")
-    return canonical(body) == sealed.record.body
+    return canonical_json(body) == sealed.record.body
 
 
 def _answer_problems(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from mimir.domain.message import CallContext, ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
@@ -11,47 +10,12 @@ from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
 from mimir.tools.calls.messages import count_noun, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, clip_both_ends
+from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 
 DEFAULT_SECONDS = 60
 MAX_SECONDS = 600
 MAX_ARGUMENT_BYTES = 100_000
 """The kernel refuses single arguments over 128 kB."""
-
-
-class Ran(Protocol):
-    """What a command did (`workspace.sandbox.Ran`)."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """None: it was ended, or there is no such program."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """Standard output and error, mixed; bounded by the sandbox."""
-        ...
-
-    @property
-    def output_bytes(self) -> int:
-        """Of all that it said."""
-        ...
-
-    @property
-    def stop_reason(self) -> str:
-        """Why it was ended: `timeout`, `memory`, `processes`, `output`; empty: it ended by itself."""
-        ...
-
-
-class CommandRunner(Protocol):
-    """Runs commands with nothing but a workspace."""
-
-    async def run(self, argv: Sequence[str], *, workspace: Path, seconds: float) -> Ran:
-        """Run once to the end.
-
-        Raises:
-            SandboxError: It is missing or broken; nothing was run.
-        """
-        ...
 
 
 class RunTool(LocalTools):
@@ -100,7 +64,7 @@ class RunTool(LocalTools):
             ) from error
         return self._told(argv, ran, seconds)
 
-    def _told(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
+    def _told(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:

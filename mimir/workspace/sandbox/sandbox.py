@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from mimir.domain.clock import Clock
 from mimir.errors import SandboxError, WorkspaceError
@@ -25,7 +25,14 @@ from mimir.workspace.sandbox.output import BoundedOutput
 from mimir.workspace.sandbox.process import ProcessExit, ProcessLimits, SandboxCommand, Stop
 from mimir.workspace.tree_removal import remove_tree
 
-__all__ = ["CommandResult", "ProcessLimits", "Sandbox", "SandboxConfig", "SandboxReport"]
+__all__ = [
+    "CommandResult",
+    "CommandRunner",
+    "ProcessLimits",
+    "Sandbox",
+    "SandboxConfig",
+    "SandboxReport",
+]
 
 Mode = Literal["bubblewrap", "none"]
 
@@ -81,6 +88,34 @@ class CommandResult:
     """Why it was ended: timeout, memory, processes, output. "": it ended by itself."""
     seconds: float
     backend: str
+
+
+class CommandRunner(Protocol):
+    """Runner of commands that see a workspace and nothing else."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        seconds: float,
+        extra_ro: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        """Run one command to its end.
+
+        Args:
+            argv: Program and arguments.
+            workspace: Directory that the command sees as `/workspace`.
+            seconds: Time limit, wall clock.
+            extra_ro: More read-only files, by their path inside.
+            env: More environment.
+
+        Raises:
+            SandboxError: The sandbox is missing or broken; nothing was run.
+            ToolError: `argv` names no program, or holds a word that no program can receive.
+        """
+        ...
 
 
 class Sandbox:

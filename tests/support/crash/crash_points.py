@@ -207,7 +207,7 @@ def _apply(fuse: Fuse) -> None:
 
 def _clock(fuse: Fuse) -> None:
     """A reading has no effect: one side of it is enough."""
-    from mimir.bootstrap.app import SystemClock
+    from mimir.bootstrap.clock import SystemClock
 
     now, monotonic = SystemClock.now, SystemClock.monotonic
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from mimir.bootstrap.app import SystemClock
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.task_states import EXECUTING
 from mimir.store.neo4j.address import parse
 from mimir.store.operations import runs

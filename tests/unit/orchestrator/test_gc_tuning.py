@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from mimir.orchestrator.gc_tuning import collected_seldom
+from mimir.orchestrator.gc_tuning import reduced_collection
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def as_it_was():
 
 def test_meanwhile_it_looks_less_often_and_not_at_what_was_there():
     before = gc.get_threshold()
-    with collected_seldom():
+    with reduced_collection():
         assert gc.get_threshold()[0] > before[0]
         assert gc.get_freeze_count() > 0
     assert gc.get_threshold() == before
@@ -27,13 +27,13 @@ def test_meanwhile_it_looks_less_often_and_not_at_what_was_there():
 
 def test_it_is_as_it_was_after_a_failure_too():
     before = gc.get_threshold()
-    with pytest.raises(KeyError), collected_seldom():
+    with pytest.raises(KeyError), reduced_collection():
         raise KeyError
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
 def test_whoever_turned_it_off_finds_it_off():
     gc.disable()
-    with collected_seldom():
+    with reduced_collection():
         assert (gc.isenabled(), gc.get_freeze_count()) == (False, 0)
     assert not gc.isenabled()

@@ -132,7 +132,7 @@ async def test_red_test_that_was_disarmed_is_no_hold(bench, work):
     outcome = await bench().outcome(check(None), after={"a.py": work, TEST: "anything"})
 
     assert (outcome.state, outcome.kind, outcome.inferred) == ("unverified", "flip", True)
-    assert any("as it was, it fails" in finding for finding in outcome.findings)
+    assert any("in its earlier form it fails" in finding for finding in outcome.findings)
 
 
 async def test_broken_test_that_the_plan_names_may_be_mended(bench):

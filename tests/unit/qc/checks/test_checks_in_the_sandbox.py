@@ -125,7 +125,7 @@ async def test_tests_that_were_there_are_not_left_out_by_new_settings(
     good = await bench.outcome(run, {"calc.py": right + "# done\n", name: WAYS_ROUND[name]})
 
     assert hidden.state == "failed"
-    assert any("steers their runner" in text or "own files" in text for text in hidden.findings)
+    assert any("runner's settings" in text or "own files" in text for text in hidden.findings)
     assert good.state == "passed"
 
 

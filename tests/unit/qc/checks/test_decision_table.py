@@ -4,7 +4,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.qc.checks.decision_table import decide_check, is_red, needs_again
+from mimir.qc.checks.decision_table import decide_check, is_red, needs_second_run
 
 ENDS = {
     "0": {"exit_code": 0},
@@ -39,7 +39,7 @@ def test_program_that_is_missing_before_and_after_is_unverified_with_a_finding(k
 
     assert outcome.state == "unverified"
     assert any("not on this machine" in finding for finding in outcome.findings)
-    assert not needs_again(check(kind), ran(before, "before"), ran(after))
+    assert not needs_second_run(check(kind), ran(before, "before"), ran(after))
 
 
 @pytest.mark.parametrize("before", RED)
@@ -115,7 +115,7 @@ def test_nothing_passes_that_is_not_green_after_the_work(kind, before, after):
 @pytest.mark.parametrize("after", ["1", "timeout"])
 def test_required_check_that_fails_once_and_passes_once_is_flaky_and_unverified(after):
     before, first = ran("0", "before"), ran(after)
-    assert needs_again(check("hold"), before, first)
+    assert needs_second_run(check("hold"), before, first)
 
     outcome = decide_check(check("hold"), before, first, ran("0"))
 
@@ -133,11 +133,11 @@ def test_required_check_that_fails_twice_is_failed(first, second):
 def test_only_a_required_check_that_fails_is_run_again():
     red_before, green_before = ran("1", "before"), ran("0", "before")
 
-    assert needs_again(check("flip"), red_before, ran("1"))
-    assert not needs_again(check("flip", required=False), red_before, ran("1"))
-    assert not needs_again(check("flip"), red_before, ran("0"))
-    assert not needs_again(check("flip"), green_before, ran("0"))
-    assert not needs_again(check("hold"), red_before, ran("1"))
+    assert needs_second_run(check("flip"), red_before, ran("1"))
+    assert not needs_second_run(check("flip", required=False), red_before, ran("1"))
+    assert not needs_second_run(check("flip"), red_before, ran("0"))
+    assert not needs_second_run(check("flip"), green_before, ran("0"))
+    assert not needs_second_run(check("hold"), red_before, ran("1"))
 
 
 def test_self_authored_check_is_marked_and_still_decides():

@@ -83,4 +83,4 @@ def test_verdict_is_bound_to_tree_and_answer_and_keeps_exact_scores():
 
     assert (body["tree"], body["score"], body["modelScore"]) == ("t1", "200/3", "95")
     assert body["answerHash"] != verdict_body(judgement, "t1", "Done!")["answerHash"]
-    assert seal.canonical(body)
+    assert seal.canonical_json(body)

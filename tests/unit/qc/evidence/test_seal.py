@@ -89,7 +89,7 @@ def test_two_records_with_swapped_sequence_numbers_are_named():
 def test_doubled_record_is_named():
     records = list(chain_of(BODIES))
 
-    assert (2, "record 2 stands twice or out of place") in problems([*records[:3], *records[2:]])
+    assert (2, "record 2 is duplicated or out of place") in problems([*records[:3], *records[2:]])
 
 
 @pytest.mark.parametrize("kept", range(5))
@@ -97,7 +97,7 @@ def test_cut_off_end_is_named_by_its_first_missing_record(kept):
     found = problems(chain_of(BODIES)[:kept])
 
     assert [p[0] for p in found] == [kept]
-    assert f"{5 - kept} of 5 records are gone" in found[0][1]
+    assert f"{5 - kept} of 5 records are missing" in found[0][1]
 
 
 def test_record_added_behind_the_sealed_ones_is_named():
@@ -110,7 +110,7 @@ def test_rewritten_chain_of_the_same_length_is_found_by_the_hash_written_beside_
     forged = chain_of([*BODIES[:4], {"check": "c4", "exitCode": 0}])
 
     assert [p[0] for p in problems(forged)] == [4]
-    assert "was written beside it" in problems(forged)[0][1]
+    assert "is its recorded end" in problems(forged)[0][1]
 
 
 def test_chain_of_another_attempt_does_not_verify_here():
@@ -131,12 +131,12 @@ def test_parts_of_a_record_cannot_be_shifted_into_each_other():
     other = seal.append(CHAIN, None, "check", {"ab": "c"})
 
     assert one.hash != other.hash
-    assert seal.start("ab") != seal.start("a")
+    assert seal.first_link("ab") != seal.first_link("a")
 
 
 def test_canonical_form_does_not_depend_on_the_order_of_keys():
-    assert seal.canonical({"b": 1, "a": [True, None]}) == '{"a":[true,null],"b":1}'
-    assert seal.canonical({"a": [True, None], "b": 1}) == seal.canonical(
+    assert seal.canonical_json({"b": 1, "a": [True, None]}) == '{"a":[true,null],"b":1}'
+    assert seal.canonical_json({"a": [True, None], "b": 1}) == seal.canonical_json(
         {"b": 1, "a": [True, None]}
     )
 
@@ -144,7 +144,7 @@ def test_canonical_form_does_not_depend_on_the_order_of_keys():
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_number_that_json_does_not_have_is_refused(number):
     with pytest.raises(ValueError, match="Out of range"):
-        seal.canonical({"seconds": number})
+        seal.canonical_json({"seconds": number})
 
 
 def test_half_a_surrogate_can_be_sealed_and_verified():

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.integrity.check_files import apparatus, find_config_changes
-from mimir.qc.integrity.command_line import commands
+from mimir.qc.integrity.check_files import find_check_files, find_config_changes
+from mimir.qc.integrity.command_line import find_programs
 
 
 def check(run: str | tuple[str, ...], **more: object) -> Check:
@@ -85,12 +85,12 @@ PYTEST = ("**/test_*.py", "**/*_test.py")
     ],
 )
 def test_default_tests_are_what_makes_up_the_check_and_not_the_work(run, tests):
-    assert apparatus(check(run)).tests == tests
+    assert find_check_files(check(run)).tests == tests
 
 
 @pytest.mark.parametrize("tests", [(), ("a/*.txt",)])
 def test_tests_of_the_plan_are_taken_as_they_stand(tests):
-    assert apparatus(check("pytest tests", tests=tests)).tests == tests
+    assert find_check_files(check("pytest tests", tests=tests)).tests == tests
 
 
 @pytest.mark.parametrize(
@@ -138,19 +138,19 @@ def test_what_steers_the_runner_is_part_of_the_check_unless_it_is_the_work(
 ):
     task = Task(id="t", title="t", prompt="p", worker_role="w", files=files)
 
-    assert find_config_changes(apparatus(check(run)), task, changed, added) == expected
+    assert find_config_changes(find_check_files(check(run)), task, changed, added) == expected
 
 
 @given(st.lists(st.text(max_size=12), max_size=6).map(tuple))
 def test_any_argument_vector_is_read_and_names_nothing_outside(argv):
-    for glob in apparatus(check(argv)).tests:
+    for glob in find_check_files(check(argv)).tests:
         assert not matches("../outside", (glob,))
         assert not glob.startswith("/")
 
 
 @given(st.text(max_size=60))
 def test_any_shell_line_is_read(line):
-    commands(("bash", "-o", "pipefail", "-c", line))
+    find_programs(("bash", "-o", "pipefail", "-c", line))
 
 
 def test_deeply_nested_shells_do_not_exhaust_the_stack():
@@ -158,4 +158,4 @@ def test_deeply_nested_shells_do_not_exhaust_the_stack():
     for _ in range(12):
         line = f"bash -c {line!r}"[:20_000]
 
-    commands(("bash", "-c", line))
+    find_programs(("bash", "-c", line))

@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.regression import AcceptedTask
-from mimir.qc.integrity.recipes import spelled_out
+from mimir.qc.integrity.recipes import expand_recipes
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -121,7 +121,7 @@ class Told:
 async def test_questions(run, asked: list[tuple[str, ...]]):
     told = Told({})
 
-    await spelled_out(check("flip", run), told)
+    await expand_recipes(check("flip", run), told)
 
     assert told.asked == asked
 
@@ -129,7 +129,7 @@ async def test_questions(run, asked: list[tuple[str, ...]]):
 async def test_scripts_that_start_each_other_are_read_once():
     told = Told({"a.sh": "sh b.sh\npytest spec\n", "b.sh": "sh a.sh; python checks/c.py\n"})
 
-    found = await spelled_out(check("flip", ("sh", "a.sh")), told)
+    found = await expand_recipes(check("flip", ("sh", "a.sh")), told)
 
     assert told.asked == [("cat", "--", "a.sh"), ("cat", "--", "b.sh")]
     assert {"spec", "checks/c.py"} <= set(found.reached)
@@ -138,13 +138,13 @@ async def test_scripts_that_start_each_other_are_read_once():
 
 @pytest.mark.parametrize("text", ["#!/usr/bin/env python3\nimport spec\npytest spec\n", "", "'"])
 async def test_what_is_no_shells_is_not_read_as_if_it_were(text: str):
-    found = await spelled_out(check("flip", ("./a",)), Told({"a": text}))
+    found = await expand_recipes(check("flip", ("./a",)), Told({"a": text}))
 
     assert found.reached == ()
 
 
 async def test_shell_is_known_with_its_options():
-    found = await spelled_out(
+    found = await expand_recipes(
         check("flip", ("./a",)), Told({"a": "#!/usr/bin/env -S bash -eu\npytest spec\n"})
     )
 
@@ -154,7 +154,7 @@ async def test_shell_is_known_with_its_options():
 async def test_a_plan_that_lists_its_tests_is_believed():
     told = Told({"a.sh": "pytest spec\n"})
 
-    found = await spelled_out(check("flip", ("sh", "a.sh"), tests=("x",)), told)
+    found = await expand_recipes(check("flip", ("sh", "a.sh"), tests=("x",)), told)
 
     assert (found.tests, found.reached, told.asked) == (("x",), (), [])
 
@@ -163,6 +163,6 @@ async def test_endless_scripts_are_not_followed_for_ever():
     files = {f"{at}.sh": f"sh {at + 1}.sh\n" for at in range(99)}
     told = Told(files)
 
-    await spelled_out(check("flip", ("sh", "0.sh")), told)
+    await expand_recipes(check("flip", ("sh", "0.sh")), told)
 
     assert len(told.asked) < 20

@@ -5,13 +5,13 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.qc.integrity.runner_output import (
     SHORTENED,
+    compare_counts,
     confirm_by_output,
-    held_against,
+    count_tests,
     is_cut_short,
-    tally,
     verbose_environment,
 )
-from mimir.qc.integrity.test_counts import TestCounts
+from mimir.qc.integrity.test_counts import CountedTests
 
 HEADER = "===== test session starts =====\nplatform linux\nrootdir: /workspace\n"
 ENDED = {
@@ -187,35 +187,35 @@ def ran(argv: tuple[str, ...], said: str, code: int = 0) -> CheckRun:
 @pytest.mark.parametrize(
     ("argv", "said", "expected"),
     [
-        (PYTEST, "1 failed, 12 passed, 3 skipped in 0.04s\n", TestCounts(passed=12, failed=1, skipped=3)),
-        (PYTEST, "= 2 xfailed, 1 xpassed, 9 warnings in 61.04s (0:01:01) =\n", TestCounts(passed=1, skipped=2)),
-        (PYTEST, "1 passed, 2 subtests passed in 0.01s\n", TestCounts(passed=1)),
-        (PYTEST, "no tests ran in 0.01s\n", TestCounts()),
+        (PYTEST, "1 failed, 12 passed, 3 skipped in 0.04s\n", CountedTests(passed=12, failed=1, skipped=3)),
+        (PYTEST, "= 2 xfailed, 1 xpassed, 9 warnings in 61.04s (0:01:01) =\n", CountedTests(passed=1, skipped=2)),
+        (PYTEST, "1 passed, 2 subtests passed in 0.01s\n", CountedTests(passed=1)),
+        (PYTEST, "no tests ran in 0.01s\n", CountedTests()),
         (PYTEST, "..\n", None),
-        (UNITTEST, "Ran 5 tests in 0.1s\n\nOK (skipped=1, expected failures=2)\n", TestCounts(passed=2, skipped=3)),
-        (UNITTEST, "Ran 5 tests in 0.1s\n\nFAILED (errors=1, unexpected successes=1)\n", TestCounts(passed=3, failed=2)),
-        (UNITTEST, "Ran 1 test in 0.1s\n\nFAILED (failures=4)\n", TestCounts(failed=4)),
-        (UNITTEST, "Ran 3 tests in 0.1s\n\nOK\n", TestCounts(passed=3)),
-        (("cargo", "test"), RESULT + RESULT, TestCounts(passed=2)),
-        (("bash", "-c", "pytest a && pytest b"), "1 passed in 0.1s\n2 passed in 0.1s\n", TestCounts(passed=3)),
-        (("make", "test"), "1 passed in 0.1s\nRan 1 test in 0.1s\n\nOK\nall is well\n", TestCounts(passed=2)),
+        (UNITTEST, "Ran 5 tests in 0.1s\n\nOK (skipped=1, expected failures=2)\n", CountedTests(passed=2, skipped=3)),
+        (UNITTEST, "Ran 5 tests in 0.1s\n\nFAILED (errors=1, unexpected successes=1)\n", CountedTests(passed=3, failed=2)),
+        (UNITTEST, "Ran 1 test in 0.1s\n\nFAILED (failures=4)\n", CountedTests(failed=4)),
+        (UNITTEST, "Ran 3 tests in 0.1s\n\nOK\n", CountedTests(passed=3)),
+        (("cargo", "test"), RESULT + RESULT, CountedTests(passed=2)),
+        (("bash", "-c", "pytest a && pytest b"), "1 passed in 0.1s\n2 passed in 0.1s\n", CountedTests(passed=3)),
+        (("make", "test"), "1 passed in 0.1s\nRan 1 test in 0.1s\n\nOK\nall is well\n", CountedTests(passed=2)),
         (MAKE, "all is well\n", None),
-        (MAKE, "Tests:       1 failed, 2 skipped, 3 passed, 6 total\nSnapshots:   0 total\n", TestCounts(passed=3, failed=1, skipped=2)),
-        (MAKE, "Tests:       3 passed, 3 total\n", TestCounts(passed=3)),
-        (MAKE, " Test Files  1 passed (1)\n      Tests  1 failed | 2 passed (3)\n", TestCounts(passed=2, failed=1)),
-        (MAKE, "      Tests  2 passed (2)\n", TestCounts(passed=2)),
-        (MAKE, "  2 passing (5ms)\n  1 pending\n  1 failing\n", TestCounts(passed=2, failed=1, skipped=1)),
-        (MAKE, "3 examples, 1 failure, 1 pending\n", TestCounts(passed=1, failed=1, skipped=1)),
-        (MAKE, "5 runs, 9 assertions, 1 failures, 1 errors, 1 skips\n", TestCounts(passed=2, failed=2, skipped=1)),
-        (MAKE, "1 doctest, 4 tests, 1 failure\n", TestCounts(passed=3, failed=1)),
-        (MAKE, "OK (3 tests, 5 assertions)\n", TestCounts(passed=3)),
-        (MAKE, "Tests: 3, Assertions: 5, Failures: 1.\n", TestCounts(passed=2, failed=1)),
+        (MAKE, "Tests:       1 failed, 2 skipped, 3 passed, 6 total\nSnapshots:   0 total\n", CountedTests(passed=3, failed=1, skipped=2)),
+        (MAKE, "Tests:       3 passed, 3 total\n", CountedTests(passed=3)),
+        (MAKE, " Test Files  1 passed (1)\n      Tests  1 failed | 2 passed (3)\n", CountedTests(passed=2, failed=1)),
+        (MAKE, "      Tests  2 passed (2)\n", CountedTests(passed=2)),
+        (MAKE, "  2 passing (5ms)\n  1 pending\n  1 failing\n", CountedTests(passed=2, failed=1, skipped=1)),
+        (MAKE, "3 examples, 1 failure, 1 pending\n", CountedTests(passed=1, failed=1, skipped=1)),
+        (MAKE, "5 runs, 9 assertions, 1 failures, 1 errors, 1 skips\n", CountedTests(passed=2, failed=2, skipped=1)),
+        (MAKE, "1 doctest, 4 tests, 1 failure\n", CountedTests(passed=3, failed=1)),
+        (MAKE, "OK (3 tests, 5 assertions)\n", CountedTests(passed=3)),
+        (MAKE, "Tests: 3, Assertions: 5, Failures: 1.\n", CountedTests(passed=2, failed=1)),
     ],
 )  # fmt: skip
 def test_tests_are_counted_where_their_runner_counts_them(
-    argv: tuple[str, ...], said: str, expected: TestCounts | None
+    argv: tuple[str, ...], said: str, expected: CountedTests | None
 ):
-    assert tally(ran(argv, said)) == expected
+    assert count_tests(ran(argv, said)) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ def test_a_test_that_is_skipped_or_fails_now_has_not_passed(
     """Whoever starts the runner; one whose failures do not count here may go on to fail."""
     before, after = ran(MAKE, f"{then} in 0.1s\n"), ran(MAKE, f"{now} in 0.1s\n")
 
-    assert held_against(after, tally(before), was_green=was_green).green is not cut
+    assert compare_counts(after, count_tests(before), was_green=was_green).green is not cut
 
 
 def test_who_spoke_of_tests_that_passed_must_go_on_to_speak_of_them():
-    assert held_against(ran(MAKE, "compiled\n"), TestCounts(failed=1), was_green=False).green
-    assert not held_against(ran(MAKE, "compiled\n"), TestCounts(passed=1), was_green=True).green
+    assert compare_counts(ran(MAKE, "compiled\n"), CountedTests(failed=1), was_green=False).green
+    assert not compare_counts(ran(MAKE, "compiled\n"), CountedTests(passed=1), was_green=True).green
 
 
 def of_node(first: str, passed: int, failed: int) -> str:
@@ -274,9 +274,9 @@ SPECIFIED = (
 def test_a_file_of_node_that_ends_before_its_tests_has_passed_none(
     before: str, after: str, green: bool
 ):
-    then = tally(ran(("node", "--test"), before, code=1))
+    then = count_tests(ran(("node", "--test"), before, code=1))
 
-    assert held_against(ran(("node", "--test"), after), then, was_green=False).green is green
+    assert compare_counts(ran(("node", "--test"), after), then, was_green=False).green is green
 
 
 @pytest.mark.parametrize(
@@ -298,14 +298,14 @@ def test_a_test_of_rust_that_failed_is_not_taken_away(after: str, green: bool):
 
 
 def test_an_end_that_may_not_have_been_kept_is_not_missed():
-    assert held_against(
+    assert compare_counts(
         ran(MAKE, f"{SHORTENED}9 characters before]\ncompiled\n"),
-        TestCounts(passed=1),
+        CountedTests(passed=1),
         was_green=True,
     ).green
 
 
 def test_nothing_is_held_against_a_run_of_which_nothing_is_known():
-    assert held_against(ran(MAKE, "..\n"), None, was_green=True).green
-    assert held_against(ran(PYTEST, "1 passed, 1 skipped in 0.1s"), None, was_green=True).green
-    assert not held_against(ran(PYTEST, "1 skipped in 0.1s"), None, was_green=False).green
+    assert compare_counts(ran(MAKE, "..\n"), None, was_green=True).green
+    assert compare_counts(ran(PYTEST, "1 passed, 1 skipped in 0.1s"), None, was_green=True).green
+    assert not compare_counts(ran(PYTEST, "1 skipped in 0.1s"), None, was_green=False).green

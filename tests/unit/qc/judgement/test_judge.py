@@ -18,8 +18,8 @@ from mimir.qc.judgement.judge import (
     ReviewServices,
     ReviewSession,
     ReviewUnavailable,
+    qc_model_settings,
     review_attempt,
-    turn,
 )
 from mimir.qc.judgement.verdict_parser import VERDICT_SCHEMA
 from tests.support.conversation import CONTEXT, FakeModel, FakeTools, call, says
@@ -109,7 +109,7 @@ class Court:
             tools=self.tools,
             context=CONTEXT,
             breaker=CircuitBreaker.for_estimate(None),
-            settings=turn(TASK),
+            settings=qc_model_settings(TASK),
             elapsed=lambda: 0.0,
         )
         return ReviewSession(services=services, close=close)
@@ -265,7 +265,7 @@ async def test_quote_that_does_not_hold_is_asked_for_once_by_its_criterion():
 
     assert isinstance(ruling, Review)
     assert ruling.judgement.criteria[1].state == "passed"
-    assert "criterion c2: the quote does not stand in 'file:README.md'" in (
+    assert "criterion c2: the quote is not in 'file:README.md'" in (
         here.first.asked[1].messages[-1].text
     )
 

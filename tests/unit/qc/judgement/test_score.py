@@ -51,7 +51,7 @@ def rule(criteria, checks, given: QCAnswer, outcomes=(), **more: object):
         id="t", title="t", prompt="p", worker_role="w", criteria=criteria, checks=tuple(checks)
     )
     case = ScoreInput(task=task, verdict=given, outcomes=outcomes, sources=SOURCES, **more)
-    return score.judgement(case)
+    return score.decide_verdict(case)
 
 
 # One criterion, every combination of what decides it.
@@ -341,6 +341,8 @@ def test_cause_names_what_stood_in_the_way(given, check_state, expected):
     outcomes = [outcome("k1", check_state)]
 
     assert (
-        score.cause(rule((criterion("c1"),), [check("k1", "c1")], given, outcomes), outcomes)
+        score.rejection_cause(
+            rule((criterion("c1"),), [check("k1", "c1")], given, outcomes), outcomes
+        )
         is expected
     )

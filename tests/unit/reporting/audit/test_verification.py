@@ -181,7 +181,7 @@ async def test_swapped_order_numbers_are_named(done):
 
 async def test_truncated_chain_is_named(done):
     found = await doctored(done, lambda ops: ops.delete("Evidence", [f"{ONE}#00004"]))
-    assert f"{ONE}#00004: 1 of 5 records are gone, the first of them record 4" in found
+    assert f"{ONE}#00004: 1 of 5 records are missing, the first of them record 4" in found
 
 
 async def test_truncated_chain_whose_length_was_put_right_does_not_give_the_run_seal(done):

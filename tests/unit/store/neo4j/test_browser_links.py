@@ -46,4 +46,4 @@ def test_link_asks_for_its_node_alone_whatever_it_is_called():
 def test_only_a_server_has_a_page(tmp_path, uri, has):
     settings = load(tmp_path, {"store": uri}, {}).settings
 
-    assert (stores.links(settings) is not None) is has
+    assert (stores.node_links(settings) is not None) is has

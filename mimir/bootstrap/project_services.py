@@ -1,0 +1,252 @@
+"""Composition of the services of one project from its settings."""
+
+import asyncio
+import os
+import random
+import shutil
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+
+from mimir.agents.preambles.agentinator import Agentinator, ModelQuery
+from mimir.agents.preambles.preamble_cache import PreambleCache
+from mimir.attempts.services import ModelChoice, OpenLane
+from mimir.bootstrap import stores
+from mimir.bootstrap.clock import RandomIds, SystemClock
+from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
+from mimir.domain.agent import ROLES
+from mimir.domain.clock import Clock
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.errors import UnavailableError
+from mimir.llm.config import EndpointConfig
+from mimir.llm.endpoints import EndpointRegistry
+from mimir.llm.protocol import ChatModel
+from mimir.llm.wrappers.journaled_model import JournaledModel
+from mimir.llm.wrappers.rate_limits import RateLimiter
+from mimir.llm.wrappers.retrying_model import RetryPolicy
+from mimir.orchestrator import project_identity
+from mimir.orchestrator.services import ProjectServices
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.journaled_checks import JournaledChecks
+from mimir.recordings.model_replay.recorded_models import RecordedModels
+from mimir.recordings.recorded_history import RecordingHistory
+from mimir.scheduling.attempt_order import Unordered
+from mimir.scheduling.run_services import WorkSignals
+from mimir.settings import LoadedSettings, Settings, git_login
+from mimir.store.operations.worker_processes import WorkerProcess
+from mimir.store.protocol import GraphStore
+from mimir.store.publishing_store import PublishingStore
+from mimir.tools.secrets import Redactor
+from mimir.workspace.git.history import GitHistory, GitRemote
+from mimir.workspace.process_locks import ProcessLocks
+from mimir.workspace.sandbox.sandbox import ProcessLimits as SandboxLimits
+from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.state_dir import ROOM
+
+MB = 1024 * 1024
+_version = cache(version)
+
+
+async def compose_services(
+    project: Path,
+    loaded: LoadedSettings,
+    store: GraphStore,
+    endpoints: EndpointRegistry | RecordedModels,
+    process: tuple[ProcessLocks, str],
+    redact: Redactor,
+    sandbox: Sandbox,
+    *,
+    history: GitHistory | None = None,
+) -> ProjectServices:
+    """Compose the services of a process for a project; `history` None: open the project's own."""
+    settings, clock, state_dir = loaded.settings, SystemClock(), project / ROOM
+    owners, owner = process
+    is_replay = history is not None  # a replay creates nothing in the project
+    if history is None:
+        remote = GitRemote(url=settings.history.remote, environment=git_login(), name=owner)
+        history = await RecordingHistory.open(
+            project,
+            state_dir / "work" / "history.git",
+            owner=sandbox.owner,
+            program=find_git(),
+            remote=remote,
+        )
+    project_sandbox = ProjectSandbox(sandbox, history, project)
+    project_id = (
+        project_identity.find_project_id(project, state_dir)
+        if is_replay
+        else await project_identity.project_id(project, state_dir, history, store)
+    )
+    # Leases name no commit, so their writes need not wait for commits to be shared.
+    # The order matters: leases keep the plain store.
+    leases, store = store, PublishingStore(store, history.share)
+    tools = ToolFactory(project_sandbox, store, project_id, redact)
+    execution = CheckExecution(
+        history=history,
+        sandbox=project_sandbox,
+        room=state_dir / "work" / "checks",
+        redact=redact,
+        at_once=settings.run.parallel_checks,
+    )
+    choices = {role: _choice(settings, role) for role in ROLES}
+    replayed = endpoints if isinstance(endpoints, RecordedModels) else None
+
+    def make_agentinator(
+        open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str
+    ) -> Agentinator:
+        chosen = choices["agentinator"]
+
+        async def open_model(number: int) -> ChatModel:
+            transcript = await open_lane("agentinator", number)
+            name = lane_id(run, PLAN_TASK, number, "agentinator")
+            model = endpoints.for_lane("agentinator", name, chosen.model)
+            return JournaledModel(model, transcript)
+
+        return Agentinator(
+            project=project,
+            library=PreambleCache(project, state_dir / "work" / "locks"),
+            open_model=open_model,
+            asking=ModelQuery(
+                model=chosen.model or (replayed.preambles_by if replayed else ""),
+                temperature=chosen.temperature,
+                max_tokens=chosen.max_tokens or ROLES["agentinator"].answer_tokens,
+            ),
+            recorded=replayed.preamble if replayed else None,
+        )
+
+    return ProjectServices(
+        project=project,
+        project_id=project_id,
+        room=state_dir,
+        store=store,
+        leases=leases,
+        history=history,
+        sandbox=sandbox,
+        checks=CheckRunner(history, JournaledChecks(execution, store, owner)),
+        models=endpoints,
+        tools=tools,
+        planner_tools=tools.planner,
+        agentinator=make_agentinator,
+        clock=clock,
+        ids=RandomIds(),
+        owner=owner,
+        owners=owners,
+        process=WorkerProcess(
+            owner=owner,
+            host=socket.gethostname(),
+            number=os.getpid(),
+            lock_file=str(owners.path(owner).absolute()),
+        ),
+        wake=WorkSignals(),
+        pace=Unordered(),
+        recording="",
+        choices=choices,
+        lease_seconds=settings.run.lease_seconds,
+        attempt_tokens=settings.run.attempt_tokens,
+        pinned=_pinned_settings(settings),
+        prices=settings.prices,
+        redact=redact,
+        warnings=loaded.warnings,
+        notices=endpoints.notices,
+        check_models=endpoints.check,
+        engine_version=_version("mimir"),
+        sandbox_name=settings.sandbox.backend,
+        link=stores.node_links(settings),
+        show_base=tools.show,
+    )
+
+
+def make_endpoints(
+    settings: Settings, clock: SystemClock, veil: Callable[[str], str]
+) -> EndpointRegistry:
+    """Return the models that the settings name, with their limits."""
+    llm = settings.llm
+    return EndpointRegistry(
+        llm.model,
+        partial(_config, settings),
+        limits=RateLimiter(
+            clock=clock,
+            sleep=asyncio.sleep,
+            requests_per_minute=llm.requests_per_minute,
+            tokens_per_minute=llm.tokens_per_minute,
+            concurrency=llm.concurrency,
+        ),
+        policy=RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds),
+        clock=clock,
+        chance=random.Random(),
+        veil=veil,
+    )
+
+
+def _config(settings: Settings, model: str) -> EndpointConfig:
+    llm = settings.llm
+    return EndpointConfig(
+        base_url=llm.base_url,
+        api_key=settings.api_key,
+        model=model or llm.model,
+        extra_body=llm.extra_body,
+        headers=llm.headers,
+        lane_header=llm.lane_header,
+        structured=llm.structured,
+        connect_seconds=llm.connect_seconds,
+        stall_seconds=llm.stall_seconds,
+        answer_seconds=llm.answer_seconds,
+        max_answer_bytes=llm.max_answer_bytes,
+    )
+
+
+def make_sandbox(settings: Settings, state_dir: Path, clock: Clock) -> Sandbox:
+    """Return the sandbox that the settings name."""
+    own = settings.sandbox
+    config = SandboxConfig(
+        mode=own.backend,
+        share=tuple(own.share),
+        read_only=tuple(Path(path) for path in own.read_only),
+        limits=SandboxLimits(
+            memory_bytes=own.memory_mb * MB, processes=own.processes, file_bytes=own.file_mb * MB
+        ),
+    )
+    return Sandbox(config, scratch=state_dir / "work", clock=clock)
+
+
+def _choice(settings: Settings, role: str) -> ModelChoice:
+    chosen = settings.role(role)
+    return ModelChoice(
+        model=chosen.model or settings.llm.model,
+        temperature=chosen.temperature,
+        max_tokens=chosen.max_tokens,
+    )
+
+
+def _pinned_settings(settings: Settings) -> Mapping[str, object]:
+    """Return the settings that a run pins: no secret, no endpoint."""
+    return settings.model_dump(
+        mode="json",
+        exclude={
+            # Secrets and addresses must not reach the store; they come from today's settings.
+            "llm": {"api_key", "headers", "extra_body"},
+            "store": True,
+            "history": True,
+            "neo4j": True,
+        },
+    )
+
+
+def find_git() -> str:
+    """Return the path of the git program.
+
+    Raises:
+        UnavailableError: There is none.
+    """
+    # A relative entry of PATH would let a project supply its own git.
+    path = os.pathsep.join(entry for entry in os.get_exec_path() if Path(entry).is_absolute())
+    found = shutil.which("git", path=path)
+    if found is None:
+        raise UnavailableError(
+            "git is missing: no directory of PATH holds it.",
+            next_step="Install git, 2.38 or newer.",
+        )
+    return found
