@@ -3,16 +3,18 @@
 A value that cannot be read is refused with the nearest valid one.
 """
 
-import difflib
 import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimir.errors import Location, PlanError, UsageError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 PLAN_NAME = "chain-output.md"
 CHAINS = "chains"
@@ -36,6 +38,8 @@ class PlanOrRequest:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that is most similar to `word`; empty: none is."""
+    import difflib  # for usage errors only; `mimir --help` does not wait for it
+
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return found[0] if found else ""
 
@@ -172,12 +176,14 @@ def minutes(text: str) -> float:
     return total
 
 
-def amount(text: str) -> Decimal:
+def amount(text: str) -> "Decimal":
     """Read an amount of money, such as `2` or `0.50`, in the currency of the prices.
 
     Raises:
         UsageError: The text is not an amount, or it is zero or too large.
     """
+    from decimal import Decimal
+
     found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < found <= 100_000:
         raise UsageError(

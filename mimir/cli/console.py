@@ -4,7 +4,6 @@ A terminal obeys control characters: they move the cursor, rename the window, an
 each of them with a visible escape.
 """
 
-import json
 import os
 import re
 import sys
@@ -108,6 +107,8 @@ class Console:
 
     def json(self, value: Mapping[str, object]) -> None:
         """Print one JSON object on one line, as ASCII."""
+        import json  # `mimir --help` does not wait for it
+
         self._write(self.out, json.dumps(value, ensure_ascii=True, allow_nan=False, default=str))
 
     async def ask(self, question: str) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -290,6 +289,8 @@ async def run_request(
 
 def remaining_limits(limits: "RunBudget", spent: Mapping[str, object]) -> "RunBudget":
     """Return the limits that remain after planning; `spent` is its `status`."""
+    from decimal import Decimal
+
     from mimir.domain import money
 
     def rest(limit: int | None, used: object) -> int | None:
