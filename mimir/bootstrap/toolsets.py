@@ -70,7 +70,7 @@ class ToolFactory:
         return gateway(
             [LazyWorkspaceTools([files, commands], _standing(tree, bench.stand)), *reading],
             granted=rights.granted_tools(ALL_TOOLS),
-            lane=bench.lane,
+            transcript=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,
             why=rights.why,
@@ -110,7 +110,7 @@ class ToolFactory:
         return gateway(
             tools,
             granted=rights.granted_tools(ALL_TOOLS),
-            lane=lane,
+            transcript=lane,
             redact=self._redact,
             why=rights.why,
         )

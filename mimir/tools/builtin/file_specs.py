@@ -1,4 +1,7 @@
-"""What a model is told of the file tools. Short and exact: these words are in every prompt of a worker."""
+"""Descriptions of the file tools for the model.
+
+They are short and exact, because every prompt of a worker contains them. A change breaks existing recordings.
+"""
 
 from mimir.tools.calls.local_tools import describe_tool
 

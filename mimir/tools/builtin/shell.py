@@ -1,11 +1,11 @@
-"""The `run` tool: one command in the sandbox, its exit code and its output."""
+"""The `run` tool: one command in the sandbox, with its exit code and its output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from mimir.domain.message import CallContext, ToolResult, ToolSpec
+from mimir.domain.message import ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
@@ -69,10 +69,10 @@ class RunTool(LocalTools):
         """Bind the tool to a workspace.
 
         Args:
-            sandbox: Where commands run.
+            sandbox: Runs the commands.
             workspace: Directory that commands see as `/workspace`.
-            redact: Applied before the output is cut, so that no half of a secret is left at an edge.
-            max_seconds: The most that a model may ask for.
+            redact: Applied before the output is cut, so that no part of a secret is left.
+            max_seconds: Longest timeout that a model may choose.
             max_chars: Most characters of output in a result.
         """
         self._sandbox = sandbox
@@ -85,8 +85,7 @@ class RunTool(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return (self._run,)
 
-    async def _run(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _run(self, given: ToolArguments) -> ToolResult:
         argv = _argv(given)
         seconds = given.number("timeout_seconds", self._default_seconds)
         try:
@@ -98,9 +97,9 @@ class RunTool(LocalTools):
                 next_step=error.next_step
                 or "See what is wrong with `mimir doctor`, then: mimir resume",
             ) from error
-        return self._told(argv, ran, seconds)
+        return self._format(argv, ran, seconds)
 
-    def _told(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
+    def _format(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:
@@ -125,7 +124,7 @@ _STOPPED: Mapping[str, str] = {
 _NOT_THERE = "there is no program {program} here. Use one that is installed."
 
 
-@cache  # one object for all lanes: what is looked up by it is found
+@cache  # one object for all transcripts, so that lookups by identity hit
 def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
     properties: Mapping[str, Mapping[str, object]] = {
         "argv": {
