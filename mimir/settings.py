@@ -249,7 +249,7 @@ def load(
     for layer, source in layers:
         for name, value in _leaves(layer):
             _require_known(name, source)
-            _put(tree, name, value)
+            _set_value(tree, name, value)
     _add_openai_names(tree, env)
     try:
         settings = Settings.model_validate(tree)
@@ -373,7 +373,7 @@ def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield path, value
 
 
-def _put(tree: dict[str, object], path: str, value: object) -> None:
+def _set_value(tree: dict[str, object], path: str, value: object) -> None:
     *parents, last = path.split(".")
     for part in parents:
         inner = tree.get(part)
