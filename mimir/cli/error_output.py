@@ -1,17 +1,6 @@
 """Errors of a command: an exit code and at most three lines, `error`, `why` and `next`.
 
-| exit | when |
-|---|---|
-| 0 | done; a run: `completed` |
-| 1 | a run: `completed_with_gaps`, `failed`, `cancelled`; `verify`: a broken record; a declined confirmation |
-| 2 | wrong usage |
-| 65 | a plan or file that is not acceptable |
-| 69 | store, model or sandbox not available |
-| 70 | a bug in mimir; `--debug` shows where |
-| 75 | paused and resumable, or the plan is already running elsewhere |
-| 78 | configuration |
-| 130 | interrupted |
-| 141 | the reader of the output closed the pipe; a running run is paused |
+docs/command-line.md explains each exit code.
 """
 
 import errno

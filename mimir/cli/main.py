@@ -9,8 +9,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Protocol, cast
+from collections.abc import Sequence
+from typing import Annotated, cast
 
 import typer
 from typer.main import get_command
@@ -43,28 +43,8 @@ NAME = "mimir"
 _NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)
 
 
-class _UsageParameter(Protocol):
-    opts: Sequence[str]
-
-
-class _UsageCommand(Protocol):
-    params: Sequence[_UsageParameter]
-    commands: Mapping[str, object]
-    """Present only on a group."""
-
-
-class _UsageContext(Protocol):
-    """Typer's context of a usage error; typer exports no type for it."""
-
-    command_path: str
-    command: _UsageCommand
-
-
 app = typer.Typer(
-    name=NAME,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+    name=NAME, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
 )
 
 
@@ -164,7 +144,7 @@ def _print_failure(failure: CommandFailure) -> int:
 
 def _describe_usage(error: typer.TyperException) -> CommandFailure:
     """Return the message of a usage error, with the nearest option or command."""
-    context = cast("_UsageContext | None", getattr(error, "ctx", None))
+    context = cast("typer.Context | None", getattr(error, "ctx", None))
     what = error.format_message()
     option = cast("str", getattr(error, "option_name", ""))
     unknown = _NO_COMMAND.match(what)
@@ -174,7 +154,7 @@ def _describe_usage(error: typer.TyperException) -> CommandFailure:
         near = nearest(option, [name for p in context.command.params for name in p.opts])
         what = error.message
     elif context and unknown:
-        near = nearest(unknown[1], context.command.commands)
+        near = nearest(unknown[1], getattr(context.command, "commands", ()))
         near = f"{NAME} {near}" if near else ""
         what = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"

@@ -23,8 +23,7 @@ SCRIPTED = "play:"
 """Prefix of the name of a scripted model."""
 
 Store = Annotated[
-    str,
-    typer.Option("--store", metavar="URI", help="Store of the runs; default: .mimir/mimir.db."),
+    str, typer.Option("--store", metavar="URI", help="Store of the runs; default: .mimir/mimir.db.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

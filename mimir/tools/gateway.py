@@ -7,7 +7,7 @@ becomes a text for the model, and a fault of the engine is also passed to `repor
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.call_outcome import Transcript
@@ -60,25 +60,22 @@ def gateway(
     return JournaledTools(dispatcher, transcript, snapshot, redact, base_tree)
 
 
+@dataclass(slots=True)
 class _GatewayDispatcher:
     """Decides on calls and executes them."""
 
-    def __init__(
-        self,
-        toolsets: Sequence[Toolset],
-        granted: frozenset[str],
-        redact: Callable[[str], str],
-        why: Callable[[str], str],
-        quota: CallQuota,
-        report: Report | None,
-    ) -> None:
+    toolsets: InitVar[Sequence[Toolset]]
+    _granted: frozenset[str]
+    _redact: Callable[[str], str]
+    _why: Callable[[str], str]
+    _quota: CallQuota
+    _report: Report | None
+    _owners: dict[str, tuple[Toolset, ToolSpec]] = field(init=False)
+    specs: Sequence[ToolSpec] = field(init=False)
+
+    def __post_init__(self, toolsets: Sequence[Toolset]) -> None:
         self._owners = {s.name: (t, s) for t in reversed(toolsets) for s in t.specs}
-        self._granted = granted
-        self._redact = redact
-        self._why = why
-        self._quota = quota
-        self._report = report
-        permitted = (spec for _, spec in self._owners.values() if spec.name in granted)
+        permitted = (spec for _, spec in self._owners.values() if spec.name in self._granted)
         self.specs = tuple(sorted(permitted, key=_prompt_order))
 
     def admit(self, call: ToolCall) -> GateDecision:

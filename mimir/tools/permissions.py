@@ -22,15 +22,6 @@ class ToolPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionDecision:
-    """The decision on one tool."""
-
-    granted: bool
-    reason: str = ""
-    """For the model; empty if granted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRights:
     """Everything that decides which tools one agent may use."""
 
@@ -41,30 +32,25 @@ class ToolRights:
     """The tools of the task, for the worker; empty: the plan denies nothing."""
     policy: ToolPolicy = ToolPolicy()
 
-    def decide(self, tool: str) -> PermissionDecision:
-        """Grant one tool, or return why it is denied."""
+    def why(self, tool: str) -> str:
+        """Return why `tool` is denied, for the model; empty if it is granted."""
         name = quote_text(tool)
-        reason = ""
         if tool not in self.role_tools:
-            reason = f"the role {quote_text(self.role)} may not use {name}."
-        elif self.plan_tools and tool not in self.plan_tools:
-            reason = f"{name} is not among the tools of this task ({list_names(self.plan_tools)})."
-        elif not self.policy.permits(tool):
-            reason = f"{name} is switched off by the policy of this installation."
-        return PermissionDecision(granted=not reason, reason=reason)
+            return f"the role {quote_text(self.role)} may not use {name}."
+        if self.plan_tools and tool not in self.plan_tools:
+            return f"{name} is not among the tools of this task ({list_names(self.plan_tools)})."
+        if not self.policy.permits(tool):
+            return f"{name} is switched off by the policy of this installation."
+        return ""
 
     def granted_tools(self, tools: Iterable[str]) -> tuple[str, ...]:
         """Return the granted ones of `tools`, in their order."""
         return _granted_tools(self, tuple(tools))
 
-    def why(self, tool: str) -> str:
-        """Return why `tool` is denied; empty if it is granted."""
-        return self.decide(tool).reason
-
 
 @lru_cache  # asked for each attempt, with a few distinct rights
 def _granted_tools(rights: ToolRights, tools: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(tool for tool in tools if rights.decide(tool).granted)
+    return tuple(tool for tool in tools if not rights.why(tool))
 
 
 def not_granted(tool: str) -> str:

@@ -7,7 +7,7 @@ numbers stay valid. Every step is linear in the text, because a hostile text may
 import base64
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
@@ -77,22 +77,11 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without secrets."""
-        # Text next to a secret may match only after that secret is replaced.
-        for _ in range(MAX_ROUNDS):
-            before = text
-            text = self._redact_pass(before)
-            if text == before:
-                break
-        return text
+        return _repeat(self._redact_pass, text)
 
     def values(self, text: str) -> str:
         """Return `text` without the known values; other keys may be what an agent must write."""
-        for _ in range(MAX_ROUNDS):
-            before = text
-            text = self._redact_known(before)
-            if text == before:
-                break
-        return text
+        return _repeat(self._redact_known, text)
 
     def _redact_known(self, text: str) -> str:
         # Marks are skipped: a known value "password" would be found in `[redacted:password]` again.
@@ -117,6 +106,15 @@ class Redactor:
             if form.wraps and form.text in joined:
                 text = _wrapped_pattern(form.text).sub(lambda m: _mark("secret", m[0]), text)
         return text
+
+
+def _repeat(redact: Callable[[str], str], text: str) -> str:
+    # Text next to a secret may match only after that secret is replaced.
+    for _ in range(MAX_ROUNDS):
+        before, text = text, redact(text)
+        if text == before:
+            break
+    return text
 
 
 _WORDS = tuple(

@@ -9,8 +9,7 @@ from mimir.errors import UnavailableError
 
 Recording = Annotated[str, typer.Argument(metavar="FILE", hidden=True)]
 Port = Annotated[
-    int,
-    typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0: a free one."),
+    int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0: a free one.")
 ]
 
 

@@ -58,15 +58,9 @@ class DrawnLine:
 def draw(
     board: RunBoard, *, width: int, height: int, glyphs: Symbols, now: float, elapsed: float
 ) -> list[DrawnLine]:
-    """Draw the board.
+    """Draw the board within the width and the height of the terminal.
 
-    Args:
-        board: The state of the run.
-        width: Columns of the terminal.
-        height: Lines of the terminal; the board has fewer.
-        glyphs: Symbols of the terminal.
-        now: Time in seconds, on the clock of the board.
-        elapsed: Seconds since the view was opened.
+    `now` is a time on the clock of the board; `elapsed` counts seconds since the view was opened.
     """
     width = max(NARROWEST, width)
     rows, left_out = _select_rows(list(board.rows.values()), max(1, height - _OUTSIDE - 1))

@@ -6,7 +6,7 @@ from typing import Protocol
 from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string, whole_number
 from mimir.tools.calls.messages import list_names, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
@@ -74,13 +74,8 @@ _SPEC = describe_tool(
     "read_artifact",
     "Read a text that your instructions refer to by its artifact id, in pages.",
     {
-        "id": {"type": "string", "description": "As written in your instructions."},
-        "offset": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_OFFSET,
-            "description": "Character to start at. Default 0.",
-        },
+        "id": string("As written in your instructions."),
+        "offset": whole_number(0, MAX_OFFSET, "Character to start at. Default 0."),
     },
     required=("id",),
 )

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, cast
 from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
 from mimir.tools.calls.messages import quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
@@ -152,12 +152,7 @@ def _json(value: object) -> str:
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
-_COUNT = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": MAX_LIMIT,
-    "description": f"Default {DEFAULT_LIMIT}.",
-}
+_COUNT = whole_number(1, MAX_LIMIT, f"Default {DEFAULT_LIMIT}.")
 
 _SPECS = (
     describe_tool(
@@ -194,15 +189,7 @@ _SPECS = (
     describe_tool(
         "memory_get_subgraph",
         "Get the nodes and edges around a node.",
-        {
-            "id": _TEXT,
-            "depth": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_DEPTH,
-                "description": "Default 1.",
-            },
-        },
+        {"id": _TEXT, "depth": whole_number(1, MAX_DEPTH, "Default 1.")},
         required=("id",),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Protocol
 from mimir.domain.message import ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
 from mimir.tools.calls.messages import count_noun, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, clip_both_ends
 
@@ -138,12 +138,7 @@ def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
             "minLength": 1,
             "description": "A bash command line (pipefail is on). Instead of argv.",
         },
-        "timeout_seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": max_seconds,
-            "description": f"Default {default_seconds}.",
-        },
+        "timeout_seconds": whole_number(1, max_seconds, f"Default {default_seconds}."),
     }
     return describe_tool(
         "run",

@@ -64,3 +64,13 @@ def describe_tool(
         read_only=read_only,
         destructive=destructive,
     )
+
+
+def string(description: str) -> Mapping[str, object]:
+    """Return the schema of a string."""
+    return {"type": "string", "description": description}
+
+
+def whole_number(least: int, most: int, description: str) -> Mapping[str, object]:
+    """Return the schema of a whole number within limits."""
+    return {"type": "integer", "minimum": least, "maximum": most, "description": description}
