@@ -1,6 +1,6 @@
-"""Every error of mimir, grouped by who must act.
+"""All errors of mimir, grouped by who must act: the user, the provider, the agent, mimir itself.
 
-Each carries what happened, why, and what to do next; `exit_code` is what the command line ends with.
+Each has a message, a next step and the exit code of the command line.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A place in a file that a person wrote or a model wrote."""
+    """A position in a file."""
 
     file: str
     line: int
@@ -21,7 +21,7 @@ class Location:
 
 
 class MimirError(Exception):
-    """The root. `str(error)` says what and why; `next_step` says what to do."""
+    """Base class; `str(error)` is the problem and its cause, `next_step` the remedy."""
 
     exit_code = 1
 
@@ -30,17 +30,17 @@ class MimirError(Exception):
         self.next_step = next_step
 
 
-# The person must act.
+# The user must act.
 
 
 class UsageError(MimirError):
-    """The command was given wrongly."""
+    """A command or an argument is wrong."""
 
     exit_code = 2
 
 
 class PlanError(MimirError):
-    """A plan or another file of the person's cannot be accepted."""
+    """A plan or another file of the user is not acceptable."""
 
     exit_code = 65
 
@@ -58,27 +58,27 @@ class PlanError(MimirError):
 
 
 class UnavailableError(MimirError):
-    """The store, the model or the sandbox is not there at the start."""
+    """The store, the model or the sandbox is not available at the start."""
 
     exit_code = 69
 
 
 class ConfigurationError(MimirError):
-    """A setting is missing or wrong: key, endpoint, model name, value."""
+    """A setting is missing or invalid: a key, an endpoint, a model name, a value."""
 
     exit_code = 78
 
 
 class BusyError(MimirError):
-    """The plan is already running elsewhere."""
+    """Another process already runs the plan."""
 
     exit_code = 75
 
 
 class Paused(MimirError):  # noqa: N818
-    """The run stops here and can be resumed; nothing failed.
+    """The run pauses and can be resumed; nothing failed.
 
-    Raised through the loop and the machine to the worker, which gives its lease back and keeps the phase.
+    It passes through the agent loop and the machine to the agent pool, which returns the lease and keeps the phase.
     """
 
     exit_code = 75
@@ -98,7 +98,7 @@ class Paused(MimirError):  # noqa: N818
 class ModelError(MimirError):
     """A model call failed.
 
-    `scope` says what it ends: `call` (retry it), `attempt` (context length, content filter), `run` (401, 402, 403,
+    `scope` is what the failure ends: `call` (it can be retried), `attempt` (context length, content filter) or `run` (401, 402, 403,
     unknown model).
     """
 
@@ -121,24 +121,24 @@ class ModelError(MimirError):
 
 
 class AnswerError(MimirError):
-    """A model's answer cannot be read; the message goes back to the model once."""
+    """The answer of a model is not readable; the message is returned to the model once."""
 
 
 class ToolError(MimirError):
-    """A tool could not do what the model asked; becomes a ToolResult, never leaves the gateway."""
+    """A tool call failed; the gateway turns it into a `ToolResult`."""
 
 
-# We must act: a bug, or a race that was lost.
+# mimir must act: a bug, or a lost race.
 
 
 class StoreError(MimirError):
-    """The store did not do what was asked."""
+    """The store failed."""
 
     exit_code = 69
 
 
-class DamagedNode(StoreError):  # noqa: N818  what is there, not what was done
-    """What the store holds of one node is not what was written; nothing was changed."""
+class DamagedNode(StoreError):  # noqa: N818  a state, not an action
+    """A stored node is not what was written; nothing was changed."""
 
     def __init__(self, message: str, *, label: str, id: str) -> None:
         super().__init__(message)
@@ -146,25 +146,25 @@ class DamagedNode(StoreError):  # noqa: N818  what is there, not what was done
         self.id = id
 
 
-class LeaseLost(MimirError):  # noqa: N818  named in the architecture: what happened, not a fault
-    """Another holder has the task; what this one still does is refused."""
+class LeaseLost(MimirError):  # noqa: N818  a state, not a fault
+    """Another process has the lease; writes with the older fence are refused."""
 
 
 class IllegalMove(MimirError):  # noqa: N818
-    """A status may not go there; nothing was changed."""
+    """A change of status is not allowed; nothing was changed."""
 
 
 class SandboxError(MimirError):
-    """The sandbox is missing or broken; nothing was run outside it."""
+    """The sandbox is missing or broken; nothing was executed outside it."""
 
     exit_code = 69
 
 
 class WorkspaceError(MimirError):
-    """Git or the file system did not do what the engine needs."""
+    """Git or the file system failed."""
 
     exit_code = 69
 
 
 class RecordingMiss(MimirError):  # noqa: N818
-    """A replay asked something that the recording does not hold."""
+    """A replay needs something that the recording lacks."""

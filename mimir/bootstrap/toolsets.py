@@ -73,7 +73,7 @@ class ToolFactory:
             # Memory and artifacts need no workspace, so they do not wait until one exists.
             [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
             granted=rights.granted_tools(ALL_TOOLS),
-            lane=bench.lane,
+            transcript=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,
             why=rights.why,
@@ -114,7 +114,7 @@ class ToolFactory:
         return gateway(
             tools,
             granted=rights.granted_tools(ALL_TOOLS),
-            lane=lane,
+            transcript=lane,
             redact=self._redact,
             why=rights.why,
         )

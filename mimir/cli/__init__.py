@@ -1,5 +1,5 @@
-"""The command line: translates, never decides. Nobody enters; it goes in by `mimir.bootstrap.app` and comes out as text, JSON and an exit code.
+"""Command line: arguments in; text, JSON and an exit code out.
 
-Everything that a model or a file wrote passes `console.clean` before it reaches a terminal. Heavy libraries are imported inside
-command bodies only.
+It decides nothing: it opens a project with `mimir.bootstrap.app` and calls `orchestrator.api.Mimir`. Text of models and files passes
+`console.clean` before it is printed. Heavy libraries are imported inside command bodies only. No package imports this one.
 """

@@ -1,15 +1,20 @@
-"""What a person wrote behind a command: a request, a plan, tasks, a time. Each is read here, or refused with the nearest that there is."""
+"""Command line arguments: requests, plans, task ids, times and amounts of money.
 
-import difflib
+A value that cannot be read is refused with the nearest valid one.
+"""
+
 import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimir.errors import Location, PlanError, UsageError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 PLAN_NAME = "chain-output.md"
 CHAINS = "chains"
@@ -19,90 +24,97 @@ _TIME = re.compile(
     r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
 )
 _AMOUNT = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
-_TO_WRITE = 'mimir execute "what you want"'
+_MAKE_PLAN = 'mimir chain "REQUEST"'
+_RUN_REQUEST = 'mimir execute "REQUEST"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOrRequest:
-    """What the argument of `execute` names: a plan's file, or a request."""
+    """The argument of `execute`: the file of a plan, or a request."""
 
     plan: Path | None = None
     request: str = ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that looks most like `word`; empty: none does."""
+    """Return the known word that is most similar to `word`; empty: none is."""
+    import difflib  # for usage errors only; `mimir --help` does not wait for it
+
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return found[0] if found else ""
 
 
 def read_request(words: Sequence[str], project: Path) -> str:
-    """Return the request that `words` say: text, `-` for the standard input, `@file`.
+    """Return the request of the arguments: text, `-` for standard input, or `@file`.
 
     Raises:
-        UsageError: There is none, the file is not there, or it is too long.
+        UsageError: The request is empty or too long, or its file cannot be read.
         PlanError: The file or the input is not UTF-8.
     """
-    said = " ".join(words)
-    if said == "-":
-        text = _decoded(_from_stdin(), "the standard input")
-    elif said.startswith("@"):
-        text = _decoded(_from_file(project, said[1:]), said[1:])
+    argument = " ".join(words)
+    if argument == "-":
+        text = _decode(_read_stdin(), "standard input")
+    elif argument.startswith("@"):
+        text = _decode(_read_file(project, argument[1:]), argument[1:])
     else:
-        text = _argument(said)
+        text = argument
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(
+                "The request is not UTF-8 text.", next_step="Write the request in UTF-8."
+            ) from None
     if not text.strip():
-        raise UsageError("The request is empty.", next_step='Write it: mimir chain "what you want"')
+        raise UsageError("The request is empty.", next_step=f"Write it: {_MAKE_PLAN}")
     if len(text) > MAX_REQUEST_CHARS:
         raise UsageError(f"The request is longer than {MAX_REQUEST_CHARS} characters.")
     return text
 
 
 def find_plan(project: Path, name: str) -> Path | None:
-    """Return the plan's file that `name` means: a path, a folder with a plan in it, or a slug of `chains/`."""
+    """Return the file of a plan: a path, a folder that contains a plan, or a folder of `chains/`."""
     if not name:
         return None
     for path in (project / name, project / CHAINS / name):
-        if _is(path, directory=True):
+        if _exists(path, directory=True):
             path = path / PLAN_NAME
-        if _is(path, directory=False):
+        if _exists(path, directory=False):
             return path
     return None
 
 
-def newest_plan(project: Path) -> Path:
-    """Return the plan that was written last.
-
-    Raises:
-        UsageError: There is none.
-    """
-    plans = plans_of(project)
-    if not plans:
-        raise UsageError(
-            f"There is no plan in {CHAINS}/ yet.", next_step='Make one: mimir chain "what you want"'
-        )
-    return max(plans, key=lambda path: (path.stat().st_mtime_ns, path.parent.name))
-
-
 def plans_of(project: Path) -> list[Path]:
-    """Return the plans of the project, by slug."""
+    """Return the plans in `chains/`, sorted by folder name."""
     try:
         return sorted(p for p in (project / CHAINS).glob(f"*/{PLAN_NAME}") if p.is_file())
     except OSError:
         return []
 
 
-def the_plan(project: Path, name: str | None) -> Path:
-    """Return the plan of this name, or the newest.
+def newest_plan(project: Path) -> Path:
+    """Return the plan that was written last.
 
     Raises:
-        UsageError: There is none; the nearest is named.
+        UsageError: There is no plan.
     """
-    if name is None:
-        return newest_plan(project)
-    found = find_plan(project, name)
-    if found is None:
-        raise no_such_plan(project, name)
-    return found
+    plans = plans_of(project)
+    if not plans:
+        raise UsageError(
+            f"There is no plan in {CHAINS}/ yet.", next_step=f"Make a plan: {_MAKE_PLAN}"
+        )
+    return max(plans, key=lambda path: (path.stat().st_mtime_ns, path.parent.name))
+
+
+def find_plan_or_newest(project: Path, name: str | None) -> Path:
+    """Return the plan of this name; without a name, the newest plan.
+
+    Raises:
+        UsageError: There is no such plan; the nearest is named.
+    """
+    plan = newest_plan(project) if name is None else find_plan(project, name)
+    if plan is None:
+        raise no_such_plan(project, name or "")
+    return plan
 
 
 def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
@@ -115,8 +127,8 @@ def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
         return PlanOrRequest(plan=newest_plan(project))
     if len(words) > 1:
         first = find_plan(project, words[0])
-        step = "Give one plan." if first else f"Put a request in quotes: {_TO_WRITE}"
-        raise UsageError(f"There is one argument too many: {words[1]!r}.", next_step=step)
+        step = "Give one plan." if first else f"Put the request in quotes: {_RUN_REQUEST}"
+        raise UsageError(f"Unexpected argument {words[1]!r}.", next_step=step)
     (word,) = words
     plan = find_plan(project, word)
     if plan is not None:
@@ -129,28 +141,27 @@ def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
 def split_tasks(
     words: Sequence[str], only: Sequence[str], project: Path
 ) -> tuple[list[str], list[str]]:
-    """Tell the tasks behind `--only` from the plan: the shell hands over `--only a b PLAN` as `b PLAN` and `a`.
+    """Separate task ids from the plan; return the other words, and each task id once.
 
-    Returns:
-        What is left of `words`, and the tasks' ids in order, each once.
+    For `--only a b PLAN` the parser yields `a` as the option and `b PLAN` as arguments.
     """
-    named = [id for value in only for id in re.split(r"[\s,]+", value) if id]
+    tasks = [id for value in only for id in re.split(r"[\s,]+", value) if id]
     rest: list[str] = []
     for word in words:
         ids = [id for id in word.split(",") if id]
         are_tasks = all(map(_TASK.fullmatch, ids)) and find_plan(project, word) is None
         if only and are_tasks:
-            named += ids
+            tasks += ids
         else:
             rest.append(word)
-    return rest, list(dict.fromkeys(named))
+    return rest, list(dict.fromkeys(tasks))
 
 
 def minutes(text: str) -> float:
-    """Read a time limit: `30` and `30m` are minutes, `2h`, `90s` and `1h30m` are what they say.
+    """Read a time limit: `30` and `30m` are minutes; `2h`, `90s` and `1h30m` name their units.
 
     Raises:
-        UsageError: It is no time, or none at all.
+        UsageError: The text is not a time, or the time is zero.
     """
     found = _TIME.fullmatch(text.strip().lower().replace(" ", ""))
     parts = (
@@ -159,92 +170,83 @@ def minutes(text: str) -> float:
     total = parts.get("h", 0) * 60 + parts.get("m", 0) + parts.get("s", 0) / 60
     if not 0 < total < 1e7:
         raise UsageError(
-            f"--time-limit {text!r} is no time.", next_step="Write minutes: 30, 30m, 2h or 1h30m."
+            f"--time-limit {text[:80]!r} is not a time.",
+            next_step="Write minutes: 30, 30m, 2h or 1h30m.",
         )
     return total
 
 
-def amount(text: str) -> Decimal:
-    """Read an amount of money: `2` or `0.50`, in the currency of the prices.
+def amount(text: str) -> "Decimal":
+    """Read an amount of money, such as `2` or `0.50`, in the currency of the prices.
 
     Raises:
-        UsageError: It is none, nothing, or too much.
+        UsageError: The text is not an amount, or it is zero or too large.
     """
+    from decimal import Decimal
+
     found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < found <= 100_000:
         raise UsageError(
-            f"--max-cost {text!r} is no amount of money.",
-            next_step="Write it with a dot and at most six decimals: 2 or 0.50; at most 100000.",
+            f"--max-cost {text!r} is not an amount of money.",
+            next_step="Write at most 100000 with at most six decimals, such as 2 or 0.50.",
         )
     return found
 
 
 def display_path(path: Path, project: Path) -> str:
-    """Return a path as people and the store see it: relative to the project where it is in it, bytes that are no UTF-8 escaped."""
-    try:
-        short = path.relative_to(project)
-    except ValueError:
-        short = path
+    """Return a path as it is displayed and stored: relative inside the project, always UTF-8."""
+    short = path.relative_to(project) if path.is_relative_to(project) else path
     return os.fsencode(short.as_posix()).decode("utf-8", "backslashreplace")
 
 
 def no_such_plan(project: Path, name: str) -> UsageError:
-    """Say that there is no such plan, and which is nearest."""
+    """Return the error for an unknown plan, with the nearest known one."""
     plans = {p.parent.name: p for p in plans_of(project)}
     paths = [display_path(p, project) for p in plans.values()]
-    near = nearest(name, [*plans, *paths, *_loose(project)])
+    near = nearest(name, [*plans, *paths, *_top_level_documents(project)])
     if near:
         step = f"Did you mean {near}?"
     elif plans:
-        step = f"Plans: {', '.join(list(plans)[:5])}. A request has spaces: {_TO_WRITE}"
+        step = f"Plans: {', '.join(list(plans)[:5])}. A request has spaces: {_RUN_REQUEST}"
     else:
-        step = f"A request has spaces: {_TO_WRITE}"
+        step = f"A request has spaces: {_RUN_REQUEST}"
     return UsageError(f"There is no plan {name[:200]!r}.", next_step=step)
 
 
-def _loose(project: Path) -> list[str]:
-    """Return files beside the project's own folders that may be plans."""
+def _top_level_documents(project: Path) -> list[str]:
+    """Return the names of files at the top of the project that may be plans."""
     try:
         return [p.name for p in project.iterdir() if p.suffix in (".md", ".json")][:1000]
     except OSError:
         return []
 
 
-def _is(path: Path, *, directory: bool) -> bool:
-    """Tell what is there; a whole request taken for a path is too long for the file system, and that is no error."""
+def _exists(path: Path, *, directory: bool) -> bool:
     try:
         return path.is_dir() if directory else path.exists() and not path.is_dir()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # a whole request is too long for a path
         return False
 
 
-def _from_stdin() -> bytes:
+def _read_stdin() -> bytes:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  closed before the process began
         return b""
     return sys.stdin.buffer.read(4 * MAX_REQUEST_CHARS + 1)
 
 
-def _from_file(project: Path, name: str) -> bytes:
+def _read_file(project: Path, name: str) -> bytes:
     try:
         with (project / name).open("rb") as file:
             return file.read(4 * MAX_REQUEST_CHARS + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
-            f"The request's file {name[:200]!r} cannot be read: {why}.",
-            next_step="Name a file that is there, or write the request itself in quotes.",
+            f"The request file {name[:200]!r} cannot be read: {why}.",
+            next_step="Name an existing file, or write the request itself in quotes.",
         ) from None
 
 
-def _argument(text: str) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UsageError("The request is not UTF-8 text.", next_step="Write it again.") from None
-    return text
-
-
-def _decoded(content: bytes, name: str) -> str:
+def _decode(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -252,7 +254,7 @@ def _decoded(content: bytes, name: str) -> str:
         line = before.count(b"\n") + 1
         column = len(before.rpartition(b"\n")[2].decode("utf-8")) + 1
         raise PlanError(
-            f"This is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}.",
+            f"The request is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}.",
             at=Location(file=name, line=line, column=column),
             code="file-not-utf8",
             next_step="Save it as UTF-8.",

@@ -1,10 +1,9 @@
-"""The two streams of the process. What models, files and arguments say is made harmless before it is printed.
+"""Output streams of the process; text of models, files and arguments is made harmless here.
 
-A terminal obeys control characters: they move the cursor, rename the window, answer questions, turn text around. None of them
-passes `clean`; what stood there is shown instead.
+A terminal obeys control characters: they move the cursor, rename the window, answer questions and reverse text. `clean` replaces
+each of them with a visible escape.
 """
 
-import json
 import os
 import re
 import sys
@@ -16,7 +15,7 @@ from typing import TextIO
 from mimir.cli.symbols import Symbols, for_encoding
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
-"""What test runners colour their output with: noise, left out. Whatever this joins is looked at again by `_CONTROL`."""
+"""Colour sequences of test runners, which are dropped. `_CONTROL` then checks the joined text."""
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
@@ -26,31 +25,31 @@ _SPACE = re.compile(r"\s+")
 _SHOW_CURSOR = b"\x1b[?25h\n"
 WIDE = 200
 """Columns of lines that go to a pipe."""
-SAID_CHARS = 400
-"""Most characters of one line that says what is wrong."""
+MAX_ERROR_CHARS = 400
+"""Most characters of one line of an error."""
 
 
 def clean(text: str) -> str:
-    """Return `text` without anything that a terminal obeys, but tabs and line feeds; what stood there is shown as an escape."""
+    """Return `text` with control characters as escapes, except tabs and line feeds."""
     if _is_plain(text):
         return text
     lines = _COLOURS.sub("", text.replace("\r\n", "\n"))
-    return _CONTROL.sub(lambda found: _shown(found[0]), lines)
+    return _CONTROL.sub(lambda found: _escape(found[0]), lines)
 
 
 def _is_plain(text: str) -> bool:
-    """Tell without a search that nothing has to be done: most are so, and a status has thousands."""
+    # A quick test that most of the thousands of texts of a status pass.
     return text.isascii() and text.isprintable()
 
 
 def clean_line(text: str, limit: int | None = None) -> str:
-    """Return `text` harmless and on one line; longer than `limit` characters it is cut with a mark."""
+    """Return `text` harmless and on one line; text over `limit` characters ends with `…`."""
     spaced = text if _is_plain(text) and "  " not in text else clean(_SPACE.sub(" ", text))
     line = spaced.strip()
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _shown(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if code <= 0xFF:
         return f"\\x{code:02x}"
@@ -58,7 +57,7 @@ def _shown(character: str) -> str:
 
 
 class Console:
-    """What a person reads: results on `out`, what is in the way on `err`."""
+    """Standard output for results, standard error for everything else."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self.out = out
@@ -67,27 +66,30 @@ class Console:
 
     @classmethod
     def of_process(cls) -> "Console":
-        """Take the process's streams; one that is closed swallows what it is given, and none fails on a character that it lacks."""
-        return cls(_stream(sys.stdout), _stream(sys.stderr))
+        """Return the console of this process's streams.
+
+        A closed stream discards its text; a character that a stream cannot encode is replaced.
+        """
+        return cls(_open_stream(sys.stdout), _open_stream(sys.stderr))
 
     @property
     def is_terminal(self) -> bool:
-        """True if results are looked at as they come."""
+        """True if standard output is a terminal."""
         return self.out.isatty()
 
     @property
     def can_ask(self) -> bool:
-        """True if somebody is there to be asked."""
+        """True if the user can answer a question."""
         return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()  # pyright: ignore[reportUnnecessaryComparison]  closed before the process began
 
     @property
     def glyphs(self) -> Symbols:
-        """The signs that the terminal can show."""
+        """The symbols that the terminal can show."""
         return for_encoding(self.out.encoding)
 
     @property
     def width(self) -> int:
-        """Columns of the terminal; wide where results go to a pipe."""
+        """Columns of the terminal; `WIDE` in a pipe."""
         if not self.is_terminal:
             return WIDE
         try:
@@ -100,21 +102,24 @@ class Console:
         self._write(self.out, clean(text))
 
     def note(self, text: str) -> None:
-        """Print what a person should know, beside the result: one line."""
+        """Print one line to standard error."""
         self._write(self.err, clean_line(text))
 
     def json(self, value: Mapping[str, object]) -> None:
-        """Print one JSON object on one line; escaped, so that it is harmless on a terminal too."""
+        """Print one JSON object on one line, as ASCII."""
+        import json  # `mimir --help` does not wait for it
+
         self._write(self.out, json.dumps(value, ensure_ascii=True, allow_nan=False, default=str))
 
     async def ask(self, question: str) -> bool:
-        """Ask for yes or no on `err`; anything but a clear yes is no. Waits without standing in the way of a signal."""
+        """Ask for yes or no on standard error; only a clear yes is yes."""
         self.err.write(f"{clean_line(question)} [y/N] ")
         self.err.flush()
-        import asyncio  # costs more than all else that `mimir --help` needs
+        import asyncio  # costs more than everything else that `mimir --help` needs
 
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[None] = loop.create_future()
+        # A reader of the loop, not a blocking read: a signal must still end the wait.
         loop.add_reader(sys.stdin.fileno(), lambda: answered.done() or answered.set_result(None))
         try:
             await answered
@@ -127,7 +132,7 @@ class Console:
 
     @contextmanager
     def hidden_cursor(self) -> Generator[None]:
-        """Remember while the block runs that something is drawn there, without a cursor."""
+        """Mark the cursor as hidden while the block draws."""
         self._is_cursor_hidden = True
         try:
             yield
@@ -135,7 +140,7 @@ class Console:
             self._is_cursor_hidden = False
 
     def leave(self) -> None:
-        """Leave the terminal in order, from anywhere: past all that is buffered, before the process ends at once."""
+        """Restore the terminal before the process ends at once; buffers are bypassed."""
         with suppress(OSError, ValueError):
             if self._is_cursor_hidden:
                 os.write(self.out.fileno(), _SHOW_CURSOR)
@@ -147,7 +152,7 @@ class Console:
         stream.flush()
 
 
-def _stream(stream: TextIO | None) -> TextIO:
+def _open_stream(stream: TextIO | None) -> TextIO:
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
     reconfigure = getattr(stream, "reconfigure", None)

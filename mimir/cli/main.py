@@ -1,4 +1,4 @@
-"""The command `mimir`: its commands and options, and how an exception becomes an exit code and three lines.
+"""The command `mimir`: its commands and options, and the exit code of every exception.
 
 Heavy libraries are imported inside command bodies only, so that `mimir --help` answers at once.
 """
@@ -9,12 +9,14 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from collections.abc import Sequence
+from typing import Annotated, cast
 
 import typer
 from typer.main import get_command
 
+from mimir.cli import error_output
+from mimir.cli.arguments import nearest
 from mimir.cli.commands import (
     bench,
     demo,
@@ -25,6 +27,8 @@ from mimir.cli.commands import (
     serve_recording,
     transfer,
 )
+from mimir.cli.console import Console
+from mimir.cli.error_output import USAGE, CommandFailure
 from mimir.cli.session import (
     CommandSession,
     CommonOptions,
@@ -35,40 +39,17 @@ from mimir.cli.session import (
     project_directory,
 )
 
-if TYPE_CHECKING:
-    from mimir.cli.error_output import CommandFailure
-
 NAME = "mimir"
-
-
-class _UsageParameter(Protocol):
-    opts: Sequence[str]
-
-
-class _UsageCommand(Protocol):
-    params: Sequence[_UsageParameter]
-    commands: Mapping[str, object]
-    """Of a group only."""
-
-
-class _UsageContext(Protocol):
-    """What typer knows of the command whose arguments are wrong; it exports no type for it."""
-
-    command_path: str
-    command: _UsageCommand
+_NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)
 
 
 app = typer.Typer(
-    name=NAME,
-    help="Turn a request into a proven result: planned, worked, checked, judged, sealed.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+    name=NAME, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
 )
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"{NAME} {version(NAME)}")
@@ -80,21 +61,20 @@ def start(
     context: typer.Context,
     show_version: Annotated[
         bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
     store: Store = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Turn a request into a proven result: planned, worked, checked, judged, sealed."""
+    """Turn a request into a proven result: planned, executed, checked, judged, sealed."""
     context.obj = CommonOptions(store=store, json=as_json)
     if context.invoked_subcommand is not None:
         return 0
-    from mimir.cli.console import Console
-
-    console = Console.of_process()
     session = CommandSession(
-        project=project_directory(), console=console, store=store, json=as_json
+        project=project_directory(), console=Console.of_process(), store=store, json=as_json
     )
     return inspection.orientation(session)
 
@@ -123,52 +103,38 @@ app.command("lint", hidden=True)(command(plan_commands.check))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit code. What ends it early is said on the standard error."""
+    """Run one command line and return its exit code; print an error to standard error."""
     try:
-        return _invoke(list(arguments))
+        group = get_command(app)
+        with group.make_context(NAME, list(arguments)) as context:
+            code: object = group.invoke(context)
+        return code if isinstance(code, int) else 0
     except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as error:
-        return _end(_usage(error))
+        return _print_failure(_describe_usage(error))
     except (SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001  the rim of the process: everything becomes an exit code here
+    except BaseException as error:  # noqa: BLE001  the boundary of the process: every error becomes an exit code
         if "--debug" in arguments:
             traceback.print_exc()
-        return _failed(error)
+        known = error_output.failure(error)
+        return error_output.exit_code(error) if known is None else _print_failure(known)
 
 
 def main() -> None:
-    """Run the command line of this process, and end it at once.
-
-    All is written and closed by then, and libraries do what they have left for the end. The interpreter would take them apart besides, a
-    sixth of what `mimir --help` takes, and write once more into a pipe that nobody reads.
-    """
+    """Run the command line of this process, then end the process at once."""
     code = run(sys.argv[1:])
     atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  it has no other name
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or missing
             stream.flush()
+    # Everything is written and closed. Tearing the interpreter down would take a sixth of the
+    # time of `mimir --help`, and would write again to a closed pipe.
     os._exit(code)
 
 
-def _invoke(arguments: list[str]) -> int:
-    group = get_command(app)
-    with group.make_context(NAME, arguments) as context:
-        code: object = group.invoke(context)
-    return code if isinstance(code, int) else 0
-
-
-def _failed(error: BaseException) -> int:
-    from mimir.cli import error_output
-
-    known = error_output.failure(error)
-    return error_output.exit_code(error) if known is None else _end(known)
-
-
-def _end(failure: "CommandFailure") -> int:
-    from mimir.cli.console import Console
-
+def _print_failure(failure: CommandFailure) -> int:
     console = Console.of_process()
     with contextlib.suppress(OSError):
         for line in failure.lines():
@@ -176,26 +142,20 @@ def _end(failure: "CommandFailure") -> int:
     return failure.exit_code
 
 
-def _usage(error: typer.TyperException) -> "CommandFailure":
-    """Say what is wrong with the command line, with the nearest option or command where one is misspelt."""
-    from mimir.cli.arguments import nearest
-    from mimir.cli.error_output import USAGE, CommandFailure
-
-    context = cast("_UsageContext | None", getattr(error, "ctx", None))
-    said = error.format_message()
+def _describe_usage(error: typer.TyperException) -> CommandFailure:
+    """Return the message of a usage error, with the nearest option or command."""
+    context = cast("typer.Context | None", getattr(error, "ctx", None))
+    what = error.format_message()
     option = cast("str", getattr(error, "option_name", ""))
-    unknown = _NO_COMMAND.match(said)
+    unknown = _NO_COMMAND.match(what)
     path = context.command_path if context else NAME
     near = ""
     if context and option:
         near = nearest(option, [name for p in context.command.params for name in p.opts])
-        said = error.message
+        what = error.message
     elif context and unknown:
-        near = nearest(unknown[1], context.command.commands)
+        near = nearest(unknown[1], getattr(context.command, "commands", ()))
         near = f"{NAME} {near}" if near else ""
-        said = unknown[0]
+        what = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"
-    return CommandFailure(exit_code=USAGE, what=said, next_step=step)
-
-
-_NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)
+    return CommandFailure(exit_code=USAGE, what=what, next_step=step)

@@ -1,4 +1,4 @@
-"""What every command has: the project, the streams, `--store`, `--json` and `--debug`, before the command's name or behind it."""
+"""One command invocation: the project, the streams and the options of every command."""
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -9,35 +9,36 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from mimir.errors import UnavailableError, UsageError
+
 if TYPE_CHECKING:
     from mimir.cli.console import Console
-    from mimir.cli.facade import Mimir
+    from mimir.orchestrator.api import Mimir
     from mimir.settings import LoadedSettings
 
 T = TypeVar("T")
 
-ROOM = ".mimir"
-PLAY = "play:"
-"""How the name of a scripted model begins."""
+STATE_DIR = ".mimir"
+SCRIPTED = "play:"
+"""Prefix of the name of a scripted model."""
 
 Store = Annotated[
-    str,
-    typer.Option("--store", metavar="URI", help="Where runs are kept; default: .mimir/mimir.db."),
+    str, typer.Option("--store", metavar="URI", help="Store of the runs; default: .mimir/mimir.db.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on the standard output.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonOptions:
-    """The options that go with every command."""
+    """Options given before the name of the command."""
 
     store: str = ""
     json: bool = False
 
 
 class CommandSession:
-    """One command under way."""
+    """One command invocation."""
 
     def __init__(
         self, *, project: Path, console: "Console", store: str = "", json: bool = False
@@ -47,15 +48,15 @@ class CommandSession:
         self.store = store
         self.json = json
         self.record: Path | None = None
-        """File that runs are recorded in; None: they are not."""
+        """Recording to write; None: nothing is recorded."""
         self.replay: Path | None = None
-        """Recording that answers in place of every model; None: models are asked."""
+        """Recording that answers instead of the models; None: the models answer."""
 
     def load(self, flags: Mapping[str, object] | None = None) -> "LoadedSettings":
-        """Read the settings, flags on top; what a person should know of them is said at once.
+        """Load the settings with these flags on top, and print their warnings.
 
         Raises:
-            ConfigurationError: They cannot be used.
+            ConfigurationError: A setting is unknown or invalid.
         """
         from mimir import settings
 
@@ -67,7 +68,7 @@ class CommandSession:
         return loaded
 
     def require_model(self, loaded: "LoadedSettings") -> None:
-        """Refuse what would ask a model that nobody can ask, before the heavy libraries are loaded to find out.
+        """Check that a model can be called, before the heavy libraries are loaded.
 
         Raises:
             ConfigurationError: The key is missing.
@@ -77,68 +78,68 @@ class CommandSession:
         from mimir.domain.agent import ROLES
         from mimir.llm.config import EndpointConfig, split_provider
 
-        settings = loaded.settings
-        names = {settings.role(role).model or settings.llm.model for role in ROLES}
-        if any(split_provider(name)[0] or name.startswith(PLAY) for name in names):
+        llm = loaded.settings.llm
+        names = {loaded.settings.role(role).model or llm.model for role in ROLES}
+        if any(split_provider(name)[0] or name.startswith(SCRIPTED) for name in names):
             return
-        llm = settings.llm
         EndpointConfig(
-            base_url=llm.base_url, api_key=settings.api_key, headers=llm.headers
+            base_url=llm.base_url, api_key=loaded.settings.api_key, headers=llm.headers
         ).require_key()
 
     @asynccontextmanager
     async def open(
         self, loaded: "LoadedSettings", *, create: bool = True
     ) -> AsyncGenerator["Mimir"]:
-        """Open the project; `create=False` makes nothing.
+        """Open the project; with `create=False` nothing is created.
 
         Raises:
-            UsageError: Nothing was ever made here.
+            UsageError: The project has no state directory.
         """
-        from mimir.cli.facade import app
-
         if not create:
-            self._require_room(loaded)
-        tapes = {"record": self.record, "replay": self.replay}
-        given = {name: self.project / path for name, path in tapes.items() if path is not None}
+            self._require_state_dir(loaded)
         async with AsyncExitStack() as stack:
             with self.show_wait("Opening the project", loaded):
                 if loaded.settings.store:
                     from mimir.bootstrap import stores
 
-                    await stores.check_connection(
-                        loaded.settings
-                    )  # the rest takes a second to load
-                mimir = await stack.enter_async_context(
-                    app().open(self.project, loaded, create=create, say=self.console.note, **given)
+                    # A store that is down is reported at once: the rest takes a second to import.
+                    await stores.try_out(loaded.settings)
+                from mimir.bootstrap import app
+
+                opened = app.open(
+                    self.project,
+                    loaded,
+                    create=create,
+                    say=self.console.note,
+                    record=self.record and self.project / self.record,
+                    replay=self.replay and self.project / self.replay,
                 )
+                mimir = await stack.enter_async_context(opened)
             yield mimir
 
-    async def glance(self, loaded: "LoadedSettings", run: str | None) -> "Mapping[str, object]":
-        """Return where a run stands, without opening more than the store.
+    async def quick_status(
+        self, loaded: "LoadedSettings", run: str | None
+    ) -> "Mapping[str, object]":
+        """Return the status of a run; only the store is opened.
 
         Raises:
-            UsageError: Nothing was ever made here, or there is no such run.
+            UsageError: The project has no state directory, or no such run.
         """
-        from mimir.cli.facade import glance
+        from mimir.bootstrap import quick_status
 
-        self._require_room(loaded)
-        return await glance().status(self.project, loaded, run, self.console.note)
+        self._require_state_dir(loaded)
+        return await quick_status.status(self.project, loaded, run, self.console.note)
 
-    def _require_room(self, loaded: "LoadedSettings") -> None:
-        from mimir.errors import UsageError
-
-        if not (self.project / ROOM).is_dir():
-            begun = "Go to the directory of the project; a clone of it joins with: mimir worker"
+    def _require_state_dir(self, loaded: "LoadedSettings") -> None:
+        if not (self.project / STATE_DIR).is_dir():
+            join = "Go to the project's directory. A clone of it joins a run with: mimir worker"
             raise UsageError(
-                f"mimir was not used in this directory yet: there is no {ROOM} here.",
-                next_step=begun
-                if loaded.settings.store
-                else 'Start with: mimir chain "what you want"',
+                f"This directory is not a project of mimir yet: it has no {STATE_DIR}.",
+                next_step=join if loaded.settings.store else 'Start: mimir chain "REQUEST"',
             )
 
     def show_wait(self, what: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:
-        """Show on a terminal that something takes its time."""
+        """Show a clock on a terminal while the block runs."""
         if self.json or not self.console.is_terminal:
             return nullcontext()
         from mimir.cli.live.views import show_wait_clock
@@ -149,7 +150,7 @@ class CommandSession:
         """Run a job in an event loop; the first signal cancels it.
 
         Raises:
-            asyncio.CancelledError: It was interrupted.
+            asyncio.CancelledError: A signal interrupted the job.
         """
         from mimir.cli.signals import SignalHandler
 
@@ -157,29 +158,31 @@ class CommandSession:
 
 
 def project_directory() -> Path:
-    """Return the current directory: the project.
+    """Return the current directory, which is the project.
 
     Raises:
-        UnavailableError: It was removed.
+        UnavailableError: The directory was removed.
     """
-    from mimir.errors import UnavailableError
-
     try:
         return Path.cwd()
     except FileNotFoundError:
         raise UnavailableError(
-            "The current directory was removed.", next_step="Go to a directory that is there."
+            "The current directory was removed.", next_step="Change to a directory that exists."
         ) from None
 
 
 def command(body: Callable[..., int]) -> Callable[..., int]:
-    """Make a command of `body`, whose first parameter is the session: its options and the common ones; what it returns is the exit code."""
+    """Make a typer command of `body` and add the common options.
 
-    def started(
+    The first parameter of `body` is the session; its result is the exit code.
+    """
+
+    def invoke(
         context: typer.Context, *, store: Store, as_json: Json, debug: Debug, **options: object
     ) -> int:
         from mimir.cli.console import Console
 
+        # The common options may precede or follow the name of the command.
         before = context.obj if isinstance(context.obj, CommonOptions) else CommonOptions()
         session = CommandSession(
             project=project_directory(),
@@ -189,18 +192,21 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
         )
         return body(session, **options)
 
+    def keyword(name: str, default: object, annotation: object) -> inspect.Parameter:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
     own = list(inspect.signature(body).parameters.values())[1:]
-    added = [
-        inspect.Parameter("store", inspect.Parameter.KEYWORD_ONLY, default="", annotation=Store),
-        inspect.Parameter(
-            "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json
-        ),
-        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
-    ]
     context = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
-    parameters = [context, *(p.replace(kind=p.KEYWORD_ONLY) for p in own), *added]
-    started.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  read by typer
-    started.__doc__, started.__name__ = body.__doc__, body.__name__
-    return started
+    parameters = [
+        context,
+        *(p.replace(kind=p.KEYWORD_ONLY) for p in own),
+        keyword("store", "", Store),
+        keyword("as_json", False, Json),
+        keyword("debug", False, Debug),
+    ]
+    invoke.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  read by typer
+    invoke.__doc__, invoke.__name__ = body.__doc__, body.__name__
+    return invoke

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: the first one stops the work in order, the second one at once.
+"""Signals: the first Ctrl-C or SIGTERM cancels the work in order, the second ends the process.
 
-A handler of Python's own runs between two instructions of the main thread, also while the event loop is busy; what it may not do
-there it hands to the loop. What must come after some seconds comes, whatever hangs: a thread sees to it.
+A handler runs between two instructions of the main thread, even while the event loop is busy, so it only passes the cancellation to
+the loop. A thread enforces the time limit, so the process ends even if the work hangs.
 """
 
 import asyncio
@@ -16,65 +16,56 @@ from typing import TypeVar
 from mimir.cli.error_output import INTERRUPTED
 
 GRACE_SECONDS = {signal.SIGINT: 1.5}
-"""From the first signal to the end of the process, if what is under way does not come to rest by itself: a person waits."""
+"""Longest time from the first signal to the end of the process: the user waits."""
 LONGER_GRACE_SECONDS = 4.5
-"""The same where nobody waits: on a busy machine the leases are given back all the same."""
+"""The same for other signals: on a busy machine the leases must still be released."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")
 
 
 class SignalHandler:
-    """Turns the process's signals into the cancellation of one job."""
+    """Turns the signals of the process into the cancellation of one job."""
 
     def __init__(
         self, tidy: Callable[[], object], leave: Callable[[int], object] = os._exit
     ) -> None:
-        """Make one.
+        """Prepare the handler.
 
         Args:
-            tidy: Called before the process ends at once; leaves the terminal in order.
-            leave: Ends the process at once, with this exit code.
+            tidy: Restores the terminal; called before the process ends at once.
+            leave: Ends the process at once with an exit code.
         """
         self._tidy = tidy
         self._leave = leave
         self._count = 0
         self._cancel: Callable[[], object] | None = None
 
-    @property
-    def is_requested(self) -> bool:
-        """True after the first signal."""
-        return self._count > 0
-
     def run(self, job: Coroutine[object, object, T]) -> T:
         """Run `job` in an event loop of its own.
 
         Raises:
-            asyncio.CancelledError: It was interrupted, and has come to rest.
+            asyncio.CancelledError: A signal cancelled the job, and the job has ended.
         """
-        # Who was started by nohup stays: a signal that was ignored from the start is not for us.
+        # A process started by nohup ignores SIGHUP from the start, and keeps ignoring it.
         heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
-        before = {number: signal.signal(number, self._signalled) for number in heard}
-        logging.getLogger("asyncio").addFilter(_is_news)
+        before = {number: signal.signal(number, self._on_signal) for number in heard}
+        logging.getLogger("asyncio").addFilter(_is_relevant)
         try:
-            return asyncio.run(self._cancellable(job))
+            return asyncio.run(self._run_cancellable(job))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    async def _cancellable(self, job: Coroutine[object, object, T]) -> T:
+    async def _run_cancellable(self, job: Coroutine[object, object, T]) -> T:
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(job)
-
-        def cancel() -> None:
-            loop.call_soon_threadsafe(task.cancel)
-
-        self._cancel = cancel
-        if self.is_requested:
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if self._count:
             task.cancel()
         return await task
 
-    def _signalled(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         if self._count > 1:
             self._end()
@@ -91,6 +82,6 @@ class SignalHandler:
         self._leave(INTERRUPTED)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Keep back that a child which ended by itself while it was being killed is gone already: nobody misses its exit code."""
+def _is_relevant(record: logging.LogRecord) -> bool:
+    # A child that ended while it was being killed has no exit code left, and none is needed.
     return not str(record.msg).startswith("Unknown child process")

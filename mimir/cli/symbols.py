@@ -1,11 +1,11 @@
-"""The signs that pictures and tables are made of, for terminals that can show them and for those that cannot."""
+"""Symbols of boards and tables, for Unicode and for ASCII terminals."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symbols:
-    """Signs for one kind of terminal; each is one column wide, but the branches, which are two."""
+    """Symbols for one kind of terminal; each is one column wide, the branches are two."""
 
     passed: str
     failed: str
@@ -46,6 +46,6 @@ ASCII = Symbols(
 
 
 def for_encoding(encoding: str | None) -> Symbols:
-    """Return the signs that a stream of this encoding can carry."""
+    """Return the symbols that a stream of this encoding can carry."""
     name = (encoding or "ascii").lower().replace("-", "").replace("_", "")
     return UNICODE if name.startswith("utf") else ASCII

@@ -9,12 +9,12 @@ from mimir.domain.usage import TokenUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The result of one model or tool call, in the form in which the journal keeps it."""
+    """The result of one model or tool call, as the transcript stores it."""
 
     value: Mapping[str, object]
-    """JSON values; written and read by the wrapper that made it."""
+    """JSON values; written and read by the wrapper that made them."""
     tree: str = ""
-    """Workspace tree after the call; empty where nothing can have changed."""
+    """Workspace tree after the call; empty if nothing can have changed."""
     usage: TokenUsage | None = None
     """Model calls only. None: unknown, charged at the reservation."""
 

@@ -1,6 +1,6 @@
-"""The hands of an agent: the tools, and the one gateway through which every call goes.
+"""The tools of an agent, and the gateway that every call passes.
 
-Promises: a call is checked, allowed, journaled, run and stripped of secrets in this order; what the model did wrong comes back as
-text that it can act on, never as an exception; nothing outside the workspace is read or written. `app` builds gateways; agents
-enter through `protocol.Toolset` and `batch.run_batch` only.
+A call is permitted, checked, recorded, executed and cleared of secrets, in this order. A mistake of the model becomes a text that it can
+act on, never an exception. Nothing outside the workspace is read or written. `bootstrap` builds gateways; agents use
+`protocol.Toolset` and `batch.run_batch` only.
 """

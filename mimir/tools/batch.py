@@ -1,4 +1,4 @@
-"""The calls of one message: reads may overlap, effects go one after another, results come back in message order."""
+"""Execution of the calls of one message: reads run concurrently, effects one after another."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,30 +10,32 @@ from mimir.tools.protocol import Toolset
 async def run_batch(
     toolset: Toolset, calls: Sequence[ToolCall], context: CallContext
 ) -> tuple[Message, ...]:
-    """Run calls and return their results.
+    """Execute calls and return one message of role `tool` for each, in message order.
 
     Args:
-        toolset: A gateway; it takes a call's place in the lane before its first wait, so places follow message order.
-        calls: In message order; already those that the breaker let through.
-        context: Who calls.
-
-    Returns:
-        One message of role `tool` a call, in message order.
+        toolset: A gateway; it takes a call's place in the transcript before its first wait.
+        calls: In message order; the calls that the circuit breaker admitted.
+        context: The caller.
 
     Raises:
-        Paused: From a tool; the other reads of its group have ended then, later calls were not begun.
+        Paused: From a tool. The other reads of its group have ended; later calls were not started.
         LeaseLost: Likewise.
     """
     effectful = frozenset(spec.name for spec in toolset.specs if not spec.read_only)
-    out: list[Message] = []
+    messages: list[Message] = []
     for group in _groups(calls, effectful):
-        results = await _together(toolset, group, context)
-        out.extend(_message(call, result) for call, result in zip(group, results, strict=True))
-    return tuple(out)
+        results = await _run_group(toolset, group, context)
+        messages.extend(
+            Message(
+                role="tool", text=result.text, call_id=call.id, tool=call.name, tree=result.tree
+            )
+            for call, result in zip(group, results, strict=True)
+        )
+    return tuple(messages)
 
 
 def _groups(calls: Sequence[ToolCall], effectful: frozenset[str]) -> Iterator[tuple[ToolCall, ...]]:
-    """Yield neighbours that may overlap; an effect is a group of its own."""
+    """Yield groups of consecutive reads; an effect is a group of its own."""
     reads: list[ToolCall] = []
     for call in calls:
         if call.name not in effectful:
@@ -47,10 +49,10 @@ def _groups(calls: Sequence[ToolCall], effectful: frozenset[str]) -> Iterator[tu
         yield tuple(reads)
 
 
-async def _together(
+async def _run_group(
     toolset: Toolset, calls: Sequence[ToolCall], context: CallContext
 ) -> list[ToolResult]:
-    """Start in order and wait for all, so that no read goes on after the batch has ended."""
+    """Start calls in order and wait for all, so that no read outlives the batch."""
     if len(calls) == 1:
         return [await toolset.call(calls[0], context)]
     ends = await asyncio.gather(
@@ -62,7 +64,3 @@ async def _together(
             raise end
         results.append(end)
     return results
-
-
-def _message(call: ToolCall, result: ToolResult) -> Message:
-    return Message(role="tool", text=result.text, call_id=call.id, tool=call.name, tree=result.tree)

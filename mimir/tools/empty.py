@@ -1,4 +1,4 @@
-"""The toolset of agents that have none."""
+"""The empty toolset, for agents without tools."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,11 +12,9 @@ class _NoTools:
         return ()
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        del context
         return ToolResult(
             text=f"There is no tool {call.name[:80]!r}; answer with text.", is_error=True
         )
 
 
 NO_TOOLS: Final = _NoTools()
-"""Every call is answered that there are no tools."""

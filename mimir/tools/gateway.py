@@ -1,15 +1,16 @@
-"""The one gateway: every call of every agent goes through here, in this order.
+"""The gateway: every tool call of every agent passes these stages, in this order.
 
-    known name → permission → valid arguments → quota → journal → run → secrets replaced → journal
+    known name → permission → valid arguments → quota → intent → execution → redaction → outcome
 
-What the first four refuse is journaled as a result like any other; it had no effect. A failing tool never ends a run: it becomes a
-text for the model, and what is not the model's fault is told to `report`.
+A call that one of the first four refuses is recorded like any other; it had no effect. A failing tool never ends a run: its failure
+becomes a text for the model, and a fault of the engine is also passed to `report`.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 
 from mimir.domain.agent import ALL_TOOLS
+from mimir.domain.call_outcome import Transcript
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.errors import MimirError, ToolError
 from mimir.tools.calls import arguments
@@ -17,86 +18,83 @@ from mimir.tools.calls.failures import CallDenied, failure, pause_if_full
 from mimir.tools.calls.messages import list_names, nearest, quote_text, storable
 from mimir.tools.permissions import not_granted
 from mimir.tools.protocol import Toolset
-from mimir.tools.wrappers.journaled_tools import GateDecision, Journal, JournaledTools, Snapshot
-from mimir.tools.wrappers.quota import CallQuota, ToolQuota
+from mimir.tools.wrappers.journaled_tools import GateDecision, JournaledTools, Snapshot
+from mimir.tools.wrappers.quota import CallQuota
 
 MAX_RESULT_CHARS = 60_000
-"""A backstop for tools that do not bound their own text."""
+"""Limit for tools that do not limit their own text."""
 TITLE_CHARS = 80
 
 Report = Callable[[str, Exception], None]
-"""Told the tool's name and what it raised, when that is a fault of the engine."""
+"""Receives a tool's name and its exception, if that is a fault of the engine."""
 
 
 def gateway(
     toolsets: Sequence[Toolset],
     *,
     granted: Collection[str],
-    lane: Journal,
+    transcript: Transcript,
     snapshot: Snapshot | None = None,
     redact: Callable[[str], str],
     why: Callable[[str], str] = not_granted,
-    quota: ToolQuota | None = None,
+    quota: CallQuota | None = None,
     report: Report | None = None,
     base_tree: str = "",
 ) -> Toolset:
     """Stack the wrappers around the tools of one agent in one attempt.
 
     Args:
-        toolsets: Where the tools are; the first that has a name serves it.
-        granted: Names that may be used (`permissions.Rights.granted`); only these are shown to the model.
-        lane: Where calls are recorded and replayed from.
-        snapshot: Awaited after each effectful call that ran. None: there is no workspace whose tree matters.
-        redact: Removes secrets from results, arguments and titles before the journal or the model sees them.
-        why: The reason for a name that is not in `granted`.
-        quota: A bound beside the breaker; None: none.
+        toolsets: The tools; the first toolset with a name serves it.
+        granted: Names of permitted tools; only these are described to the model.
+        transcript: Records the calls, and serves recorded results.
+        snapshot: Awaited after each effect. None: no workspace tree is recorded.
+        redact: Removes secrets from results, arguments and titles before they are recorded or shown.
+        why: Returns the reason for a name that is not granted.
+        quota: Limits of single tools; None: no limit.
         report: See `Report`.
         base_tree: The workspace's tree before the first call.
     """
-    door = _GatewayDispatcher(
+    dispatcher = _GatewayDispatcher(
         toolsets, frozenset(granted), redact, why, quota or CallQuota({}), report
     )
-    return JournaledTools(door, lane, snapshot, redact, base_tree)
+    return JournaledTools(dispatcher, transcript, snapshot, redact, base_tree)
 
 
+@dataclass(slots=True)
 class _GatewayDispatcher:
-    """Decides on calls and runs them."""
+    """Decides on calls and executes them."""
 
-    def __init__(
-        self,
-        toolsets: Sequence[Toolset],
-        granted: frozenset[str],
-        redact: Callable[[str], str],
-        why: Callable[[str], str],
-        quota: ToolQuota,
-        report: Report | None,
-    ) -> None:
+    toolsets: InitVar[Sequence[Toolset]]
+    _granted: frozenset[str]
+    _redact: Callable[[str], str]
+    _why: Callable[[str], str]
+    _quota: CallQuota
+    _report: Report | None
+    _owners: dict[str, tuple[Toolset, ToolSpec]] = field(init=False)
+    specs: Sequence[ToolSpec] = field(init=False)
+
+    def __post_init__(self, toolsets: Sequence[Toolset]) -> None:
         self._owners = {s.name: (t, s) for t in reversed(toolsets) for s in t.specs}
-        self._granted = granted
-        self._redact = redact
-        self._why = why
-        self._quota = quota
-        self._report = report
-        shown = (spec for _, spec in self._owners.values() if spec.name in granted)
-        self.specs = tuple(sorted(shown, key=_place))
+        permitted = (spec for _, spec in self._owners.values() if spec.name in self._granted)
+        self.specs = tuple(sorted(permitted, key=_prompt_order))
 
-    def admit(self, call: ToolCall, context: CallContext, /) -> GateDecision:
+    def admit(self, call: ToolCall) -> GateDecision:
         """Decide on a call without waiting; the quota is taken here."""
         title = ""
         try:
-            spec = self._spec(call.name)
+            spec = self._require_tool(call.name)
             values = arguments.parse_arguments(call.arguments, spec)
             title = self._title(call.name, values.first)
-            refused = self._quota.take(call.name, context)
+            refused = self._quota.take(call.name)
             if refused is not None:
-                raise CallDenied(refused, next_step=self._yours())
+                raise CallDenied(refused, next_step=self._list_tools())
         except ToolError as error:
             title = title or self._title(call.name)
             return GateDecision(refusal=self._clean(failure(error)), title=title)
         return GateDecision(effectful=not spec.read_only, title=title)
 
-    async def run(self, call: ToolCall, context: CallContext, /) -> ToolResult:
-        """Run an admitted call; whatever it raises becomes a result, unless the engine must act."""
+    async def run(self, call: ToolCall, context: CallContext) -> ToolResult:
+        """Execute an admitted call; an exception becomes a result unless the engine must act."""
         toolset, _ = self._owners[call.name]
         try:
             result = await toolset.call(call, context)
@@ -104,40 +102,42 @@ class _GatewayDispatcher:
             return self._clean(failure(error))
         except MimirError:
             raise
-        except Exception as error:  # noqa: BLE001  the rim of the room: a tool's bug must not end the run
+        except Exception as error:  # noqa: BLE001  the boundary of the tools: a bug in one must not end the run
             pause_if_full(error)
-            return self._broken(call.name, error)
+            return self._describe_bug(call.name, error)
         return self._clean(result)
 
-    def _spec(self, name: str) -> ToolSpec:
-        """Return what is known of a tool that may be used.
+    def _require_tool(self, name: str) -> ToolSpec:
+        """Return the description of a permitted tool.
 
         Raises:
-            Denied: It is a tool, but not for this agent.
+            CallDenied: The tool exists, but not for this agent.
             ToolError: There is no such tool.
         """
         if name not in self._owners and name not in ALL_TOOLS:
             near = nearest(name, [spec.name for spec in self.specs])
-            raise ToolError(f"There is no tool {quote_text(name)}.{near}", next_step=self._yours())
+            raise ToolError(
+                f"There is no tool {quote_text(name)}.{near}", next_step=self._list_tools()
+            )
         if name not in self._granted:
-            raise CallDenied(self._why(name), next_step=self._yours())
+            raise CallDenied(self._why(name), next_step=self._list_tools())
         if name not in self._owners:
             raise CallDenied(
-                f"{quote_text(name)} is not there in this attempt.", next_step=self._yours()
+                f"{quote_text(name)} is not there in this attempt.", next_step=self._list_tools()
             )
         return self._owners[name][1]
 
-    def _yours(self) -> str:
+    def _list_tools(self) -> str:
         return f"Your tools: {list_names([spec.name for spec in self.specs], 30)}."
 
-    def _broken(self, tool: str, error: Exception) -> ToolResult:
+    def _describe_bug(self, tool: str, error: Exception) -> ToolResult:
         if self._report:
             self._report(tool, error)
-        said = (
+        text = (
             f"Error: {tool} failed inside the engine ({type(error).__name__}); your call was not at fault, "
             "and it may have been done in part. Look at the result before you repeat it, or take another way."
         )
-        return ToolResult(text=said, is_error=True)
+        return ToolResult(text=text, is_error=True)
 
     def _clean(self, result: ToolResult) -> ToolResult:
         text = storable(self._redact(result.text))
@@ -147,13 +147,13 @@ class _GatewayDispatcher:
         return replace(result, text=text)
 
     def _title(self, tool: str, words: str = "") -> str:
-        """Name a call in a few words: the tool and its first argument, on one line."""
-        # A long argument is cut twice: what is redacted must not be a whole file's text.
+        """Return the tool and its first argument on one short line."""
+        # A long argument is cut twice: a whole file's text is not worth redacting for a title.
         plain = " ".join(self._redact(storable(f"{tool} {words[: 10 * TITLE_CHARS]}")).split())
         return quote_text(plain, TITLE_CHARS)[1:-1]
 
 
-def _place(spec: ToolSpec) -> tuple[int, str]:
-    """Order tools as `ALL_TOOLS` does, others after them by name: the same bytes in every prompt."""
+def _prompt_order(spec: ToolSpec) -> tuple[int, str]:
+    # A fixed order keeps the bytes of every prompt equal, which providers cache.
     known = ALL_TOOLS.index(spec.name) if spec.name in ALL_TOOLS else len(ALL_TOOLS)
     return known, spec.name

@@ -1,4 +1,4 @@
-"""Which tools a call may use: the plan's list ∩ the role's ∩ the policy; what nothing grants is denied. Pure."""
+"""Permissions of tools: the task's list ∩ the role's list ∩ the policy; all else is denied."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -10,71 +10,52 @@ from mimir.tools.calls.messages import list_names, quote_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPolicy:
-    """What the person allows everywhere; globs over tool names."""
+    """Globs over tool names that hold for every agent of this installation."""
 
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     """Wins over `allow`."""
 
     def permits(self, tool: str) -> bool:
-        """Tell whether the policy lets this tool be used."""
+        """Return whether the policy permits this tool."""
         return _matches(tool, self.allow) and not _matches(tool, self.deny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionDecision:
-    """Whether a tool may be used, and why not."""
-
-    granted: bool
-    reason: str = ""
-    """For the model; empty when granted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRights:
-    """Everything that decides what one agent may use."""
+    """Everything that decides which tools one agent may use."""
 
     role: str
     role_tools: tuple[str, ...]
-    """What the role grants at most (`domain.agent.ROLES`)."""
+    """The tools of the role (`domain.agent.ROLES`)."""
     plan_tools: tuple[str, ...] = ()
-    """The task's own list, for the worker; empty: the plan takes nothing away."""
+    """The tools of the task, for the worker; empty: the plan denies nothing."""
     policy: ToolPolicy = ToolPolicy()
 
-    def decide(self, tool: str) -> PermissionDecision:
-        """Grant one tool or say who refuses it."""
+    def why(self, tool: str) -> str:
+        """Return why `tool` is denied, for the model; empty if it is granted."""
+        name = quote_text(tool)
         if tool not in self.role_tools:
-            return _no(f"the role {quote_text(self.role)} may not use {quote_text(tool)}.")
+            return f"the role {quote_text(self.role)} may not use {name}."
         if self.plan_tools and tool not in self.plan_tools:
-            return _no(
-                f"{quote_text(tool)} is not among the tools of this task ({list_names(self.plan_tools)})."
-            )
+            return f"{name} is not among the tools of this task ({list_names(self.plan_tools)})."
         if not self.policy.permits(tool):
-            return _no(f"{quote_text(tool)} is switched off by the policy of this installation.")
-        return PermissionDecision(granted=True)
+            return f"{name} is switched off by the policy of this installation."
+        return ""
 
     def granted_tools(self, tools: Iterable[str]) -> tuple[str, ...]:
-        """Return those of `tools` that may be used, in their order."""
-        return _granted(self, tuple(tools))
-
-    def why(self, tool: str) -> str:
-        """Return why `tool` is refused; empty if it is granted."""
-        return self.decide(tool).reason
+        """Return the granted ones of `tools`, in their order."""
+        return _granted_tools(self, tuple(tools))
 
 
-@lru_cache
-def _granted(rights: ToolRights, tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Asked for each attempt, of a few different rights."""
-    return tuple(tool for tool in tools if rights.decide(tool).granted)
+@lru_cache  # asked for each attempt, with a few distinct rights
+def _granted_tools(rights: ToolRights, tools: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tool for tool in tools if not rights.why(tool))
 
 
 def not_granted(tool: str) -> str:
-    """Return the reason where nobody knows a better one."""
+    """Return the reason for a denied tool without a better one."""
     return f"{quote_text(tool)} was not granted to this agent."
-
-
-def _no(reason: str) -> PermissionDecision:
-    return PermissionDecision(granted=False, reason=reason)
 
 
 def _matches(tool: str, globs: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The door to every tool."""
+"""The protocol of every toolset."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,16 +11,16 @@ class Toolset(Protocol):
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        """What the model is told, in a fixed order."""
+        """The descriptions for the model, in a fixed order."""
         ...
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Run one call.
+        """Execute one call.
 
-        What the model did wrong (unknown tool, bad arguments, missing file) is a result with `is_error`, never an exception.
+        A mistake of the model (unknown tool, bad arguments, missing file) is a result with `is_error`, never an exception.
 
         Raises:
-            Paused: The sandbox, the disk or the store is gone: the run must stop, the model cannot help.
-            LeaseLost: Another holder has the task.
+            Paused: Sandbox, disk or store failed, which the model cannot fix.
+            LeaseLost: Another process has the task.
         """
         ...

@@ -1,6 +1,7 @@
-"""Which paths of a workspace an agent may see, and which it may write. Pure rules over names; `workspace.paths` keeps the walls.
+"""Path scope of an agent: the paths of a workspace that it may see and write.
 
-A path is judged in its one normal form, so that `./chains//x` is not another file than `chains/x`.
+These are rules over names; `workspace.paths` refuses paths that lead out. A path is checked in its one normal form, so `./chains//x`
+and `chains/x` are the same file.
 """
 
 import unicodedata
@@ -15,25 +16,25 @@ from mimir.tools.calls.messages import list_names, quote_text
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
 ENGINE_NAMES = frozenset({".git"})
-"""Hidden at any depth: what lies there belongs to git, and may hold credentials."""
+"""Hidden at any depth: git owns these files, and they may hold credentials."""
 WORKSPACE = "/workspace"
-"""Where commands see the workspace; models copy it into paths."""
+"""The path of the workspace for commands; models copy it into paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathScope:
-    """What one agent may see and write."""
+    """The paths that one agent may see and write."""
 
     files: tuple[str, ...] = ()
-    """Globs that it may write; empty: any."""
+    """Globs that the agent may write; empty: any."""
     forbidden: tuple[str, ...] = ()
-    """Globs that nobody may write."""
+    """Globs that no agent may write."""
     protected: tuple[str, ...] = ()
-    """Globs of files that a check of the task stands on."""
+    """Globs of protected files."""
     hidden: frozenset[str] = frozenset()
-    """Top-level names that are not there for it, in lower case."""
+    """Top-level names that the agent does not see, in lower case."""
     allow_hidden: frozenset[str] = frozenset()
-    """Exact paths below hidden names that it may read, because its task lists them as context."""
+    """Exact paths below hidden names that its task lists as context."""
 
     @classmethod
     def from_lists(
@@ -45,27 +46,27 @@ class PathScope:
         hidden: Collection[str] = (),
         allow_hidden: Collection[str] = (),
     ) -> "PathScope":
-        """Make a scope from lists as plans and settings have them."""
+        """Make a scope from the lists of plans and settings."""
         return cls(
             files=tuple(files),
             forbidden=tuple(forbidden),
             protected=tuple(protected),
-            hidden=frozenset(map(_folded, hidden)),
+            hidden=frozenset(map(_normalise, hidden)),
             allow_hidden=frozenset("/".join(_parts(path)) for path in allow_hidden),
         )
 
     def sees(self, path: str) -> bool:
-        """Tell whether a path, in normal form, is there for this agent."""
-        folded = [_folded(part) for part in path.split("/")]
-        if ENGINE_NAMES.intersection(folded):
+        """Return whether this agent sees a path in normal form."""
+        parts = [_normalise(part) for part in path.split("/")]
+        if ENGINE_NAMES.intersection(parts):
             return False
-        return folded[0] not in self.hidden or path in self.allow_hidden
+        return parts[0] not in self.hidden or path in self.allow_hidden
 
     def require_visible(self, path: str) -> None:
-        """Let a path, in normal form, be read.
+        """Check that a path in normal form may be read.
 
         Raises:
-            Denied: It is not there for this agent.
+            CallDenied: The agent does not see it.
         """
         if not self.sees(path):
             raise CallDenied(
@@ -74,14 +75,14 @@ class PathScope:
             )
 
     def require_writable(self, path: str) -> None:
-        """Let a path, in normal form, be written.
+        """Check that a path in normal form may be written.
 
         Raises:
-            Denied: It belongs to the engine, is protected, or is not among the task's files.
+            CallDenied: The engine owns it, it is protected, or it is not among the task's files.
         """
-        parts = [_folded(part) for part in path.split("/")]
+        parts = [_normalise(part) for part in path.split("/")]
         engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
-        if engine or matches(path, self.forbidden) or matches(_folded(path), self.forbidden):
+        if engine or matches(path, self.forbidden) or matches(_normalise(path), self.forbidden):
             raise CallDenied(
                 f"{quote_text(path)} belongs to the engine; no task may change it.",
                 next_step="Leave it as it is.",
@@ -99,11 +100,11 @@ class PathScope:
 
 
 def normalise_path(path: str) -> str:
-    """Return the one form of a path below the workspace: `a/b`, without `.` and empty parts.
+    """Return the normal form of a path below the workspace: `a/b`, without `.` and empty parts.
 
     Raises:
-        Denied: It is absolute or climbs with `..`.
-        ToolError: It is empty, too long, or holds a NUL.
+        CallDenied: The path is absolute or contains `..`.
+        ToolError: The path is empty, too long, or contains a NUL.
     """
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.", next_step="Leave it out.")
@@ -133,8 +134,8 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _folded(name: str) -> str:
-    """Fold what some file systems take for the same name."""
+def _normalise(name: str) -> str:
+    # Some file systems treat such names as the same name.
     return unicodedata.normalize("NFKC", name).casefold()
 
 

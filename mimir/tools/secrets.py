@@ -1,23 +1,22 @@
-"""Secrets in text, found by value and by pattern, replaced by `[redacted:kind]`. Pure.
+"""Redaction: secrets in text are found by value and by pattern, and replaced by `[redacted:kind]`.
 
-Known values are found raw and as base64, hex, URL or JSON text of them; patterns find keys that nobody told us of. The number of
-lines never changes, so that line numbers stay true. Every step is linear in the text, because the text may have been written to make
-it slow.
+Known values are found raw and as base64, hex, URL or JSON text; patterns find other keys. The number of lines never changes, so line
+numbers stay valid. Every step is linear in the text, because a hostile text may be written to make it slow.
 """
 
 import base64
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
 MARK = "[redacted:"
 MIN_CHARS = 4
-"""Shorter known values are not looked for: they are in every text."""
+"""Shorter known values are not searched: every text contains them."""
 MAX_ROUNDS = 8
 FREE_CHARS = 8
-"""Shorter known values are replaced only where they stand as a word of their own."""
+"""Shorter known values are replaced only as whole words."""
 
 _HEADER = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _FOOTER = r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
@@ -56,72 +55,66 @@ _PATTERNS: tuple[tuple[str, str, str, str], ...] = (
         r"[A-Za-z0-9+/=_.~!@#%^&*:-]{8,}(?=[\s'\"]|\Z)",
     ),
 )
-"""(kind, words of which one is in every match, in lower case, what stands before it and stays, what is replaced)."""
+"""(kind, lower-case words of which every match contains one, kept prefix, replaced part)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretForm:
-    """One way in which a known value is written."""
+    """One encoding of a known value."""
 
     text: str
     wraps: bool = False
-    """True: base64 or hex, which programs break into lines."""
+    """True: base64 or hex, which programs wrap into lines."""
 
 
 class Redactor:
-    """Replaces secrets in text; doing it twice changes nothing more."""
+    """Replaces secrets in text; a second pass changes nothing."""
 
     def __init__(self, known: Collection[str] = ()) -> None:
-        """Prepare for these values.
-
-        Args:
-            known: Values of keys and passwords, in any order; ones shorter than `MIN_CHARS` are not looked for.
-        """
+        """Prepare for these values of keys and passwords."""
         forms = {form.text: form for value in known for form in _forms(value)}
         self._forms = sorted(forms.values(), key=lambda f: (-len(f.text), f.text))
 
     def __call__(self, text: str) -> str:
-        """Return `text` without secrets; equal to it if there was none."""
-        # What stands next to a secret may be seen as one only when that is gone.
-        for _ in range(MAX_ROUNDS):
-            before = text
-            text = self._once(before)
-            if text == before:
-                break
-        return text
+        """Return `text` without secrets."""
+        return _repeat(self._redact_pass, text)
 
     def values(self, text: str) -> str:
-        """Return `text` without the known values alone: what merely looks like a key may be what an agent is to write."""
-        for _ in range(MAX_ROUNDS):
-            before = text
-            text = self._beside_marks(before)
-            if text == before:
-                break
-        return text
+        """Return `text` without the known values; other keys may be what an agent must write."""
+        return _repeat(self._redact_known, text)
 
-    def _beside_marks(self, text: str) -> str:
-        # A mark is no text: a known value "password" would be found in `[redacted:password]`, again and again.
+    def _redact_known(self, text: str) -> str:
+        # Marks are skipped: a known value "password" would be found in `[redacted:password]` again.
         parts = _MARKS.split(text)
-        parts[::2] = map(self._without_known, parts[::2])
+        parts[::2] = map(self._replace_known, parts[::2])
         return "".join(parts)
 
-    def _once(self, text: str) -> str:
-        text = self._beside_marks(text)
+    def _redact_pass(self, text: str) -> str:
+        text = self._redact_known(text)
         lowered = text.lower()
-        # Every text of every call comes by here, and hardly any holds one of these words.
+        # Every text of every call passes here, and few contain one of these words.
         for word, kind, pattern in _WORDS:
             if word in lowered:
                 text = pattern.sub(lambda m, kind=kind: m["keep"] + _mark(kind, m["secret"]), text)
-        return _without_key_tail(text)
+        return _replace_key_tail(text)
 
-    def _without_known(self, text: str) -> str:
+    def _replace_known(self, text: str) -> str:
         joined = text.replace("\r", "").replace("\n", "") if self._forms and "\n" in text else ""
         for form in self._forms:
             if form.text in text:
-                text = _whole(form.text).sub(lambda m: _mark("secret", m[0]), text)
+                text = _whole_pattern(form.text).sub(lambda m: _mark("secret", m[0]), text)
             if form.wraps and form.text in joined:
-                text = _wrapped(form.text).sub(lambda m: _mark("secret", m[0]), text)
+                text = _wrapped_pattern(form.text).sub(lambda m: _mark("secret", m[0]), text)
         return text
+
+
+def _repeat(redact: Callable[[str], str], text: str) -> str:
+    # Text next to a secret may match only after that secret is replaced.
+    for _ in range(MAX_ROUNDS):
+        before, text = text, redact(text)
+        if text == before:
+            break
+    return text
 
 
 _WORDS = tuple(
@@ -135,17 +128,17 @@ def _mark(kind: str, secret: str) -> str:
     return f"{MARK}{kind}]" + "\n" * secret.count("\n")
 
 
-def _whole(form: str) -> re.Pattern[str]:
+def _whole_pattern(form: str) -> re.Pattern[str]:
     word = re.escape(form)
     return re.compile(word if len(form) >= FREE_CHARS else rf"(?<!\w){word}(?!\w)")
 
 
-def _wrapped(form: str) -> re.Pattern[str]:
+def _wrapped_pattern(form: str) -> re.Pattern[str]:
     return re.compile(r"(?:\r?\n)?".join(map(re.escape, form)))
 
 
 def _forms(value: str) -> Iterator[_SecretForm]:
-    """Yield the texts in which a known value may stand."""
+    """Yield the encodings of a known value."""
     value = value.strip()
     if len(value) < MIN_CHARS:
         return
@@ -171,8 +164,8 @@ def _forms(value: str) -> Iterator[_SecretForm]:
 
 
 def _base64_cores(data: bytes) -> Iterator[str]:
-    """Yield what of the value's base64 does not depend on the bytes around it, for each of the three positions."""
-    for before in range(3):
+    """Yield the part of the base64 text that the bytes around the value do not change."""
+    for before in range(3):  # three positions in a group of base64
         whole = base64.b64encode(b"\0" * before + data).decode()
         yield whole[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
 
@@ -182,8 +175,8 @@ _KEY_END = re.compile(_FOOTER)
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 
 
-def _without_key_tail(text: str) -> str:
-    """Replace the lines before a private key's last line whose first line was cut off."""
+def _replace_key_tail(text: str) -> str:
+    """Replace the lines of a private key whose first line is missing."""
     if "PRIVATE KEY" not in text:
         return text
     lines = text.split("\n")

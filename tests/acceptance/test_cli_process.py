@@ -44,7 +44,7 @@ def test_the_first_signal_pauses_the_run(number: signal.Signals, project: Path):
     assert process.returncode == 130
     assert "RunFinished: paused" in out
     assert err.splitlines()[-2:] == [
-        "interrupted: run run-1 is paused; no finished work is lost.",
+        "interrupted: run run-1 is paused; no work is lost.",
         "next: mimir resume run-1",
     ]
 
@@ -71,7 +71,7 @@ def test_the_second_signal_ends_at_once(project: Path):
     process = piped(execute(RESTLESS), project)
     lines_until(process.stdout, "RunCreated")
     process.send_signal(signal.SIGINT)
-    lines_until(process.stderr, "Once more ends at once")
+    lines_until(process.stderr, "A second Ctrl-C ends at once")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert process.returncode == 130
@@ -160,7 +160,7 @@ def test_a_second_ctrl_c_leaves_the_cursor_too(project: Path):
     terminal = Terminal(execute(RESTLESS), project, env=environment())
     terminal.until("task-1")
     terminal.process.send_signal(signal.SIGINT)
-    terminal.until("Stopping")
+    terminal.until("Pausing")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.end() == 130
     assert terminal.written.rfind("\x1b[?25h") > terminal.written.rfind("\x1b[?25l")
@@ -174,7 +174,7 @@ def test_a_person_is_asked_once_before_a_run(answer: str, code: int, project: Pa
     terminal.until("2 tasks, at most 236 calls and 1,200,000 tokens. Run it? [y/N]")
     terminal.type(answer)
     assert terminal.end() == code
-    assert ("Nothing was run." in terminal.written) is (code == 1)
+    assert ("Declined: no run was created." in terminal.written) is (code == 1)
 
 
 def test_ctrl_c_at_the_question_runs_nothing(project: Path):

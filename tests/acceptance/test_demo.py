@@ -79,7 +79,7 @@ def test_a_recorded_demo_replays_to_the_same_bytes(shown: Shown):
     done = mimir(shown.project.parent, "replay", RECORDING)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("the same bytes: ") == 2  # of the plan's run and of its execution
+    assert done.stdout.count("equal bytes: ") == 2  # of the plan's run and of its execution
     assert f"  mimir replay {shown.project.parent / RECORDING}  " in shown.said
 
 
@@ -87,7 +87,7 @@ def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
     done = mimir(tmp_path, "demo", "--crash", "--record", RECORDING)
 
     assert done.returncode == 2
-    assert "do not go together" in done.stderr
+    assert "exclude each other" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -51,7 +51,7 @@ IGNORED = (
 NO_SANDBOX = (
     sys.executable,
     "-c",
-    "import sys; from mimir.workspace import sandbox; sandbox._programs = list; "
+    "import sys; from mimir.workspace.sandbox import sandbox; sandbox._programs = list; "
     "from mimir.cli.main import main; sys.exit(main())",
 )
 

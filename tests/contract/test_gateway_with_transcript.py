@@ -48,7 +48,7 @@ class Agent:
         tools = gateway(
             [FileTools(DirectoryTree(self._where), files=("*.txt",))],
             granted=GRANTED,
-            lane=lane,
+            transcript=lane,
             snapshot=self._tree,
             redact=Redactor(["s3cret-value"]),
             base_tree="base",

@@ -56,7 +56,7 @@ def all_behind_the_gateway(where: Path) -> Toolset:
     return gateway(
         [make(where) for make in made],
         granted=ALL_TOOLS,
-        lane=FakeLane(),
+        transcript=FakeLane(),
         redact=Redactor(["s3cret-value"]),
     )
 

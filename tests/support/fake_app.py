@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+import mimir.bootstrap as mimir_bootstrap
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event, EventKind
 from mimir.domain.plan import Plan, Task
@@ -294,7 +295,13 @@ def module(mimir: FakeMimir) -> ModuleType:
 
     @asynccontextmanager
     async def opened(
-        project: Path, loaded: LoadedSettings, *, create: bool = True, say: object = None
+        project: Path,
+        loaded: LoadedSettings,
+        *,
+        create: bool = True,
+        say: object = None,
+        record: Path | None = None,
+        replay: Path | None = None,
     ) -> AsyncGenerator[FakeMimir]:
         mimir.opened.append((project, loaded, create))
         if "open" in mimir.raises:
@@ -319,8 +326,8 @@ def module(mimir: FakeMimir) -> ModuleType:
     return fake
 
 
-def glance(mimir: FakeMimir) -> ModuleType:
-    """Return a module that glances at `mimir`."""
+def quick_status(mimir: FakeMimir) -> ModuleType:
+    """Return a module that shows the status of `mimir`."""
 
     async def status(
         project: Path, loaded: LoadedSettings, run: str | None, say: object
@@ -335,5 +342,11 @@ def glance(mimir: FakeMimir) -> ModuleType:
 
 def install(mimir: FakeMimir) -> None:
     """Put `mimir` in the place of the real one, in this process."""
-    sys.modules["mimir.bootstrap.app"] = module(mimir)
-    sys.modules["mimir.bootstrap.quick_status"] = glance(mimir)
+    for name, fake in fakes(mimir).items():
+        sys.modules[f"mimir.bootstrap.{name}"] = fake
+        setattr(mimir_bootstrap, name, fake)
+
+
+def fakes(mimir: FakeMimir) -> Mapping[str, ModuleType]:
+    """Return the modules of `mimir.bootstrap` that the commands import, by name."""
+    return {"app": module(mimir), "quick_status": quick_status(mimir)}

@@ -98,7 +98,7 @@ class FakeRan:
     exit_code: int | None = 0
     output: str = ""
     lost_bytes: int = 0
-    stopped: str = ""
+    stop_reason: str = ""
 
     @property
     def output_bytes(self) -> int:
@@ -128,7 +128,7 @@ class FakeArtifacts:
         self.texts = texts
         self.asked: list[str] = []
 
-    async def read(self, id: str, /) -> str | None:
+    async def read_artifact(self, id: str, /) -> str | None:
         """Return a text."""
         self.asked.append(id)
         return self.texts.get(id)

@@ -1,1 +1,1 @@
-"""The commands, one function each: arguments in, exit code out. Entered by `cli.main`."""
+"""One module a command family: read the arguments, call the API, print. Imported by `cli.main`."""

@@ -1,43 +1,28 @@
-"""`mimir bench`: what the engine finds, and what it costs; offline."""
+"""`mimir bench`: the benchmarks of the engine, offline."""
 
 import importlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import Annotated, cast
 
 import typer
 
 from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
 
-if TYPE_CHECKING:
-    from mimir.cli.console import Console
-
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[multi|scale|schedule|engine|faults]",
-        help="Which, several if wanted; default: all.",
-    ),
-]
-Smoke = Annotated[bool, typer.Option("--smoke", help="A little of each, to see that it works.")]
-Large = Annotated[bool, typer.Option("--large", help="Also what takes very long.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Run a small part of each benchmark.")]
+Large = Annotated[bool, typer.Option("--large", help="Also run the cases that take very long.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", metavar="FILE", help="Write JSON; to FILE.jsonl: one line more."),
+    typer.Option("--output", metavar="FILE", help="Write JSON; FILE.jsonl gets one more line."),
 ]
 Compare = Annotated[
     Path | None,
     typer.Option(
-        "--compare", metavar="OLD.json", help="Exit with 1 if a figure left its tolerance."
+        "--compare", metavar="OLD.json", help="Exit with 1 if a number is outside its tolerance."
     ),
 ]
-
-
-class Door(Protocol):
-    """The module `mimir_bench.entry`."""
-
-    Order: Callable[..., object]
-    bench: Callable[["Console", object], Awaitable[int]]
 
 
 def bench(
@@ -48,13 +33,16 @@ def bench(
     output: Output = None,
     compare: Compare = None,
 ) -> int:
-    """Measure the engine: context, claims, schedules, cost, planted faults."""
-    from mimir.errors import UsageError
+    """Run the benchmarks, offline.
 
+    NAME is multi, scale, schedule, engine or faults. Default: all of them.
+    """
     if smoke and large:
         raise UsageError("--smoke and --large exclude each other.")
-    door = cast("Door", importlib.import_module("mimir_bench.entry"))
-    order = door.Order(
+    # By name: the product never imports its benchmarks.
+    entry = importlib.import_module("mimir_bench.entry")
+    measure = cast("Callable[[object, object], Awaitable[int]]", entry.bench)
+    options = entry.BenchOptions(
         names=tuple(names or ()),
         size="smoke" if smoke else "large" if large else "usual",
         store=session.store,
@@ -63,7 +51,7 @@ def bench(
         compare=compare,
     )
 
-    async def measure() -> int:
-        return await door.bench(session.console, order)
+    async def job() -> int:
+        return await measure(session.console, options)
 
-    return session.run(measure())
+    return session.run(job())

@@ -1,41 +1,19 @@
 """`mimir demo`: a whole run on a small project of its own, offline."""
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import Annotated
 
 import typer
 
-from mimir.cli.commands.plan_commands import Record
+from mimir.cli.commands.options import Record
 from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
-if TYPE_CHECKING:
-    from mimir.cli.console import Console
-
-Crash = Annotated[bool, typer.Option("--crash", help="Kill it in mid-run, and resume.")]
+Crash = Annotated[bool, typer.Option("--crash", help="Kill the process in mid-run, then resume.")]
 Directory = Annotated[
     Path | None,
-    typer.Option(
-        "--directory", metavar="DIR", help="Where the project is made; default: a fresh one."
-    ),
+    typer.Option("--directory", metavar="DIR", help="New project; default: a temporary one."),
 ]
-
-
-class Play(Protocol):
-    """The module `mimir.demo.entry`."""
-
-    async def demo(
-        self,
-        console: "Console",
-        *,
-        crash: bool,
-        directory: Path | None,
-        store: str,
-        record: Path | None,
-    ) -> int:
-        """Play it; the exit code."""
-        ...
 
 
 def demo(
@@ -44,15 +22,19 @@ def demo(
     directory: Directory = None,
     record: Record = None,
 ) -> int:
-    """See a request become a proven result, offline, without a key."""
+    """Show a whole run, offline.
+
+    It needs no key and no network. The models are scripted; everything else is real.
+    """
+    from mimir.demo import entry
+
     if crash and record:
         raise UsageError(
-            "--crash and --record do not go together: the process that is killed would not be recorded.",
+            "--crash and --record exclude each other: the killed process cannot be recorded.",
             next_step="Record the demo without --crash, or replay its run: mimir replay",
         )
-    play = cast("Play", importlib.import_module("mimir.demo.entry"))
     return session.run(
-        play.demo(
+        entry.demo(
             session.console,
             crash=crash,
             directory=directory,

@@ -1,54 +1,53 @@
-"""`mimir status`, `report`, `verify`, `doctor`, and `mimir` alone: what looks and changes nothing."""
+"""`mimir status`, `report`, `verify`, `doctor` and `mimir` alone: the commands that only read."""
 
 import gc
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mimir.cli.commands.run_commands import Run
+from mimir.cli.arguments import plans_of
+from mimir.cli.commands.options import Run
+from mimir.cli.error_output import UNAVAILABLE
 from mimir.cli.session import CommandSession
+from mimir.errors import MimirError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from mimir.cli.facade import Diagnosis, Mimir, Verified
+    from mimir.orchestrator.runs.inspection import DoctorFinding
+    from mimir.reporting.audit.verification import AuditResult
     from mimir.settings import LoadedSettings
 
 BROKEN = 1
-"""Exit code of `verify` when a record is not what was sealed."""
+"""Exit code of `verify` if a record differs from what was sealed."""
 OPTIONAL = ("model",)
-"""What may be missing: without a model everything works on recordings."""
+"""Parts that `doctor` may miss: recordings need no model."""
 STORE = ".mimir/mimir.db"
-"""Where runs are kept unless a setting says otherwise."""
+"""The default store."""
 
-Seal = Annotated[
-    str, typer.Option("--seal", metavar="HASH", help="The seal that you wrote down, to compare.")
-]
-
-Workers = Annotated[
-    bool, typer.Option("--workers", help="Show the processes that serve it, and what they hold.")
-]
+Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
+Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
 
 
 def status(session: CommandSession, run: Run = None, workers: Workers = False) -> int:
-    """Say where a run stands.
+    """Show the state of a run.
 
-    RUN is a run, or how its name begins; left out, the latest.
+    RUN is a run id or its beginning. Default: the latest run.
     """
-    # Thousands of rows live until they are printed, and then the process ends: looking for garbage took a tenth of the time.
+    # A status has thousands of rows, and all of them are needed until the process ends.
     gc.disable()
     try:
-        return _status(session, run, workers=workers)
+        return _show_status(session, run, workers=workers)
     finally:
         gc.enable()
 
 
-def _status(session: CommandSession, run: str | None, *, workers: bool) -> int:
+def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> int:
     loaded = session.load()
 
     async def job() -> "Mapping[str, object]":
         if not workers:
-            return await session.glance(loaded, run)
+            return await session.quick_status(loaded, run)
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run)
             return {**await mimir.status(id), **await mimir.workers(id)}
@@ -59,18 +58,16 @@ def _status(session: CommandSession, run: str | None, *, workers: bool) -> int:
         return 0
     from mimir.cli.output import processes, tables
 
-    # As one text: each is flushed, and a run may have thousands of tasks.
-    console = session.console
-    console.say("\n".join(tables.status(shape, console.glyphs, console.width)))
-    for line in processes.lines(shape) if workers else ():
-        session.console.say(line)
+    lines = tables.status(shape, session.console.glyphs, session.console.width)
+    # One text: each line would be flushed, and a run may have thousands of tasks.
+    session.console.say("\n".join([*lines, *(processes.lines(shape) if workers else ())]))
     return 0
 
 
 def report(session: CommandSession, run: Run = None) -> int:
-    """Print a run's report.
+    """Print the report of a run.
 
-    RUN is a run, or how its name begins; left out, the latest.
+    RUN is a run id or its beginning. Default: the latest run.
     """
     loaded = session.load()
 
@@ -84,45 +81,44 @@ def report(session: CommandSession, run: Run = None) -> int:
     path, text, shape = session.run(job())
     if session.json:
         session.console.json({"schema": 1, **shape})
-        return 0
-    session.console.say(text.rstrip("\n"))
-    session.console.note(f"report: {path}")
+    else:
+        session.console.say(text.rstrip("\n"))
+        session.console.note(f"report: {path}")
     return 0
 
 
 def verify(session: CommandSession, run: Run = None, seal: Seal = "") -> int:
-    """Recompute all seals of a run.
+    """Recompute every seal of a run.
 
-    RUN is a run, or how its name begins; left out, the latest. Every record must be the one that was sealed.
+    RUN is a run id or its beginning. Default: the latest run. Exits with 1 if a record differs
+    from what was sealed.
     """
     loaded = session.load()
 
-    async def job() -> "Verified":
+    async def job() -> "AuditResult":
         async with session.open(loaded, create=False) as mimir:
             return await mimir.verify(await mimir.find_run(run), seal)
 
-    found = session.run(job())
+    result = session.run(job())
     if session.json:
-        shape = {"schema": 1, "run": found.run, "ok": found.ok, "records": found.records}
-        session.console.json({**shape, "seal": found.seal, "problems": list(found.problems)})
+        shape = {"schema": 1, "run": result.run, "ok": result.ok, "records": result.records}
+        session.console.json({**shape, "seal": result.seal, "problems": list(result.problems)})
     else:
         from mimir.cli.output import tables
 
-        for line in tables.audit_table(found):
-            session.console.say(line)
-    return 0 if found.ok else BROKEN
+        _say_all(session, tables.audit_table(result))
+    return 0 if result.ok else BROKEN
 
 
 def doctor(session: CommandSession) -> int:
-    """Look at what mimir needs on this machine.
+    """Check what mimir needs here.
 
-    Exits with 69 if store, git or sandbox do not work; a model that is missing is told, and is no failure.
+    Exits with 69 if the store, git or the sandbox does not work. A missing model is reported
+    but is not a failure.
     """
-    from mimir.cli.error_output import UNAVAILABLE
-
     loaded = session.load()
 
-    async def job() -> "Sequence[Diagnosis]":
+    async def job() -> "Sequence[DoctorFinding]":
         async with session.open(loaded) as mimir:
             return await mimir.doctor()
 
@@ -133,54 +129,45 @@ def doctor(session: CommandSession) -> int:
     else:
         from mimir.cli.output import tables
 
-        for line in tables.doctor_table(found, session.console.glyphs):
-            session.console.say(line)
+        _say_all(session, tables.doctor_table(found, session.console.glyphs))
     return 0 if all(one.ok for one in found if one.what not in OPTIONAL) else UNAVAILABLE
 
 
 def orientation(session: CommandSession) -> int:
-    """Say where one is and what to try; asks no model, makes nothing."""
-    from mimir.cli.arguments import plans_of
-
+    """Show store, model, newest plan, latest run and a next step; create nothing."""
     loaded = session.load()
-    run = _latest(session, loaded)
+    llm = loaded.settings.llm
+    run = _latest_run(session, loaded)
     plans = plans_of(session.project)
-    newest = max(plans, key=lambda p: p.stat().st_mtime_ns).parent.name if plans else ""
     shape = {
         "schema": 1,
         "store": loaded.settings.store or STORE,
-        "model": _model(loaded),
-        "plan": newest,
+        # An endpoint without a model name serves its own model.
+        "model": llm.model or (f"the one at {llm.base_url}" if llm.base_url else ""),
+        "plan": max(plans, key=lambda p: p.stat().st_mtime_ns).parent.name if plans else "",
         "run": run.get("run", ""),
         "outcome": run.get("outcome") or run.get("status") or "",
     }
     if session.json:
         session.console.json(shape)
         return 0
-    has_store = bool(loaded.settings.store) or (session.project / STORE).exists()
     from mimir.cli.output import tables
 
-    for line in tables.orientation(shape, has_store=has_store):
-        session.console.say(line)
+    _say_all(session, tables.orientation(shape, has_store=_has_store(session, loaded)))
     return 0
 
 
-def _model(loaded: "LoadedSettings") -> str:
-    """Return which model would be asked; a server that was named serves what it has. Empty: none."""
-    llm = loaded.settings.llm
-    return llm.model or (f"the one at {llm.base_url}" if llm.base_url else "")
-
-
-def _latest(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, object]":
-    """Return the newest run's status, or nothing where none can be seen."""
-    from mimir.errors import MimirError
-
-    if not loaded.settings.store and not (session.project / STORE).exists():
+def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, object]":
+    """Return the status of the latest run; empty if there is none or the store is unreadable."""
+    if not _has_store(session, loaded):
         return {}
 
     async def job() -> "Mapping[str, object]":
         async with session.open(loaded, create=False) as mimir:
-            return await _newest(mimir)
+            try:
+                return await mimir.status(await mimir.find_run(None))
+            except UsageError:
+                return {}
 
     try:
         return session.run(job())
@@ -189,10 +176,10 @@ def _latest(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, 
         return {}
 
 
-async def _newest(mimir: "Mimir") -> "Mapping[str, object]":
-    from mimir.errors import UsageError
+def _has_store(session: CommandSession, loaded: "LoadedSettings") -> bool:
+    return bool(loaded.settings.store) or (session.project / STORE).exists()
 
-    try:
-        return await mimir.status(await mimir.find_run(None))
-    except UsageError:
-        return {}
+
+def _say_all(session: CommandSession, lines: "Iterable[str]") -> None:
+    for line in lines:
+        session.console.say(line)

@@ -1,33 +1,50 @@
-"""`mimir chain` makes a plan of a request, `mimir check` says what is wrong with one."""
+"""`mimir chain` makes a plan of a request; `mimir check` lists the findings of a plan."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from mimir.cli.arguments import PLAN_NAME, display_path, find_plan_or_newest, read_request
+from mimir.cli.commands.options import Ecko, Model, Output, PlanName, Record, Request
+from mimir.cli.error_output import REFUSED
 from mimir.cli.session import CommandSession
+from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
-    from mimir.cli.facade import Planned
+    from mimir.domain.plan import Plan
+    from mimir.domain.run import RunBudget
+    from mimir.orchestrator.api import Mimir
+    from mimir.orchestrator.plan_creation import PlanningResult
+    from mimir.planning.format.diagnostics import PlanFinding
+    from mimir.settings import LoadedSettings
 
-Request = Annotated[list[str] | None, typer.Argument(metavar="REQUEST", hidden=True)]
-PlanName = Annotated[str | None, typer.Argument(metavar="PLAN", hidden=True)]
-Ecko = Annotated[
-    bool, typer.Option("--ecko", help="Let Ecko turn the request into a specification first.")
-]
-Output = Annotated[
-    str | None,
-    typer.Option("--output", metavar="FILE", help="Where the plan is written; default: chains/."),
-]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Which model answers this time.")
-]
-Record = Annotated[
-    Path | None,
-    typer.Option(
-        "--record", metavar="FILE", help="Write all that is asked and answered to a file."
-    ),
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """A request and how it is planned."""
+
+    request: str
+    ecko: bool
+    output: str | None
+    """File of the plan. None: a new folder of `chains/`."""
+    model: str
+    """Empty: the model of the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPlan:
+    """A plan file with its findings."""
+
+    name: str
+    """Its path as it is displayed and stored."""
+    plan: "Plan"
+    findings: "tuple[PlanFinding, ...]"
+
+    @property
+    def can_run(self) -> bool:
+        """True if no finding is an error."""
+        return not any(one.severity == "error" for one in self.findings)
 
 
 def chain(
@@ -40,41 +57,183 @@ def chain(
 ) -> int:
     """Make a plan of a request.
 
-    REQUEST is text, "-" for the standard input, or @file.
+    REQUEST is text, "-" for standard input, or @FILE. The plan is a file in chains/.
     """
-    from mimir.cli.arguments import read_request
-    from mimir.cli.verbs import planning
-    from mimir.errors import UsageError
-
     if not request:
-        raise UsageError("There is no request.", next_step='Write it: mimir chain "what you want"')
-    wanted = planning.PlanRequest(
+        raise UsageError("The request is missing.", next_step='Write it: mimir chain "REQUEST"')
+    options = PlanRequest(
         request=read_request(request, session.project),
         ecko=ecko,
-        output=planning.free_output(session.project, output),
+        output=require_free_output(session.project, output),
         model=model or "",
     )
     session.record = record
     loaded = session.load({"llm.model": model})
     session.require_model(loaded)
 
-    async def job() -> "Planned":
+    async def job() -> "PlanningResult":
         async with session.open(loaded) as mimir:
-            return await planning.make_plan(session, mimir, loaded, wanted)
+            return await make_plan(session, mimir, loaded, options)
 
-    planned = session.run(job())
-    planning.report_plan(session, planned)
-    return planned.exit_code
+    result = session.run(job())
+    report_plan(session, result)
+    return result.exit_code
 
 
 def check(session: CommandSession, plan: PlanName = None) -> int:
-    """Say what is wrong with a plan, before anything runs.
+    """List the findings of a plan.
 
-    PLAN is a file or a folder of chains/; left out, the newest plan.
+    PLAN is a file or a folder of chains/. Default: the newest plan. Nothing is executed.
     """
-    from mimir.cli.arguments import the_plan
-    from mimir.cli.error_output import REFUSED
-    from mimir.cli.verbs import planning
+    from mimir.cli.output import estimates, findings
+    from mimir.planning.check_json import json_shape
 
-    path = the_plan(session.project, plan)
-    return 0 if planning.tell_checked(session, path) else REFUSED
+    path = find_plan_or_newest(session.project, plan)
+    try:
+        checked = read_plan_file(session, path)
+    except PlanError as error:
+        if not session.json:
+            raise
+        session.console.json(json_shape(None, [_unreadable(error)]))
+        return REFUSED
+    learned = estimates.load_estimates_or_empty(session, checked.plan)
+    if session.json:
+        session.console.json(json_shape(checked.plan, checked.findings, learned))
+    else:
+        count = len(checked.plan.tasks)
+        for line in (
+            *findings.as_lines(checked.findings, checked.name),
+            *estimates.as_lines(checked.plan, learned),
+            findings.summary(checked.findings, count, checked.name),
+        ):
+            session.console.say(line)
+    return 0 if checked.can_run else REFUSED
+
+
+async def make_plan(
+    session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", options: PlanRequest
+) -> "PlanningResult":
+    """Plan a request, with a clock on a terminal.
+
+    Raises:
+        asyncio.CancelledError: Interrupted; the next step was printed.
+    """
+    import asyncio
+
+    try:
+        with session.show_wait("Planning", loaded):
+            return await mimir.plan(
+                options.request,
+                ecko=options.ecko,
+                output=options.output,
+                model=options.model,
+                limits=run_limits(loaded),
+            )
+    except asyncio.CancelledError:
+        session.console.note("interrupted: planning is paused; no answer is lost.")
+        session.console.note("next: mimir resume")
+        raise
+
+
+def run_limits(loaded: "LoadedSettings") -> "RunBudget":
+    """Return the limits of a run from settings and flags."""
+    from mimir.domain import money
+    from mimir.domain.run import RunBudget
+
+    run = loaded.settings.run
+    seconds = None if run.time_limit_minutes is None else run.time_limit_minutes * 60
+    cost = None if run.max_cost is None else money.units(run.max_cost)
+    return RunBudget(
+        max_calls=run.max_calls, max_tokens=run.max_tokens, seconds=seconds, max_cost=cost
+    )
+
+
+def report_plan(session: CommandSession, result: "PlanningResult") -> None:
+    """Print a new plan with its findings and the next step."""
+    from mimir.cli.output import findings
+    from mimir.planning.check_json import json_shape
+
+    if session.json:
+        shape = json_shape(result.plan, result.findings)
+        session.console.json({**shape, "run": result.run, "path": result.path})
+        return
+    verb = "check" if result.exit_code else "execute"
+    for line in (
+        *findings.as_lines(result.findings, result.path),
+        findings.summary(result.findings, len(result.plan.tasks), result.path),
+        f"next: mimir {verb} {shorten_path(result.path)}",
+    ):
+        session.console.say(line)
+
+
+def print_warnings(session: CommandSession, found: "Sequence[PlanFinding]", name: str) -> None:
+    """Print the errors of a plan and the number of its warnings to standard error."""
+    from mimir.cli.output import findings
+
+    errors = [one for one in found if findings.is_error(one)]
+    for line in findings.as_lines(errors, name):
+        session.console.note(line)
+    if count := len(found) - len(errors):
+        noun = "finding" if count == 1 else "findings"
+        session.console.note(f"warning: {name}: {count} {noun}: mimir check {shorten_path(name)}")
+
+
+def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
+    """Read and check a plan file.
+
+    Raises:
+        PlanError: The file is not text.
+    """
+    from mimir.domain.agent import ALL_TOOLS
+    from mimir.planning import parser
+    from mimir.planning.lint import plan_check
+
+    project = session.project
+
+    def exists(name: str) -> bool:
+        try:
+            return (project / name).exists()
+        except (OSError, ValueError):
+            return False
+
+    # Errors name the path that the parser opened, so it is relative where it can be.
+    short = path.relative_to(project) if path.is_relative_to(project) else path
+    parsed = parser.parse_document(short)
+    found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
+    return CheckedPlan(name=display_path(path, project), plan=parsed.plan, findings=tuple(found))
+
+
+def require_free_output(project: Path, output: str | None) -> str | None:
+    """Return the file for a new plan; an existing file is never overwritten.
+
+    Raises:
+        UsageError: The file exists.
+    """
+    if output is None:
+        return None
+    path = project / output
+    if path.is_dir():
+        path = path / PLAN_NAME
+    if path.exists():
+        step = "Name another file, or remove the existing one."
+        raise UsageError(f"--output {display_path(path, project)!r} exists.", next_step=step)
+    return display_path(path, project)
+
+
+def shorten_path(path: str) -> str:
+    """Return the shortest name of a plan that the commands accept."""
+    return path.removesuffix(f"/{PLAN_NAME}")
+
+
+def _unreadable(error: PlanError) -> "PlanFinding":
+    from mimir.planning.format.diagnostics import PlanFinding
+
+    at = error.at or Location(file="", line=1)
+    return PlanFinding(
+        code=error.code,
+        severity="error",
+        message=str(error),
+        suggestion=error.next_step or "",
+        line=at.line,
+        column=at.column,
+    )

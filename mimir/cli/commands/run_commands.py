@@ -1,67 +1,62 @@
-"""`mimir execute`, `resume`, `worker`, `cancel`, `apply`: what makes a run go, stop and reach the person's files."""
+"""`mimir execute`, `resume`, `worker`, `cancel` and `apply`: the commands that change a run."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-import typer
-
-from mimir.cli.commands.plan_commands import Ecko, Model, Output, Record
+from mimir.cli import arguments
+from mimir.cli.commands import plan_commands
+from mimir.cli.commands.options import (
+    ApplyMode,
+    Commit,
+    Concurrency,
+    Ecko,
+    From,
+    InRun,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Model,
+    OneRun,
+    Only,
+    Output,
+    Record,
+    Replay,
+    Run,
+    Strict,
+    TimeLimit,
+    Words,
+    Workers,
+    Yes,
+)
+from mimir.cli.commands.plan_commands import PlanRequest
+from mimir.cli.error_output import REFUSED
 from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
 
 if TYPE_CHECKING:
-    from mimir.domain.run import RunResult
+    from mimir.domain.plan import Plan
+    from mimir.domain.run import RunBudget, RunResult
+    from mimir.orchestrator.api import Mimir
+    from mimir.settings import LoadedSettings
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="PLAN|REQUEST", hidden=True)]
-Run = Annotated[str | None, typer.Argument(metavar="RUN", hidden=True)]
-OneRun = Annotated[str, typer.Argument(metavar="RUN", hidden=True)]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", min=1, max=256, help="Tasks at once; default: 4."),
-]
-InRun = Annotated[
-    str | None,
-    typer.Option("--run", metavar="RUN", help="Which run; default: the newest under way."),
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option("--concurrency", metavar="N", min=1, max=256, help="Tasks at once; default: 4."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only", metavar="TASK", help="These tasks (several: a,b), with all that they depend on."
-    ),
-]
-From = Annotated[
-    str,
-    typer.Option("--from", metavar="RUN", help="Take over what this run completed and is equal."),
-]
-MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", metavar="N", min=1, help="Most model calls of the run.")
-]
-MaxTokens = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Most tokens of the run.")
-]
-MaxCost = Annotated[
-    str | None,
-    typer.Option("--max-cost", metavar="AMOUNT", help="Most money, at the prices in llm.prices."),
-]
-TimeLimit = Annotated[
-    str | None, typer.Option("--time-limit", metavar="TIME", help="Minutes, or 30m, 2h, 1h30m.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it begins.")]
-ApplyMode = Annotated[
-    Literal["auto", "never", "commit"] | None,
-    typer.Option("--apply", help="What is brought into your files at the end."),
-]
-Replay = Annotated[
-    Path | None,
-    typer.Option("--replay", metavar="FILE", help="Let a recording answer; do the work again."),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="With --replay: fail if a call is left over or missing.")
-]
-Commit = Annotated[bool, typer.Option("--commit", help="Make a commit of it on your branch.")]
+DECLINED = 1
+"""Exit code if the confirmation was declined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a plan is executed."""
+
+    only: Sequence[str]
+    """Task ids; empty: all tasks."""
+    from_run: str
+    """Run whose completed tasks are reused; empty: none."""
+    is_confirmed: bool
+    """True: no confirmation is asked for."""
+    is_strict: bool = False
+    """True: an unused or missing call of the recording is a failure."""
 
 
 def execute(
@@ -83,50 +78,63 @@ def execute(
     replay: Replay = None,
     strict: Strict = False,
 ) -> int:
-    """Run a plan; of a request, make the plan first.
+    """Run a plan or a request.
 
-    PLAN is a file or a folder of chains/; left out, the newest plan. REQUEST is text in quotes, "-" for the standard input, or @file.
+    PLAN is a file or a folder of chains/. Default: the newest plan. REQUEST is text in quotes,
+    "-" for standard input, or @FILE; its plan is made first.
     """
-    from mimir.cli.arguments import amount, minutes, plan_or_request, split_tasks
-    from mimir.cli.error_output import REFUSED
-    from mimir.cli.verbs import planning, running
-    from mimir.errors import UsageError
-
-    session.record, session.replay = record, replay
     if record and replay:
-        raise UsageError("--record and --replay do not go together: nothing new would be recorded.")
-    rest, tasks = split_tasks(words or [], only or [], session.project)
-    named = plan_or_request(rest, session.project)
+        raise UsageError("--record and --replay exclude each other: a replay records nothing new.")
+    session.record, session.replay = record, replay
+    rest, tasks = arguments.split_tasks(words or [], only or [], session.project)
+    target = arguments.plan_or_request(rest, session.project)
     flags = {
         "run.workers": workers,
         "run.max_calls": max_calls,
         "run.max_tokens": max_tokens,
-        "run.max_cost": None if max_cost is None else amount(max_cost),
-        "run.time_limit_minutes": None if time_limit is None else minutes(time_limit),
+        "run.max_cost": None if max_cost is None else arguments.amount(max_cost),
+        "run.time_limit_minutes": None if time_limit is None else arguments.minutes(time_limit),
         "run.apply": apply,
         "llm.model": model,
     }
-    order = running.RunOptions(only=tasks, from_run=from_run, is_agreed=yes, is_strict=strict)
-    if named.plan is None:
-        running.must_be_agreed(session, order)
-        free = planning.free_output(session.project, output)
-        wanted = planning.PlanRequest(
-            request=named.request, ecko=ecko, output=free, model=model or ""
-        )
-        loaded = session.load(flags)
-        session.require_model(loaded)
-        return session.run(running.run_request(session, loaded, wanted, order))
-    if ecko or output is not None:
-        raise UsageError("--ecko and --output go with a request; what was given is a plan.")
-    checked = planning.read_plan_file(session, named.plan)
-    if not checked.can_run:
-        planning.print_warnings(session, checked.findings, checked.name)
-        return REFUSED
-    running.must_know(tasks, checked.plan)
-    running.must_be_agreed(session, order)
+    options = RunOptions(only=tasks, from_run=from_run, is_confirmed=yes, is_strict=strict)
+    if target.plan is not None:
+        if ecko or output is not None:
+            raise UsageError("--ecko and --output need a request, but the argument is a plan.")
+        return _execute_plan(session, target.plan, flags, options)
+    require_confirmable(session, options)
+    request = PlanRequest(
+        request=target.request,
+        ecko=ecko,
+        output=plan_commands.require_free_output(session.project, output),
+        model=model or "",
+    )
     loaded = session.load(flags)
     session.require_model(loaded)
-    return session.run(running.run_plan(session, loaded, checked.plan, checked.name, order))
+    return session.run(run_request(session, loaded, request, options))
+
+
+def _execute_plan(
+    session: CommandSession, path: Path, flags: Mapping[str, object], options: RunOptions
+) -> int:
+    """Check a plan file and execute it; the exit code."""
+    checked = plan_commands.read_plan_file(session, path)
+    if not checked.can_run:
+        plan_commands.print_warnings(session, checked.findings, checked.name)
+        return REFUSED
+    require_known_tasks(options.only, checked.plan)
+    require_confirmable(session, options)
+    loaded = session.load(flags)
+    session.require_model(loaded)
+
+    async def job() -> int:
+        if not session.json:
+            session.console.say(f"{checked.name}: {len(checked.plan.tasks)} tasks")
+        async with session.open(loaded) as mimir:
+            limits = plan_commands.run_limits(loaded)
+            return await _run(session, mimir, loaded, checked.plan, checked.name, options, limits)
+
+    return session.run(job())
 
 
 def resume(
@@ -141,38 +149,48 @@ def resume(
     apply: ApplyMode = None,
     record: Record = None,
 ) -> int:
-    """Go on with a paused run.
+    """Continue a paused run.
 
-    RUN is a run, or how its name begins; left out, the latest. Budgets given here are the run's new totals.
+    RUN is a run id or its beginning. Default: the latest run that can be resumed. Limits given
+    here are the new totals of the run.
     """
-    from mimir.cli.arguments import amount, minutes
-    from mimir.cli.verbs import running
+    from mimir.cli.output.run_progress import run_and_show
     from mimir.domain import money
     from mimir.domain.run import RunBudget
 
     session.record = record
-    cost = None if max_cost is None else money.units(amount(max_cost))
-    seconds = None if time_limit is None else minutes(time_limit) * 60
-    limits = RunBudget(max_calls=max_calls, max_tokens=max_tokens, seconds=seconds, max_cost=cost)
+    limits = RunBudget(
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        seconds=None if time_limit is None else arguments.minutes(time_limit) * 60,
+        max_cost=None if max_cost is None else money.units(arguments.amount(max_cost)),
+    )
     loaded = session.load({"run.workers": workers, "llm.model": model})
-    return session.run(running.resume_run(session, loaded, run, limits, apply))
+
+    async def job() -> int:
+        async with session.open(loaded, create=False) as mimir:
+            id = await mimir.find_run(run, resumable=True)
+            return await run_and_show(
+                session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
+            )
+
+    return session.run(job())
 
 
 def worker(session: CommandSession, run: InRun = None, concurrency: Concurrency = None) -> int:
-    """Help a run that is under way, here or in another process.
+    """Serve a run with another process.
 
-    Start as many as you like, on any machine that reaches the store. Each claims tasks; when the one that coordinates dies, another one does.
+    Start any number of them, on every machine that reaches the store. Each claims tasks. If the
+    coordinator dies, another process takes its place.
     """
-    from mimir.cli.output import run_progress
+    from mimir.cli.output.run_progress import join_and_show
 
     loaded = session.load({"run.workers": concurrency})
     session.require_model(loaded)
 
     async def job() -> int:
         async with session.open(loaded) as mimir:
-            return await run_progress.join_and_show(
-                session, mimir, loaded, await mimir.find_work(run)
-            )
+            return await join_and_show(session, mimir, loaded, await mimir.find_work(run))
 
     return session.run(job())
 
@@ -180,7 +198,7 @@ def worker(session: CommandSession, run: InRun = None, concurrency: Concurrency 
 def cancel(session: CommandSession, run: OneRun) -> int:
     """End a run for good.
 
-    RUN is a run, or how its name begins. What it completed stays on its branch.
+    RUN is a run id or its beginning. Completed work stays on the run branch.
     """
     loaded = session.load()
 
@@ -200,9 +218,10 @@ def cancel(session: CommandSession, run: OneRun) -> int:
 
 
 def apply(session: CommandSession, run: Run = None, commit: Commit = False) -> int:
-    """Bring a run's result into your files.
+    """Apply the result to your files.
 
-    RUN is a run, or how its name begins; left out, the latest. Where you changed a touched file meanwhile, nothing is changed.
+    RUN is a run id or its beginning. Default: the latest run. If you changed one of the files
+    since the run began, no file is changed.
     """
     from mimir.cli.output import tables
 
@@ -212,12 +231,114 @@ def apply(session: CommandSession, run: Run = None, commit: Commit = False) -> i
         async with session.open(loaded, create=False) as mimir:
             return await mimir.apply(await mimir.find_run(run), commit=commit)
 
-    ending = session.run(job())
+    result = session.run(job())
     if session.json:
-        applied, conflicts = list(ending.applied), list(ending.conflicts)
-        shape = {"schema": 1, "run": ending.run, "applied": applied, "conflicts": conflicts}
+        applied, conflicts = list(result.applied), list(result.conflicts)
+        shape = {"schema": 1, "run": result.run, "applied": applied, "conflicts": conflicts}
         session.console.json(shape)
     else:
-        for line in tables.apply_table(ending):
+        for line in tables.apply_table(result):
             session.console.say(line)
-    return 1 if ending.conflicts else ending.exit_code
+    return 1 if result.conflicts else result.exit_code
+
+
+def require_confirmable(session: CommandSession, options: RunOptions) -> None:
+    """Check that the run is confirmed or that the user can be asked.
+
+    Raises:
+        UsageError: Neither is the case.
+    """
+    if not options.is_confirmed and not session.console.can_ask:
+        raise UsageError(
+            "Cannot ask for confirmation: standard input is not a terminal.",
+            next_step="Start without confirmation: add --yes",
+        )
+
+
+def require_known_tasks(only: Sequence[str], plan: "Plan") -> None:
+    """Check that the plan has all these tasks.
+
+    Raises:
+        UsageError: A task is not in the plan; the nearest is named.
+    """
+    known = [task.id for task in plan.tasks]
+    for task in only:
+        if task not in known:
+            near = arguments.nearest(task, known)
+            step = f"Did you mean {near}?" if near else f"Its tasks: {', '.join(known[:20])}"
+            raise UsageError(f"--only names {task!r}, which is not in the plan.", next_step=step)
+
+
+async def run_request(
+    session: CommandSession, loaded: "LoadedSettings", request: PlanRequest, options: RunOptions
+) -> int:
+    """Plan a request and execute the plan; the exit code."""
+    from mimir.domain.run import NO_LIMITS
+
+    async with session.open(loaded) as mimir:
+        result = await plan_commands.make_plan(session, mimir, loaded, request)
+        plan_commands.print_warnings(session, result.findings, result.path)
+        if result.exit_code:
+            return result.exit_code
+        require_known_tasks(options.only, result.plan)
+        limits = plan_commands.run_limits(loaded)
+        if limits != NO_LIMITS:
+            limits = remaining_limits(limits, await mimir.status(result.run))
+        return await _run(session, mimir, loaded, result.plan, result.path, options, limits)
+
+
+def remaining_limits(limits: "RunBudget", spent: Mapping[str, object]) -> "RunBudget":
+    """Return the limits that remain after planning; `spent` is its `status`."""
+    from decimal import Decimal
+
+    from mimir.domain import money
+
+    def rest(limit: int | None, used: object) -> int | None:
+        return None if limit is None else max(0, limit - (used if isinstance(used, int) else 0))
+
+    cost = spent.get("cost")
+    return replace(
+        limits,
+        max_calls=rest(limits.max_calls, spent.get("calls")),
+        max_tokens=rest(limits.max_tokens, spent.get("tokens")),
+        max_cost=rest(limits.max_cost, money.units(Decimal(cost)) if isinstance(cost, str) else 0),
+    )
+
+
+async def _run(
+    session: CommandSession,
+    mimir: "Mimir",
+    loaded: "LoadedSettings",
+    plan: "Plan",
+    path: str,
+    options: RunOptions,
+    limits: "RunBudget",
+) -> int:
+    """Ask for confirmation, create the run and execute it; the exit code."""
+    from mimir.cli.output import recordings
+    from mimir.cli.output.run_progress import run_and_show
+
+    if not options.is_confirmed:
+        tasks, calls, tokens = await mimir.plan_size(_select_tasks(plan, options.only))
+        size = f"{path}: {tasks} tasks, at most {calls:,} calls and {tokens:,} tokens. Run it?"
+        if not await session.console.ask(size):
+            session.console.note("Declined: no run was created.")
+            return DECLINED
+    with session.show_wait("Starting the run", loaded):
+        source = await mimir.find_run(options.from_run) if options.from_run else ""
+        run = await mimir.create_run(plan, path, only=options.only, limits=limits, from_run=source)
+    code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    if session.replay is None:
+        return code
+    return recordings.report_usage(session, mimir, code, is_strict=options.is_strict)
+
+
+def _select_tasks(plan: "Plan", only: Sequence[str]) -> "Plan":
+    """Return the plan reduced to these tasks and all their dependencies."""
+    from mimir.domain.graph import TaskGraph
+
+    if not only:
+        return plan
+    graph = TaskGraph.from_plan(plan)
+    ids = set(only).union(*(graph.upstream(task) for task in only))
+    return replace(plan, tasks=tuple(task for task in plan.tasks if task.id in ids))

@@ -1,87 +1,90 @@
-"""`mimir export` and `mimir migrate`: a run or a whole store taken out, or put into another store."""
+"""`mimir export` prints a run or a whole store; `mimir migrate` copies it into another store."""
 
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mimir.cli.commands.run_commands import Run
+from mimir.cli.arguments import nearest
+from mimir.cli.commands.options import Run
 from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
 
 if TYPE_CHECKING:
-    from mimir.cli.facade import Copied, Form
+    from mimir.orchestrator.store_transfer import Form
+    from mimir.store.transfer.store_copy import CopyResult
 
 Format = Annotated[
-    str, typer.Option("--format", metavar="FORM", help="cypher, jsonl or mermaid; default: jsonl.")
+    str, typer.Option("--format", metavar="FORM", help="Format: cypher, jsonl or mermaid.")
 ]
-From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or neo4j://…")]
-To = Annotated[str, typer.Argument(metavar="TO", help="A store; a file is made.")]
-Only = Annotated[str, typer.Option("--run", metavar="RUN", help="This run alone.")]
+From = Annotated[str, typer.Argument(metavar="FROM", hidden=True)]
+To = Annotated[str, typer.Argument(metavar="TO", hidden=True)]
+Only = Annotated[str, typer.Option("--run", metavar="RUN", help="Copy only this run.")]
 
 
 def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> int:
-    """Print a run, or the whole store, as text.
+    """Print a run or the store as text.
 
-    RUN is a run, or how its name begins; left out, everything that the store holds (mermaid: the latest run).
+    RUN is a run id or its beginning. Default: the whole store (mermaid: the latest run).
     """
-    wanted = _form(form)
+    chosen = _find_form(form)
     loaded = session.load()
-    kept: list[str] = []
-    boxed = session.json and wanted != "jsonl"
+    lines: list[str] = []
+    is_boxed = session.json and chosen != "jsonl"
 
     async def job() -> str:
         async with session.open(loaded, create=False) as mimir:
-            whole = run is None and wanted != "mermaid"
-            id = "" if whole else await mimir.find_run(run)
-            await mimir.export(id, wanted, kept.append if boxed else session.console.say)
+            is_whole = run is None and chosen != "mermaid"
+            id = "" if is_whole else await mimir.find_run(run)
+            await mimir.export(id, chosen, lines.append if is_boxed else session.console.say)
             return id
 
     id = session.run(job())
-    if boxed:
-        shape = {"schema": 1, "run": id, "format": wanted, "text": "\n".join(kept)}
+    if is_boxed:
+        shape = {"schema": 1, "run": id, "format": chosen, "text": "\n".join(lines)}
         session.console.json(shape)
     return 0
 
 
 def migrate(session: CommandSession, source: From, target: To, run: Only = "") -> int:
-    """Copy a store into another one, either way; what came through is read back and compared.
+    """Copy a store into another store.
 
-    FROM stays as it is. What TO holds already is never changed: the same run is skipped, another one under its name is refused.
+    FROM and TO are files or neo4j://… URIs. The copy is read back and compared. FROM and the
+    runs that TO already holds are never changed: an equal run is skipped, a different run with
+    the same id is refused.
     """
-    from mimir.cli.facade import app
-
     loaded = session.load()
 
-    async def job() -> "Copied":
-        return await app().migrate(
+    async def job() -> "CopyResult":
+        from mimir.bootstrap import app
+
+        return await app.migrate(
             session.project, loaded, source, target, run=run, say=session.console.note
         )
 
-    done = session.run(job())
+    result = session.run(job())
     if session.json:
-        shape = {"schema": 1, "runs": list(done.runs), "known": list(done.known)}
-        session.console.json({**shape, "nodes": done.nodes, "edges": done.edges})
+        shape = {"schema": 1, "runs": list(result.runs), "known": list(result.known)}
+        session.console.json({**shape, "nodes": result.nodes, "edges": result.edges})
         return 0
-    for id in done.runs:
+    for id in result.runs:
         session.console.say(f"{id}: copied")
-    for id in done.known:
-        session.console.say(f"{id}: was there already, equal")
-    session.console.say(f"{done.nodes} nodes and {done.edges} edges, each read back and equal.")
+    for id in result.known:
+        session.console.say(f"{id}: already there, equal")
+    session.console.say(f"{result.nodes} nodes and {result.edges} edges, read back and equal.")
     return 0
 
 
-def _form(named: str) -> "Form":
-    """Read the name of a form.
+def _find_form(name: str) -> "Form":
+    """Return the export format of this name.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: There is no such format.
     """
-    from mimir.cli.arguments import nearest
-    from mimir.cli.facade import Form
-    from mimir.errors import UsageError
+    from mimir.orchestrator.store_transfer import FORMS
 
-    forms = get_args(Form)
-    if named not in forms:
-        near = nearest(named, forms)
-        step = f"Did you mean {near}?" if near else f"There are: {', '.join(forms)}."
-        raise UsageError(f"There is no format {named[:80]!r}.", next_step=step)
-    return cast("Form", named)
+    for form in FORMS:
+        if form == name:
+            return form
+    near = nearest(name, FORMS)
+    step = f"Did you mean {near}?" if near else f"Formats: {', '.join(FORMS)}."
+    raise UsageError(f"There is no format {name[:80]!r}.", next_step=step)

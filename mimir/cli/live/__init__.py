@@ -1,1 +1,4 @@
-"""A run as it goes: events folded into a board, the board drawn on a terminal or told line by line. Entered by the commands and the demo."""
+"""The view of a running run: its events as a board, as lines or as JSON.
+
+The same events give the same view. Imported by the commands and by the demo.
+"""

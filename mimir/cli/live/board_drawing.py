@@ -1,7 +1,7 @@
-"""The board drawn for a terminal of some width and height: one line for the run, one a task. Pure, but for rich's table of widths.
+"""The board as lines for a terminal: one for the run and one for each task.
 
-Nothing is longer than the terminal is wide; what has no room goes, the least telling first: titles, then scores, then the number of
-the attempt. Where there are more tasks than lines, those stay that something happens to, and a last line counts the others.
+No line is longer than the terminal is wide: titles are dropped first, then scores, then attempt numbers. If there are more tasks
+than lines, the most urgent tasks are shown, and a last line counts the others.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ from mimir.domain.task_states import TaskStatus
 
 NARROWEST = 20
 _WITH_ATTEMPT, _WITH_SCORE, _WITH_DETAIL = 46, 52, 64
-"""Columns from which on a line has room for these."""
+"""Least columns of a line that shows these."""
 _OUTSIDE = 3
-"""Lines of the picture that are no task's: the run's, what it does, the count of what is left out."""
+"""Lines without a task: the run, its note, the count of other tasks."""
 
 _STYLES = {
     TaskStatus.COMPLETED: "green",
@@ -43,33 +43,27 @@ _URGENCY = (
     TaskStatus.BLOCKED,
     TaskStatus.CANCELLED,
 )
-"""Whose line stays where there is room for few."""
+"""The order in which tasks are shown if there is room for few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLine:
-    """One line of the picture."""
+    """One line of the board."""
 
     text: str
     style: str = ""
-    """In rich's words; empty: plain."""
+    """A style of rich; empty: plain."""
 
 
 def draw(
     board: RunBoard, *, width: int, height: int, glyphs: Symbols, now: float, elapsed: float
 ) -> list[DrawnLine]:
-    """Draw the board.
+    """Draw the board within the width and the height of the terminal.
 
-    Args:
-        board: What is known.
-        width: Columns of the terminal.
-        height: Its lines; the picture stays below.
-        glyphs: Signs that it can show.
-        now: Seconds, on the clock of the board's times.
-        elapsed: Seconds since the watching began.
+    `now` is a time on the clock of the board; `elapsed` counts seconds since the view was opened.
     """
     width = max(NARROWEST, width)
-    rows, left_out = _chosen(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
+    rows, left_out = _select_rows(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
     column = _task_column([row.task for row in rows], width)
     lines = [DrawnLine(text=_fit(_head(board, elapsed, glyphs), width), style="bold")]
     for index, row in enumerate(rows):
@@ -79,7 +73,7 @@ def draw(
         lines.append(DrawnLine(text=_fit(branch + body, width), style=_style(row)))
     if left_out:
         lines.append(
-            DrawnLine(text=_fit(glyphs.last + _counted(left_out, glyphs), width), style="dim")
+            DrawnLine(text=_fit(glyphs.last + _count_line(left_out, glyphs), width), style="dim")
         )
     if note := clean_line(board.note):
         lines.append(DrawnLine(text=_fit(note, width), style="dim"))
@@ -117,9 +111,7 @@ def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float
 
 
 def _elapsed(row: TaskBoardRow, now: float) -> str:
-    if row.since is None:
-        return ""
-    if row.until is None and not row.is_running:
+    if row.since is None or (row.until is None and not row.is_running):
         return ""
     return clock((now if row.until is None else row.until) - row.since)
 
@@ -139,40 +131,40 @@ def _glyph(row: TaskBoardRow, glyphs: Symbols) -> str:
 
 
 def _style(row: TaskBoardRow) -> str:
-    return (
-        _STYLES.get(row.status, "")
-        if not (row.is_ready and row.status is TaskStatus.PENDING)
-        else ""
-    )
+    return "" if _is_ready(row) else _STYLES.get(row.status, "")
 
 
-def _chosen(
+def _is_ready(row: TaskBoardRow) -> bool:
+    return row.is_ready and row.status is TaskStatus.PENDING
+
+
+def _select_rows(
     rows: Sequence[TaskBoardRow], room: int
 ) -> tuple[list[TaskBoardRow], list[TaskBoardRow]]:
-    """Split the rows into those that are shown, in the plan's order, and the rest."""
+    """Split the rows into those shown, in the order of the plan, and the others."""
     if len(rows) <= room:
         return list(rows), []
     ranked = sorted(range(len(rows)), key=lambda i: (_urgency(rows[i]), -(rows[i].until or 0.0), i))
-    kept = set(ranked[:room])
+    shown = set(ranked[:room])
     return (
-        [row for i, row in enumerate(rows) if i in kept],
-        [row for i, row in enumerate(rows) if i not in kept],
+        [row for i, row in enumerate(rows) if i in shown],
+        [row for i, row in enumerate(rows) if i not in shown],
     )
 
 
 def _urgency(row: TaskBoardRow) -> float:
     rank = _URGENCY.index(row.status)
-    return rank - 0.5 if row.is_ready and row.status is TaskStatus.PENDING else rank
+    return rank - 0.5 if _is_ready(row) else rank
 
 
-def _counted(rows: Sequence[TaskBoardRow], glyphs: Symbols) -> str:
+def _count_line(rows: Sequence[TaskBoardRow], glyphs: Symbols) -> str:
     counts = Counter(row.phase for row in rows)
-    said = ", ".join(f"{count} {phase}" for phase, count in counts.most_common())
-    return f"{glyphs.cut} {len(rows)} more: {said}"
+    phases = ", ".join(f"{count} {phase}" for phase, count in counts.most_common())
+    return f"{glyphs.cut} {len(rows)} more: {phases}"
 
 
 def _task_column(tasks: Sequence[str], width: int) -> int:
-    """Return how wide the column of ids is: as they need, at most a third of the line."""
+    """Return the width of the column of ids: at most a third of the line."""
     longest = max((cell_len(clean_line(task)) for task in tasks), default=0)
     return min(longest, max(8, width // 3 - 1))
 
@@ -185,7 +177,7 @@ def _cell(text: str, width: int, glyphs: Symbols) -> str:
 
 
 def _fit(text: str, width: int) -> str:
-    """Cut a line to the terminal: one that is too long would be wrapped, and the picture would climb."""
+    # A longer line would be wrapped, and the redrawn board would move up.
     return text if cell_len(text) <= width else set_cell_size(text, width)
 
 

@@ -1,4 +1,4 @@
-"""Drives a run and shows what happens: the work and the look at its events, side by side, until the work has come to rest."""
+"""Live view of a run: the work and the polling of its events run concurrently."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -11,62 +11,51 @@ from mimir.errors import MimirError
 POLL_SECONDS = 0.1
 
 Events = Callable[[int], Awaitable[Sequence[Event]]]
-"""Returns what happened behind an event's number."""
+"""Returns the events after an event number."""
 
 
 async def watch(
     work: Coroutine[object, object, RunResult], events: Events, view: LiveOutput, *, after: int = 0
 ) -> RunResult:
-    """Do `work`, and show its events as they come; all of them are shown before this returns.
+    """Do `work` and show its events; all of them are shown before this returns.
 
-    Cancelled, or with a view that nobody looks at any more, it cancels the work, waits until that has come to rest, shows what
-    happened meanwhile and passes the exception on; but a work that was done by then is done.
-
-    Args:
-        work: Serves the run.
-        events: Where its events are read.
-        view: Where they are shown.
-        after: Number of the last event that is not shown.
+    If it is cancelled, or if the reader of the view is gone, it cancels the work, waits for its end, shows the remaining events and
+    passes the exception on. A result that the work has returned by then is returned. `after` is the number of the last event that is
+    already shown.
     """
-    doing = asyncio.ensure_future(work)
-    looking = _EventFollower(events, view, after)
+    working = asyncio.ensure_future(work)
+    follower = _EventFollower(events, view, after)
     try:
-        while not doing.done():
-            await asyncio.wait({doing}, timeout=POLL_SECONDS)
-            await looking.look()
-        await looking.look()
+        while not working.done():
+            await asyncio.wait({working}, timeout=POLL_SECONDS)
+            await follower.show_new()
+        await follower.show_new()
     except BaseException:
-        await _rest(doing, looking, view)
-        if doing.cancelled() or doing.exception() is not None:
+        working.cancel()
+        try:
+            view.show_pausing()
+        finally:
+            # The view may be broken, but the work must end in order.
+            await asyncio.wait({working})
+            await follower.show_new()
+        if working.cancelled() or working.exception() is not None:
             raise
-    return doing.result()
-
-
-async def _rest(
-    doing: "asyncio.Future[RunResult]", looking: "_EventFollower", view: LiveOutput
-) -> None:
-    """Cancel the work and wait for it; whatever goes wrong with the view now, the work comes first."""
-    doing.cancel()
-    try:
-        view.show_pausing()
-    finally:
-        await asyncio.wait({doing})
-        await looking.look()
+    return working.result()
 
 
 class _EventFollower:
-    """Reads on from the last event that was shown."""
+    """Reads and shows the events after the last one shown."""
 
     def __init__(self, events: Events, view: LiveOutput, after: int) -> None:
         self._events = events
         self._view = view
         self._after = after
 
-    async def look(self) -> None:
+    async def show_new(self) -> None:
         try:
-            fresh = await self._events(self._after)
+            new = await self._events(self._after)
         except MimirError:
-            return  # the work, which needs the store too, says what is wrong with it, also when it is lost for good
-        if fresh:
-            self._after = fresh[-1].seq
-            self._view.show(fresh)
+            return  # the work needs the store too, and reports the error itself
+        if new:
+            self._after = new[-1].seq
+            self._view.show(new)

@@ -1,4 +1,4 @@
-"""Three ways to watch a run: drawn on a terminal, told line by line in a pipe, handed to a script as JSON."""
+"""Outputs of a running run: a board on a terminal, lines in a pipe, JSON for a script."""
 
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -11,31 +11,30 @@ from rich.live import Live
 from rich.text import Text
 
 from mimir.cli.console import Console, clean_line
-from mimir.cli.live.board import RunBoard, fold
+from mimir.cli.live.board import RunBoard, event_seconds, fold
 from mimir.cli.live.board_drawing import DrawnLine, draw
 from mimir.cli.live.line_output import as_json, as_line, clock
-from mimir.domain.clock import moment
 from mimir.domain.event import Event
 
 FRAMES_PER_SECOND = 4
 PATIENCE_SECONDS = 0.4
-"""What takes no longer is not announced."""
+"""A shorter wait shows no clock."""
 
 
 class LiveOutput(Protocol):
-    """Where a run is watched. `show` gets each event once, in order."""
+    """Where a run is shown. `show` receives each event once, in order."""
 
     def show(self, events: Sequence[Event]) -> None:
-        """Take in what happened."""
+        """Show new events."""
         ...
 
     def show_pausing(self) -> None:
-        """Say that the run is being paused."""
+        """Show that the run is being paused."""
         ...
 
 
 class JsonOutput:
-    """Events for scripts: one JSON object a line, and nothing else."""
+    """One JSON object a line, and nothing else."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -46,11 +45,11 @@ class JsonOutput:
             self._console.json(as_json(event))
 
     def show_pausing(self) -> None:
-        """Say nothing: the run's own events tell."""
+        """Print nothing: the events of the run report it."""
 
 
 class LineOutput:
-    """Events for people who read a log."""
+    """One line of text an event."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -59,17 +58,17 @@ class LineOutput:
     def show(self, events: Sequence[Event]) -> None:
         """Print each event as a line."""
         for event in events:
-            at = _seconds(event)
+            at = event_seconds(event)
             self._began = at if self._began is None else self._began
             self._console.say(as_line(event, at - self._began))
 
     def show_pausing(self) -> None:
-        """Say that the run is being paused."""
-        self._console.note("Stopping: no new work is begun. Once more ends at once.")
+        """Print that the run is being paused."""
+        self._console.note("Pausing: no new work is started. A second Ctrl-C ends at once.")
 
 
 class TerminalOutput:
-    """The board on a terminal; `frame` is drawn by a thread of its own, so it reads one finished board and nothing else."""
+    """The board on a terminal."""
 
     def __init__(
         self, console: Console, board: RunBoard, *, now: Callable[[], float] = time.monotonic
@@ -77,61 +76,53 @@ class TerminalOutput:
         self._console = console
         self._now = now
         self._started = now()
+        # One tuple, replaced as a whole: the thread that draws reads it without a lock.
         self._state = (board, now())
         self._is_stopping = False
 
     def show(self, events: Sequence[Event]) -> None:
-        """Fold what happened into the board."""
+        """Fold new events into the board."""
         board, _ = self._state
         self._state = (fold(board, events), self._now())
 
     def show_pausing(self) -> None:
-        """Say that the run is being paused."""
+        """Add a line to the board."""
         self._is_stopping = True
 
     def frame(self, width: int, height: int) -> list[DrawnLine]:
-        """Return the picture of this moment."""
+        """Return the board as it is now."""
         board, at = self._state
-        elapsed = self._now() - self._started
         lines = draw(
             board,
             width=width,
             height=height - 1,
             glyphs=self._console.glyphs,
             now=board.now + (self._now() - at),
-            elapsed=elapsed,
+            elapsed=self._now() - self._started,
         )
         if self._is_stopping and not board.outcome:
-            lines.append(DrawnLine(text="Stopping; once more ends at once."[:width], style="bold"))
+            lines.append(
+                DrawnLine(text="Pausing; Ctrl-C again ends at once."[:width], style="bold")
+            )
         return lines
 
 
 Frame = Callable[[int, int], Sequence[DrawnLine]]
 
 
-def rich_console(console: Console, *, color: bool) -> RichConsole:
-    """Return rich's console on the same stream: nothing in a text is markup."""
-    return RichConsole(
-        file=console.out,
-        no_color=not color,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=False,
-    )
-
-
 def can_draw(console: Console) -> bool:
-    """True if pictures may be drawn: somebody looks, and the cursor can be moved."""
+    """Return whether the board can be drawn: on a terminal that can move its cursor."""
     return console.is_terminal and not RichConsole(file=console.out).is_dumb_terminal
 
 
 @contextmanager
 def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generator[None]:
-    """Draw `frame(width, height)` again and again while the block runs; `keep`: the last one stays."""
-    screen = rich_console(console, color=color)
+    """Redraw `frame(width, height)` while the block runs; with `keep` the last frame stays."""
+    screen = RichConsole(  # nothing in a text is markup
+        file=console.out, no_color=not color, markup=False, emoji=False, highlight=False
+    )
 
-    def picture() -> Group:
+    def render() -> Group:
         lines = frame(screen.width, screen.height)
         return Group(
             *(Text(line.text, style=line.style, no_wrap=True, overflow="crop") for line in lines)
@@ -141,7 +132,7 @@ def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> 
         console.hidden_cursor(),
         Live(
             console=screen,
-            get_renderable=picture,
+            get_renderable=render,
             refresh_per_second=FRAMES_PER_SECOND,
             transient=not keep,
             redirect_stdout=False,
@@ -154,7 +145,7 @@ def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> 
 
 @contextmanager
 def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[None]:
-    """Show a clock on a terminal while something takes its time; what is done at once shows nothing."""
+    """Show a clock on a terminal while the block runs; a short wait shows nothing."""
     if not can_draw(console):
         yield
         return
@@ -162,15 +153,8 @@ def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[No
 
     def frame(width: int, height: int) -> list[DrawnLine]:
         seconds = time.monotonic() - started
-        said = f"{clean_line(what)} {clock(seconds)}"
-        return [DrawnLine(text=said[:width], style="dim")] if seconds > PATIENCE_SECONDS else []
+        line = f"{clean_line(what)} {clock(seconds)}"
+        return [DrawnLine(text=line[:width], style="dim")] if seconds > PATIENCE_SECONDS else []
 
     with redraw_while(console, frame, color=color, keep=False):
         yield
-
-
-def _seconds(event: Event) -> float:
-    try:
-        return moment(event.at).timestamp()
-    except ValueError:
-        return 0.0

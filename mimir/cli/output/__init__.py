@@ -1,1 +1,1 @@
-"""What the commands do, when their arguments are read: plans checked, runs driven, results told. Entered by `cli.commands`."""
+"""Tables and lines that the commands print. Imported by `cli.commands`."""

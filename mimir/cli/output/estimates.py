@@ -1,11 +1,11 @@
-"""What finished runs showed of a plan's roles, beside what the PM estimated."""
+"""Learned estimates of a plan's roles: medians of finished runs next to the PM's estimates."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
-from mimir.cli.session import ROOM, CommandSession
+from mimir.cli.session import STATE_DIR, CommandSession
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Plan, Task
 from mimir.errors import MimirError
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 STORE = "mimir.db"
 PATIENCE_SECONDS = 5.0
-"""How long a store may take to answer; a plan is checked without it as well."""
+"""Longest wait for the store; a plan can be checked without it."""
 MOST_LINES = 40
 
 
 def load_estimates_or_empty(session: CommandSession, plan: Plan) -> Mapping[str, LearnedEstimate]:
-    """Return what is known, by worker role; nothing where there is no store, or none that answers. Makes nothing."""
-    if not plan.tasks or not (session.project / ROOM).is_dir():
+    """Return what is learned by worker role; empty if no store exists or none answers."""
+    state_dir = session.project / STATE_DIR
+    if not plan.tasks or not state_dir.is_dir():
         return {}
     try:
         loaded = session.load()
-        kept = bool(loaded.settings.store) or (session.project / ROOM / STORE).is_file()
-        return session.run(_ask(session, loaded, plan)) if kept else {}
+        has_store = bool(loaded.settings.store) or (state_dir / STORE).is_file()
+        return session.run(_load(session, loaded, plan)) if has_store else {}
     except (MimirError, OSError, TimeoutError):
         return {}
 
@@ -40,7 +41,7 @@ def as_lines(plan: Plan, known: Mapping[str, LearnedEstimate]) -> list[str]:
     return [*lines[:MOST_LINES], *more]
 
 
-async def _ask(
+async def _load(
     session: CommandSession, loaded: "LoadedSettings", plan: Plan
 ) -> Mapping[str, LearnedEstimate]:
     roles = [task.worker_role for task in plan.tasks]
@@ -49,11 +50,9 @@ async def _ask(
 
 
 def _line(task: Task, known: LearnedEstimate) -> str:
-    minutes = "no minutes" if task.estimated_minutes is None else f"{task.estimated_minutes:g} min"
-    calls = (
-        "no calls" if task.estimated_tool_calls is None else f"{task.estimated_tool_calls} calls"
-    )
+    time, calls = task.estimated_minutes, task.estimated_tool_calls
+    minutes = "no minutes" if time is None else f"{time:g} min"
     return (
-        f"{clean_line(task.id)}: estimated {minutes}, {calls}; learned {known.minutes:.1f} min, "
-        f"{known.tool_calls:g} calls (median of {known.tasks})"
+        f"{clean_line(task.id)}: estimated {minutes}, {'no' if calls is None else calls} calls; "
+        f"learned {known.minutes:.1f} min, {known.tool_calls:g} calls (median of {known.tasks})"
     )

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, as `mimir check` says it: lines for people and editors, JSON for scripts. Pure."""
+"""Findings of a plan as lines that users and editors read."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ def is_error(finding: PlanFinding) -> bool:
 
 
 def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
-    """Return `file:line:column: severity CODE: message`, in the file's order, each with its suggestion on a line of its own."""
+    """Return `file:line:column: severity CODE: message`, each followed by its suggestion."""
     lines: list[str] = []
     for one in sorted(findings, key=lambda f: (f.line, f.column)):
         place = f"{clean_line(file)}:{one.line}:{one.column}"
@@ -23,14 +23,14 @@ def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
 
 
 def summary(findings: Sequence[PlanFinding], tasks: int, file: str) -> str:
-    """Return the last line: how many of what."""
+    """Return the last line: whether the plan can run, and the counts."""
     errors = sum(map(is_error, findings))
-    counts = [_counted(tasks, "task")]
-    counts += [_counted(errors, "error")] if errors else []
-    counts += [_counted(len(findings) - errors, "warning")] if len(findings) > errors else []
+    counts = [_count_noun(tasks, "task")]
+    counts += [_count_noun(errors, "error")] if errors else []
+    counts += [_count_noun(len(findings) - errors, "warning")] if len(findings) > errors else []
     verdict = "cannot run" if errors else "can run"
     return f"{clean_line(file)} {verdict}: {', '.join(counts)}."
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _count_noun(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

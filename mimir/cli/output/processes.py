@@ -1,48 +1,48 @@
-"""What `mimir status --workers` adds, as lines: who serves a run, what each holds, how they do. Pure."""
+"""Lines of `mimir status --workers`: the processes of a run, their leases and their metrics."""
 
 from collections.abc import Mapping
 
 from mimir.cli.console import clean_line
-from mimir.cli.live.board import items, members, number, text, texts
+from mimir.cli.live.board import number
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+
+_RATES = (("lockContention", "lock contention"), ("retryRate", "retries"), ("idleShare", "idle"))
 
 
 def lines(shape: Mapping[str, object]) -> list[str]:
-    """Return a line a process, a line a lock, and one of figures."""
-    workers, locks = items(shape.get("workers")), items(shape.get("locks"))
+    """Return a line for each process, one for each lease, and one for the metrics."""
+    workers, locks = as_objects(shape.get("workers")), as_objects(shape.get("locks"))
     if not workers:
         return ["workers: none"]
-    said = ["workers:", *(f"  {_worker(one)}" for one in workers)]
+    found = ["workers:", *(f"  {_process_line(one)}" for one in workers)]
     if locks:
-        said += ["locks:", *(f"  {_lock(one)}" for one in locks)]
-    return [*said, _figures(members(shape.get("metrics")))]
+        found += ["locks:", *(f"  {_lease_line(one)}" for one in locks)]
+    return [*found, _metrics_line(as_object(shape.get("metrics")))]
 
 
-def _worker(one: Mapping[str, object]) -> str:
-    chair = " coordinates," if one.get("coordinator") else ""
-    tasks = ", ".join(texts(one.get("tasks"))) or "nothing"
+def _process_line(one: Mapping[str, object]) -> str:
+    role = " coordinator," if one.get("coordinator") else ""
+    tasks = ", ".join(as_texts(one.get("tasks"))) or "none"
     count = int(number(one.get("agents")) or 0)
-    line = f"{text(one.get('agentId'))}  {text(one.get('state'))},{chair} {count} at once, works on {tasks}; seen {text(one.get('seenAt'))}"
-    return clean_line(line)
+    return clean_line(
+        f"{as_text(one.get('agentId'))}  {as_text(one.get('state'))},{role} {count} at once, "
+        f"tasks: {tasks}; last heartbeat {as_text(one.get('seenAt'))}"
+    )
 
 
-def _lock(one: Mapping[str, object]) -> str:
+def _lease_line(one: Mapping[str, object]) -> str:
     version = int(number(one.get("version")) or 0)
     return clean_line(
-        f"{text(one.get('taskId'))}  {text(one.get('agentId'))}, version {version}, "
-        f"since {text(one.get('lockedAt'))} until {text(one.get('expiresAt'))}"
+        f"{as_text(one.get('taskId'))}  {as_text(one.get('agentId'))}, version {version}, "
+        f"since {as_text(one.get('lockedAt'))} until {as_text(one.get('expiresAt'))}"
     )
 
 
-def _figures(metrics: Mapping[str, object]) -> str:
-    claims = members(metrics.get("claims"))
+def _metrics_line(metrics: Mapping[str, object]) -> str:
+    claims = as_object(metrics.get("claims"))
     parts = [f"{int(number(claims.get('claimed')) or 0)} tasks claimed"]
-    named = (
-        ("lockContention", "lock contention"),
-        ("retryRate", "retries"),
-        ("idleShare", "idle"),
-    )
-    for name, word in named:
+    for name, word in _RATES:
         value = number(metrics.get(name))
         if value is not None:
             parts.append(f"{word} {value:.1%}")
-    return f"figures: {', '.join(parts)}"
+    return f"metrics: {', '.join(parts)}"

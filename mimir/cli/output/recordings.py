@@ -1,97 +1,62 @@
-"""What is said of recordings: what a replay used of one, and where two runs differ."""
+"""Results of replays: the differences of a run, and the use of a recording."""
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from mimir.cli.session import CommandSession
 
 if TYPE_CHECKING:
-    from mimir.cli.facade import Replayed
+    from mimir.orchestrator.api import Mimir
+    from mimir.recordings.engine_replay.differences import ReplayResult
+    from mimir.recordings.model_replay.recorded_models import RecordingUsage
+    from mimir.recordings.model_replay.replay_session import ReplayingMimir
 
 DIFFERENT = 1
-"""Exit code where a replay is not as it was recorded."""
+"""Exit code if a replay differs from its recording."""
 MOST_NAMED = 5
 
 
-class Used(Protocol):
-    """What a replay made of a recording."""
-
-    @property
-    def calls(self) -> int:
-        """Model calls that it holds."""
-        ...
-
-    @property
-    def served(self) -> int:
-        """How many of them were asked for."""
-        ...
-
-    @property
-    def left(self) -> tuple[str, ...]:
-        """Those that nobody asked for."""
-        ...
-
-    @property
-    def missed(self) -> tuple[str, ...]:
-        """Questions that it does not hold."""
-        ...
-
-    @property
-    def drifts(self) -> int:
-        """Questions in which a tool said something else."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """True if nothing is left and nothing was missed."""
-        ...
-
-
-class _Replaying(Protocol):
-    @property
-    def used(self) -> Used: ...
-
-
-def report_usage(session: CommandSession, mimir: object, code: int, *, is_strict: bool) -> int:
-    """Say what was used of a recording; the exit code."""
-    used = cast("_Replaying", mimir).used
+def report_usage(session: CommandSession, mimir: "Mimir", code: int, *, is_strict: bool) -> int:
+    """Print which calls of a recording were used; return the exit code."""
+    used = cast("ReplayingMimir", mimir).used  # a project opened with a recording
     for line in lines(used):
         session.console.note(line)
     return code or (DIFFERENT if is_strict and not used.whole else 0)
 
 
-def lines(used: Used) -> Sequence[str]:
-    """Return what was used of a recording, a line each."""
-    said = [f"recording: {used.served} of {used.calls} model calls used, {used.drifts} drifted"]
-    said += [f"  missed: {what}" for what in used.missed[:MOST_NAMED]]
-    said += [f"  not used: lane {what}" for what in used.left[:MOST_NAMED]]
+def lines(used: "RecordingUsage") -> Sequence[str]:
+    """Return the use of a recording, one line for each unused or missing call."""
+    found = [f"recording: {used.served} of {used.calls} model calls used, {used.drifts} drifted"]
+    found += [f"  missing: {what}" for what in used.missed[:MOST_NAMED]]
+    found += [f"  not used: transcript {what}" for what in used.left[:MOST_NAMED]]
     if len(used.left) > MOST_NAMED:
-        said.append(f"  and {len(used.left) - MOST_NAMED} more that were not used")
-    return said
+        found.append(f"  and {len(used.left) - MOST_NAMED} more that were not used")
+    return found
 
 
-def replay_lines(one: "Replayed", *, diff: bool) -> Sequence[str]:
-    """Return what a replay came to, a line each."""
-    said = [
-        f"{one.run}: {one.status}; {one.events} events, {one.calls} calls and {one.checks} check runs from the record",
-    ]
+def replay_lines(one: "ReplayResult", *, diff: bool) -> Sequence[str]:
+    """Return the result of a replay; `diff`: with every difference."""
+    head = (
+        f"{one.run}: {one.status}; {one.events} events, {one.calls} calls "
+        f"and {one.checks} check runs from the record"
+    )
     if not one.differences:
         return [
-            *said,
-            f"the same bytes: report, plan, {one.verdicts} verdicts, {one.evidence} sealed records",
+            head,
+            f"equal bytes: report, plan, {one.verdicts} verdicts, {one.evidence} evidence records",
             f"seal: {one.seal or 'none'}",
         ]
     named = one.differences if diff else one.differences[:1]
-    said += [f"{'' if n else 'first difference: '}{d.where}: {d.what}" for n, d in enumerate(named)]
+    found = [f"{'' if n else 'first difference: '}{d.where}: {d.what}" for n, d in enumerate(named)]
     if len(named) < len(one.differences):
-        said.append(f"and {len(one.differences) - len(named)} more")
-        said.append("next: mimir replay --diff names them all")
-    return said
+        found.append(f"and {len(one.differences) - len(named)} more")
+        found.append("next: mimir replay --diff")
+    return [head, *found]
 
 
-def shape(one: "Replayed") -> dict[str, object]:
-    """Return what a replay came to, for scripts: texts as their SHA-256."""
+def shape(one: "ReplayResult") -> dict[str, object]:
+    """Return the result of a replay as JSON; texts are their SHA-256."""
     return {
         "run": one.run, "status": one.status, "events": one.events, "calls": one.calls, "checks": one.checks,
         "report": _hash(one.report), "plan": _hash(one.plan), "verdicts": _hash(one.verdict_rows),

@@ -7,11 +7,10 @@ import hashlib
 import json
 import operator
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
 
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.usage import estimate
 from mimir.errors import StoreError
@@ -19,41 +18,10 @@ from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
 
 
-class Journal(Protocol):
-    """What this room wants of a lane."""
-
-    async def call(
-        self,
-        kind: Literal["model", "tool"],
-        request: Mapping[str, object],
-        delta: Mapping[str, object],
-        work: Callable[[], Awaitable[CallOutcome]],
-        /,
-        *,
-        effectful: bool,
-        reserve: int = 0,
-        of_answer: int = 0,
-        title: str = "",
-    ) -> CallOutcome:
-        """Answer from the record, or do `work` and record it.
-
-        Args:
-            kind: What is called.
-            request: What decides the answer, given all calls of the lane before; hashed.
-            delta: What is stored of the request.
-            work: Asks; awaited at most once.
-            effectful: True: an intent is written before.
-            reserve: Most tokens that the call may cost; charged to the run's budget until the outcome is known.
-            of_answer: How many of `reserve` are the answer's, which have a price of their own.
-            title: For people; the model's name.
-        """
-        ...
-
-
 class JournaledModel:
     """A `ChatModel` bound to one lane; calls of one lane come one after another."""
 
-    def __init__(self, inner: ChatModel, lane: Journal) -> None:
+    def __init__(self, inner: ChatModel, lane: Transcript) -> None:
         self._inner = inner
         self._lane = lane
         self._before: tuple[Message, ...] = ()

@@ -1,1 +1,1 @@
-"""To be described."""
+"""The built-in tools: files, shell, memory, artifacts. Imported by `bootstrap` only."""

@@ -1,12 +1,12 @@
-"""The `read_artifact` tool: answers of other tasks, only those that this attempt was told of."""
+"""The `read_artifact` tool: the answers of other tasks that an attempt may read."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from mimir.domain.message import CallContext, ToolResult
+from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string, whole_number
 from mimir.tools.calls.messages import list_names, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
@@ -14,10 +14,10 @@ MAX_OFFSET = 1_000_000_000
 
 
 class ArtifactSource(Protocol):
-    """Where texts are kept by id."""
+    """Texts by id."""
 
     async def read_artifact(self, id: str, /) -> str | None:
-        """Return the whole text, or None if there is none of this id."""
+        """Return the whole text; None if the id is unknown."""
         ...
 
 
@@ -35,8 +35,8 @@ class ArtifactTools(LocalTools):
         """Bind the tool to the ids that this attempt may read.
 
         Args:
-            artifacts: Where they are.
-            granted: Ids; any other is refused in the same words, whether it exists or not.
+            artifacts: The source of the texts.
+            granted: Ids; any other id is refused in the same words, whether it exists or not.
             redact: Applied before the text is cut into pages.
             max_chars: Most characters of one page.
         """
@@ -49,8 +49,7 @@ class ArtifactTools(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return (self._read,)
 
-    async def _read(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _read(self, given: ToolArguments) -> ToolResult:
         id, offset = given.text("id"), given.number("offset", 0)
         text = await self._artifacts.read_artifact(id) if id in self._granted else None
         if text is None:
@@ -75,13 +74,8 @@ _SPEC = describe_tool(
     "read_artifact",
     "Read a text that your instructions refer to by its artifact id, in pages.",
     {
-        "id": {"type": "string", "description": "As written in your instructions."},
-        "offset": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_OFFSET,
-            "description": "Character to start at. Default 0.",
-        },
+        "id": string("As written in your instructions."),
+        "offset": whole_number(0, MAX_OFFSET, "Character to start at. Default 0."),
     },
     required=("id",),
 )

@@ -1,14 +1,13 @@
-"""The file tools: read, list, search, write, edit, delete, inside one directory and inside one agent's scope.
+"""The file tools: read, list, search, write, edit and delete inside one directory and one scope.
 
-`Tree` keeps the walls (no path leads out, regular files only); `scope` says what is there for this agent; here is what the model is
-told. Secrets are replaced in whole files before lines are picked, so that no half of one is left at an edge.
+`DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write. Secrets are replaced in whole
+files before lines are selected, so that no part of one is left.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
 
-from mimir.domain.message import CallContext, ToolResult
+from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.builtin import file_specs as specs
 from mimir.tools.builtin.text_edit import replace_unique
@@ -19,6 +18,7 @@ from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
 from mimir.tools.scope import PathScope, normalise_path
 from mimir.tools.search.line_search import matching_lines
 from mimir.tools.secrets import MARK
+from mimir.workspace.paths import DirectoryTree
 
 MAX_SEARCHED_BYTES = 50_000_000
 MAX_HITS = 200
@@ -26,52 +26,12 @@ MAX_HIT_CHARS = 300
 MAX_LISTED = 1_000
 
 
-class Tree(Protocol):
-    """A directory that no path leads out of (`workspace.paths.Tree`). Calls block no longer than the local disk."""
-
-    def read(self, path: str, /) -> bytes:
-        """Return a regular file's bytes.
-
-        Raises:
-            ToolError: Not there, no regular file, too large, or its path leads out.
-        """
-        ...
-
-    def exists(self, path: str, /) -> bool:
-        """Tell whether anything is there; raises as `read` for a path that leads out."""
-        ...
-
-    def write(self, path: str, data: bytes, /) -> None:
-        """Write a regular file whole, making missing directories.
-
-        Raises:
-            ToolError: Something else is there, or its path leads out.
-        """
-        ...
-
-    def delete(self, path: str, /) -> None:
-        """Delete a regular file or a link.
-
-        Raises:
-            ToolError: Not there, or a directory, or its path leads out.
-        """
-        ...
-
-    def walk(self, glob: str, /) -> Sequence[str]:
-        """Return the paths of all regular files that a glob names, sorted.
-
-        Raises:
-            ToolError: The glob points out of the directory, or there are far too many files.
-        """
-        ...
-
-
 class FileTools(LocalTools):
     """The six file tools over one directory."""
 
     def __init__(
         self,
-        tree: Tree,
+        tree: DirectoryTree,
         *,
         files: Collection[str] = (),
         forbidden: Collection[str] = (),
@@ -86,11 +46,11 @@ class FileTools(LocalTools):
         Args:
             tree: The directory.
             files: Globs that may be written; empty: any.
-            forbidden: Globs that may never be written: they belong to the engine.
-            protected: Globs that this task may not write, because its checks stand on them.
-            hidden: Top-level names that are not there for this agent.
-            allow_hidden: Exact paths below hidden names that may be read all the same.
-            redact: Replaces secrets in what is read; must keep the number of lines.
+            forbidden: Globs that no task may write: the engine owns them.
+            protected: Globs of protected files.
+            hidden: Top-level names that this agent does not see.
+            allow_hidden: Exact paths below hidden names that may be read.
+            redact: Replaces secrets in texts; keeps the number of lines.
             max_chars: Most characters of a result.
         """
         self._tree = tree
@@ -102,7 +62,7 @@ class FileTools(LocalTools):
             allow_hidden=allow_hidden,
         )
         self._redact = redact
-        # A search may hold much text and a process; the reads of one message may come fifty at once.
+        # A search holds much text and a process, and one message may contain fifty of them.
         self._one_search = asyncio.Semaphore(1)
         self._max_chars = max_chars
         super().__init__(
@@ -112,8 +72,7 @@ class FileTools(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return self._read, self._list, self._grep, self._write, self._edit, self._delete
 
-    async def _read(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _read(self, given: ToolArguments) -> ToolResult:
         path = normalise_path(given.text("path"))
         self._scope.require_visible(path)
         text = self._redact(self._text(path))
@@ -135,29 +94,27 @@ class FileTools(LocalTools):
             end += f"[not the end: read on with offset={got.last + 1}]\n"
         return ToolResult(text=(header + got.text + end).removesuffix("\n"))
 
-    async def _list(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _list(self, given: ToolArguments) -> ToolResult:
         glob = given.text("glob", "**")
-        paths = await asyncio.to_thread(self._named, glob)
+        paths = await asyncio.to_thread(self._find_visible, glob)
         if not paths:
-            return ToolResult(text=_nothing_named(glob))
-        kept: list[str] = []
+            return ToolResult(text=_describe_no_match(glob))
+        listed: list[str] = []
         room = self._max_chars
         for path in paths[:MAX_LISTED]:
             room -= len(list_path(path)) + 1
             if room < 0:
                 break
-            kept.append(list_path(path))
-        left = len(paths) - len(kept)
+            listed.append(list_path(path))
+        left = len(paths) - len(listed)
         more = [f"[{count_noun(left, 'file')} not shown: give a narrower glob]"] if left else []
-        return ToolResult(text="\n".join([count_noun(len(paths), "file"), *kept, *more]))
+        return ToolResult(text="\n".join([count_noun(len(paths), "file"), *listed, *more]))
 
-    async def _grep(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _grep(self, given: ToolArguments) -> ToolResult:
         pattern, glob = given.text("pattern"), given.text("glob", "**")
-        paths = await asyncio.to_thread(self._named, glob)
+        paths = await asyncio.to_thread(self._find_visible, glob)
         if not paths:
-            return ToolResult(text=_nothing_named(glob))
+            return ToolResult(text=_describe_no_match(glob))
         async with self._one_search:
             sources, left_out = await asyncio.to_thread(self._sources, paths)
             hits = await matching_lines(pattern, [text for _, text in sources], most=MAX_HITS)
@@ -172,20 +129,19 @@ class FileTools(LocalTools):
             if room < 0:
                 lines.pop()
                 break
-        said = [_hits_told(len(lines), more=hits.more or room < 0), *lines]
+        said = [_count_hits(len(lines), more=hits.more or room < 0), *lines]
         if left_out:
             said.append(
                 f"[not searched: {count_noun(left_out, 'file')} (no UTF-8 text, or too large)]"
             )
         return ToolResult(text="\n".join(said))
 
-    async def _write(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _write(self, given: ToolArguments) -> ToolResult:
         path, content = normalise_path(given.text("path")), given.text("content")
         self._scope.require_writable(path)
         is_new = not self._tree.exists(path)
         if MARK in content and not is_new:
-            self._keep_secrets(path, (self._tree.read(path)).decode(errors="replace"))
+            self._require_no_secret(path, self._tree.read(path).decode(errors="replace"))
         data = content.encode()
         self._tree.write(path, data)
         how = "new file" if is_new else "replaced the file"
@@ -194,13 +150,12 @@ class FileTools(LocalTools):
             text=f"Wrote {list_path(path)}: {lines}, {count_noun(len(data), 'byte')} ({how})."
         )
 
-    async def _edit(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _edit(self, given: ToolArguments) -> ToolResult:
         path, old, new = normalise_path(given.text("path")), given.text("old"), given.text("new")
         self._scope.require_writable(path)
         text = self._text(path)
         if MARK in new or MARK in old:
-            self._keep_secrets(path, text)
+            self._require_no_secret(path, text)
         edit = replace_unique(text, old, new, path, seen=self._redact(text))
         self._tree.write(path, edit.text.encode())
         was, now = count_noun(len(lines_of(old)), "line"), count_noun(len(lines_of(new)), "line")
@@ -208,8 +163,7 @@ class FileTools(LocalTools):
             text=f"Edited {list_path(path)} at line {edit.line:,}: {was} became {now}."
         )
 
-    async def _delete(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _delete(self, given: ToolArguments) -> ToolResult:
         path = normalise_path(given.text("path"))
         self._scope.require_writable(path)
         self._tree.delete(path)
@@ -219,7 +173,7 @@ class FileTools(LocalTools):
         """Return a file as text.
 
         Raises:
-            ToolError: Not there, too large, or no UTF-8 text.
+            ToolError: The file is missing, too large, or not UTF-8 text.
         """
         data = self._tree.read(path)
         if b"\0" in data:
@@ -235,8 +189,8 @@ class FileTools(LocalTools):
                 next_step="Use a command that knows its encoding.",
             ) from None
 
-    def _keep_secrets(self, path: str, text: str) -> None:
-        """Refuse to put the mark of a secret in the place of the secret."""
+    def _require_no_secret(self, path: str, text: str) -> None:
+        """Refuse to overwrite a secret with its mark."""
         if self._redact(text) != text:
             raise ToolError(
                 f"{quote_text(path)} holds a secret that you see as '{MARK}…]'; writing that mark would destroy it. "
@@ -244,11 +198,11 @@ class FileTools(LocalTools):
                 next_step="Use edit_file on other lines and leave that one alone.",
             )
 
-    def _named(self, glob: str) -> Sequence[str]:
+    def _find_visible(self, glob: str) -> Sequence[str]:
         return [path for path in self._tree.walk(glob) if self._scope.sees(path)]
 
     def _sources(self, paths: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
-        """Return (path, text without secrets) of what can be searched, and how many files cannot."""
+        """Return (path, redacted text) of the searchable files, and the number of others."""
         sources: list[tuple[str, str]] = []
         room = MAX_SEARCHED_BYTES
         for path in paths:
@@ -258,18 +212,18 @@ class FileTools(LocalTools):
             except (ToolError, UnicodeDecodeError):
                 continue
             if b"\0" not in data and len(data) <= room:
-                # A pattern that could match inside a secret would find it out letter by letter.
+                # A pattern that could match inside a secret would reveal it letter by letter.
                 sources.append((path, self._redact(text)))
                 room -= len(data)
         return sources, len(paths) - len(sources)
 
 
-def _nothing_named(glob: str) -> str:
+def _describe_no_match(glob: str) -> str:
     hint = " '*' does not cross '/': use '**/' for any depth." if "**" not in glob else ""
     return f"No file matches {quote_text(glob)}.{hint}"
 
 
-def _hits_told(number: int, *, more: bool) -> str:
+def _count_hits(number: int, *, more: bool) -> str:
     if more:
         return f"the first {count_noun(number, 'matching line')}; there are more: narrow the pattern or the glob"
     return count_noun(number, "matching line")

@@ -1,16 +1,16 @@
-"""The five tools that search the project's memory: notes, patterns, learnings, past runs. They only read; filters are data.
+"""The five tools that search the project's memory: notes, patterns, lessons, past runs.
 
-Answers are JSON text that is valid at any length: what does not fit is left out whole and counted.
+They only read. A result is valid JSON of any length: a node that does not fit is left out whole and counted.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, cast
 
-from mimir.domain.message import CallContext, ToolResult
+from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
 from mimir.tools.calls.messages import quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
@@ -18,7 +18,7 @@ MAX_LIMIT = 50
 DEFAULT_LIMIT = 10
 MAX_DEPTH = 3
 MAX_VALUE_CHARS = 2_000
-"""Longest text of one property in an answer."""
+"""Most characters of one property in a result."""
 
 Node = Mapping[str, object]
 """A node's properties, `id` and `label` among them."""
@@ -26,10 +26,10 @@ Scalar = str | int | float | bool
 
 
 class MemorySearch(Protocol):
-    """What this room wants of the store. Labels, names and filters come from a model: they are data, never query text."""
+    """Search of the memory; labels, names and filters of a model are data, never query text."""
 
     async def search_nodes(self, text: str, *, labels: Sequence[str], limit: int) -> Sequence[Node]:
-        """Return nodes whose text matches, best first; empty `labels`: any."""
+        """Return nodes whose text matches, best first; empty `labels`: any label."""
         ...
 
     async def query_nodes(
@@ -39,7 +39,7 @@ class MemorySearch(Protocol):
         ...
 
     async def get_node(self, id: str) -> Node | None:
-        """Return one node."""
+        """Return one node; None if the id is unknown."""
         ...
 
     async def get_neighbors(
@@ -62,42 +62,37 @@ class MemoryTools(LocalTools):
         super().__init__(_SPECS)
 
     def _handlers(self) -> Sequence[Handler]:
-        return self._search, self._query, self._node, self._neighbours, self._subgraph
+        return self._search, self._query, self._node, self._neighbors, self._subgraph
 
-    async def _search(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _search(self, given: ToolArguments) -> ToolResult:
         nodes = await self._memory.search_nodes(
             given.text("text"), labels=given.texts("labels"), limit=_limit(given)
         )
-        return self._told({"nodes": nodes})
+        return self._format({"nodes": nodes})
 
-    async def _query(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _query(self, given: ToolArguments) -> ToolResult:
         nodes = await self._memory.query_nodes(
             given.text("label"), filters=_filters(given), limit=_limit(given)
         )
-        return self._told({"nodes": nodes})
+        return self._format({"nodes": nodes})
 
-    async def _node(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
-        return self._told({"nodes": [await self._known(given)]})
+    async def _node(self, given: ToolArguments) -> ToolResult:
+        return self._format({"nodes": [await self._require_node(given)]})
 
-    async def _neighbours(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
-        await self._known(given)
+    async def _neighbors(self, given: ToolArguments) -> ToolResult:
+        await self._require_node(given)
         direction = cast("Literal['out', 'in', 'both']", given.text("direction", "both"))
         nodes = await self._memory.get_neighbors(
             given.text("id"), types=given.texts("types"), direction=direction
         )
-        return self._told({"nodes": nodes})
+        return self._format({"nodes": nodes})
 
-    async def _subgraph(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
-        await self._known(given)
+    async def _subgraph(self, given: ToolArguments) -> ToolResult:
+        await self._require_node(given)
         found = await self._memory.get_subgraph(given.text("id"), depth=given.number("depth", 1))
-        return self._told(found)
+        return self._format(found)
 
-    async def _known(self, given: ToolArguments) -> Node:
+    async def _require_node(self, given: ToolArguments) -> Node:
         id = given.text("id")
         node = await self._memory.get_node(id)
         if node is None:
@@ -107,20 +102,20 @@ class MemoryTools(LocalTools):
             )
         return node
 
-    def _told(self, lists: Mapping[str, Sequence[object]]) -> ToolResult:
-        kept: dict[str, list[object]] = {name: [] for name in lists}
+    def _format(self, lists: Mapping[str, Sequence[object]]) -> ToolResult:
+        chosen: dict[str, list[object]] = {name: [] for name in lists}
         room = self._max_chars
         left_out = 0
         for name, values in lists.items():
             for value in values:
-                text = _json(_shortened(value))
+                text = _json(_shorten(value))
                 if len(text) > room:
                     left_out += 1
                 else:
                     room -= len(text)
-                    kept[name].append(json.loads(text))
+                    chosen[name].append(json.loads(text))
         more = {"left_out": left_out, "hint": "ask for fewer, or filter"} if left_out else {}
-        return ToolResult(text=_json({**kept, **more}))
+        return ToolResult(text=_json({**chosen, **more}))
 
 
 def _filters(given: ToolArguments) -> Mapping[str, Scalar]:
@@ -139,14 +134,14 @@ def _limit(given: ToolArguments) -> int:
     return given.number("limit", DEFAULT_LIMIT)
 
 
-def _shortened(value: object) -> object:
+def _shorten(value: object) -> object:
     match value:
         case str() if len(value) > MAX_VALUE_CHARS:
             return f"{value[:MAX_VALUE_CHARS]}… [{len(value) - MAX_VALUE_CHARS:,} more characters]"
         case Mapping():
-            return {k: _shortened(v) for k, v in cast("Mapping[str, object]", value).items()}
+            return {k: _shorten(v) for k, v in cast("Mapping[str, object]", value).items()}
         case list() | tuple():
-            return [_shortened(v) for v in cast("Sequence[object]", value)]
+            return [_shorten(v) for v in cast("Sequence[object]", value)]
         case _:
             return value
 
@@ -157,12 +152,7 @@ def _json(value: object) -> str:
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
-_COUNT = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": MAX_LIMIT,
-    "description": f"Default {DEFAULT_LIMIT}.",
-}
+_COUNT = whole_number(1, MAX_LIMIT, f"Default {DEFAULT_LIMIT}.")
 
 _SPECS = (
     describe_tool(
@@ -199,15 +189,7 @@ _SPECS = (
     describe_tool(
         "memory_get_subgraph",
         "Get the nodes and edges around a node.",
-        {
-            "id": _TEXT,
-            "depth": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_DEPTH,
-                "description": "Default 1.",
-            },
-        },
+        {"id": _TEXT, "depth": whole_number(1, MAX_DEPTH, "Default 1.")},
         required=("id",),
     ),
 )

@@ -1,13 +1,13 @@
-"""The `run` tool: one command in the sandbox, its exit code and its output."""
+"""The `run` tool: one command in the sandbox, with its exit code and its output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from mimir.domain.message import CallContext, ToolResult, ToolSpec
+from mimir.domain.message import ToolResult, ToolSpec
 from mimir.errors import Paused, SandboxError, ToolError
 from mimir.tools.calls.arguments import ToolArguments
-from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
 from mimir.tools.calls.messages import count_noun, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, clip_both_ends
 from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
@@ -33,10 +33,10 @@ class RunTool(LocalTools):
         """Bind the tool to a workspace.
 
         Args:
-            sandbox: Where commands run.
+            sandbox: Runs the commands.
             workspace: Directory that commands see as `/workspace`.
-            redact: Applied before the output is cut, so that no half of a secret is left at an edge.
-            max_seconds: The most that a model may ask for.
+            redact: Applied before the output is cut, so that no part of a secret is left.
+            max_seconds: Longest timeout that a model may choose.
             max_chars: Most characters of output in a result.
         """
         self._sandbox = sandbox
@@ -49,8 +49,7 @@ class RunTool(LocalTools):
     def _handlers(self) -> Sequence[Handler]:
         return (self._run,)
 
-    async def _run(self, given: ToolArguments, context: CallContext) -> ToolResult:
-        del context
+    async def _run(self, given: ToolArguments) -> ToolResult:
         argv = _argv(given)
         seconds = given.number("timeout_seconds", self._default_seconds)
         try:
@@ -62,9 +61,9 @@ class RunTool(LocalTools):
                 next_step=error.next_step
                 or "See what is wrong with `mimir doctor`, then: mimir resume",
             ) from error
-        return self._told(argv, ran, seconds)
+        return self._format(argv, ran, seconds)
 
-    def _told(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
+    def _format(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:
@@ -89,7 +88,7 @@ _STOPPED: Mapping[str, str] = {
 _NOT_THERE = "there is no program {program} here. Use one that is installed."
 
 
-@cache  # one object for all lanes: what is looked up by it is found
+@cache  # one object for all transcripts, so that lookups by identity hit
 def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
     properties: Mapping[str, Mapping[str, object]] = {
         "argv": {
@@ -103,12 +102,7 @@ def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
             "minLength": 1,
             "description": "A bash command line (pipefail is on). Instead of argv.",
         },
-        "timeout_seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": max_seconds,
-            "description": f"Default {default_seconds}.",
-        },
+        "timeout_seconds": whole_number(1, max_seconds, f"Default {default_seconds}."),
     }
     return describe_tool(
         "run",

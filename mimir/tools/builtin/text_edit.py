@@ -1,4 +1,4 @@
-"""One exact replacement in a text, or words that help a model to make it exact. Pure."""
+"""One exact replacement in a text, or a message that helps the model to make it exact."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ MAX_PLACES = 100
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 200
 MAX_COMPARED = 50
-"""Bounds of the search for the nearest line: comparing two lines takes up to milliseconds, and a file may be all alike."""
+"""Limits of the search for the nearest line: one comparison takes up to milliseconds."""
 
 _WORD = re.compile(r"\w+")
 
@@ -23,7 +23,7 @@ class TextEdit:
 
     text: str
     line: int
-    """1-based number of the line where it begins."""
+    """1-based number of the first replaced line."""
 
 
 def replace_unique(text: str, old: str, new: str, path: str, *, seen: str) -> TextEdit:
@@ -31,13 +31,13 @@ def replace_unique(text: str, old: str, new: str, path: str, *, seen: str) -> Te
 
     Args:
         text: The whole file.
-        old: Not empty; compared exactly, white space included.
-        new: What comes in its place.
+        old: Compared exactly, white space included.
+        new: The replacement.
         path: For messages.
-        seen: The text as the model sees it, without secrets, lines as in `text`; the only one that messages quote.
+        seen: The redacted text, with the lines of `text`; messages quote only this one.
 
     Raises:
-        ToolError: `old` occurs never or more than once, or nothing would change.
+        ToolError: `old` is empty, does not occur exactly once, or equals `new`.
     """
     if not old:
         raise ToolError(
@@ -64,7 +64,7 @@ def replace_unique(text: str, old: str, new: str, path: str, *, seen: str) -> Te
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Return where `old` begins, overlapping ones too ("aa" in "aaa" is not one place), at most `MAX_PLACES`."""
+    """Return at most `MAX_PLACES` positions of `old`, overlapping ones too."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) < MAX_PLACES:
@@ -92,7 +92,7 @@ def _not_found(text: str, old: str, path: str) -> ToolError:
 
 
 def _nearest(text: str, old: str) -> tuple[int, str, bool]:
-    """Return (number, line, is equal) of the line most similar to the first written line of `old`; number 0: none is."""
+    """Return (number, line, is equal) of the line most like the first line of `old`; number 0: none."""
     wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_LINE_CHARS]
     lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")[:MAX_LINES]]
     if not wanted:
@@ -107,7 +107,7 @@ def _nearest(text: str, old: str) -> tuple[int, str, bool]:
 
 
 def _candidates(wanted: str, lines: list[str]) -> list[str]:
-    """Return the lines that share the most words with `wanted`, first ones first."""
+    """Return the lines that share the most words with `wanted`, in file order if equal."""
     words = set(_WORD.findall(wanted))
     shared = ((len(words.intersection(_WORD.findall(line))), line) for line in lines)
     ranked = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])

@@ -1,1 +1,1 @@
-"""How a call is read and how its result is worded: arguments, their schema, pages of long text. Pure; for the tools' own room."""
+"""Reading of calls and wording of results: arguments, their schema, pages of long text. For `mimir.tools` only."""

@@ -1,7 +1,7 @@
-"""The arguments of a tool call, read strictly: what is unclear is refused with a reason, never guessed. Pure.
+"""Strict parser of the arguments of a tool call: unclear arguments are refused, never guessed.
 
-A model's text may be anything: half a JSON object, ten thousand brackets, `NaN`, the same key twice. One object of known names and
-right types comes out, or a `ToolError` that says what to send.
+The text of a model may be anything: half a JSON object, ten thousand brackets, `NaN`, a key twice. The result is one object of known
+names and right types, or a `ToolError` that explains what to send.
 """
 
 import json
@@ -17,9 +17,9 @@ from mimir.tools.calls import schema
 from mimir.tools.calls.messages import list_names, nearest, quote_text
 
 MAX_CHARS = 1_000_000
-"""Longest text of arguments that is read at all."""
+"""Longest text that is parsed."""
 MAX_DEPTH = 16
-"""Deepest nesting of lists and objects; far below where the JSON reader runs out of stack."""
+"""Deepest nesting; far below the depth at which the JSON parser runs out of stack."""
 MAX_DIGITS = 18
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -27,21 +27,21 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ToolArguments:
-    """Checked arguments of one call; the readers never fail on what the tool's schema allows."""
+    """Checked arguments of one call; the readers never fail if the tool's schema fits."""
 
     values: Mapping[str, object]
     """In the order of the tool's schema."""
 
     @property
     def first(self) -> str:
-        """The first argument, as words: what the call is about."""
+        """The first argument as text, for the title of the call."""
         value = next(iter(self.values.values()), "")
         if isinstance(value, list):
             return " ".join(map(str, cast("list[object]", value)))
         return str(value)
 
     def has(self, name: str) -> bool:
-        """Tell whether the model gave it."""
+        """Return whether the model gave this argument."""
         return name in self.values
 
     def text(self, name: str, default: str = "") -> str:
@@ -53,30 +53,28 @@ class ToolArguments:
         return cast("int", self.values.get(name, default))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; empty if it was not given."""
+        """Return a list of strings; empty if it is missing."""
         return tuple(cast("Sequence[str]", self.values.get(name, ())))
 
     def mapping(self, name: str) -> Mapping[str, object]:
-        """Return an object; empty if it was not given."""
+        """Return an object; empty if it is missing."""
         return cast("Mapping[str, object]", self.values.get(name, {}))
 
 
 def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
-    """Read the arguments of a call of the tool `spec`.
-
-    An empty text is taken for `{}`: providers send it for calls without arguments.
+    """Parse the arguments of a call of the tool `spec`; an empty text is `{}`.
 
     Raises:
-        ToolError: Not one JSON object of the tool's arguments; `next_step` says what the tool takes.
+        ToolError: The text is not one JSON object of the tool's arguments; `next_step` names these.
     """
     try:
-        return ToolArguments(_checked(_object(raw, spec.name), spec))
+        return ToolArguments(_check_arguments(_parse_object(raw, spec.name), spec))
     except ToolError as error:
         error.next_step = error.next_step or schema.usage(spec.name, spec.input_schema)
         raise
 
 
-def _object(raw: str, tool: str) -> Mapping[str, object]:
+def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
     if len(raw) > MAX_CHARS:
         raise ToolError(
             f"The arguments of {tool} are {len(raw):,} characters long; at most {MAX_CHARS:,} are read.",
@@ -87,12 +85,13 @@ def _object(raw: str, tool: str) -> Mapping[str, object]:
             f"The arguments of {tool} are nested more than {MAX_DEPTH} levels deep; nothing was read."
         )
     try:
+        # Providers send an empty text for a call without arguments.
         value = json.loads(
             raw if raw.strip() else "{}",
-            object_pairs_hook=_pairs,
-            parse_constant=_constant,
-            parse_float=_float,
-            parse_int=_int,
+            object_pairs_hook=_unique_pairs,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_float,
+            parse_int=_parse_int,
         )
     except json.JSONDecodeError as error:
         raise ToolError(
@@ -104,7 +103,7 @@ def _object(raw: str, tool: str) -> Mapping[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _checked(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, object]:
+def _check_arguments(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, object]:
     known = cast("Mapping[str, schema.Schema]", spec.input_schema.get("properties", {}))
     required = cast("Sequence[str]", spec.input_schema.get("required", ()))
     for name in values:
@@ -115,7 +114,7 @@ def _checked(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, objec
     missing = [name for name in required if name not in values]
     if missing:
         raise ToolError(f"{spec.name} was called without {list_names(missing)}.")
-    _encodable(values, spec.name)
+    _require_encodable(values, spec.name)
     return {
         name: schema.check(values[name], known[name], f"argument {name} of {spec.name}")
         for name in known
@@ -124,7 +123,7 @@ def _checked(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, objec
 
 
 def _depth(raw: str) -> int:
-    """Return the deepest nesting, brackets in strings not counted; linear, whatever the text is."""
+    """Return the deepest nesting outside strings, in linear time for any text."""
     deepest = depth = 0
     for found in _BRACKETS.finditer(raw):
         match found[0][0]:
@@ -138,7 +137,7 @@ def _depth(raw: str) -> int:
     return deepest
 
 
-def _encodable(value: object, tool: str) -> None:
+def _require_encodable(value: object, tool: str) -> None:
     match value:
         case str():
             try:
@@ -150,16 +149,16 @@ def _encodable(value: object, tool: str) -> None:
                 ) from None
         case list():
             for item in cast("list[object]", value):
-                _encodable(item, tool)
+                _require_encodable(item, tool)
         case Mapping():
             for key, item in cast("Mapping[str, object]", value).items():
-                _encodable(key, tool)
-                _encodable(item, tool)
+                _require_encodable(key, tool)
+                _require_encodable(item, tool)
         case _:
             pass
 
 
-def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     out: dict[str, object] = {}
     for key, value in pairs:
         if key in out:
@@ -170,11 +169,11 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return out
 
 
-def _constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ToolError(f"{name} in the arguments is no JSON number; nothing was run.")
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
@@ -183,7 +182,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _int(text: str) -> int:
+def _parse_int(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
     return int(text)

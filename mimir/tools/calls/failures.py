@@ -1,4 +1,4 @@
-"""What a call that fails becomes: words for the model, or a pause when no model can help."""
+"""Failures of a call: a text for the model, or a pause if no model can help."""
 
 import errno
 
@@ -7,26 +7,26 @@ from mimir.errors import Paused, ToolError
 
 
 class CallDenied(ToolError):  # noqa: N818  named for what happened
-    """A right or a quota refuses; nothing was run."""
+    """A permission or a quota refuses the call; nothing was executed."""
 
 
 def failure(error: ToolError) -> ToolResult:
-    """Return the result that tells a model what went wrong, why, and what to do next.
+    """Return the result for the model: what is wrong, why, and what to do next.
 
     Raises:
-        Paused: What went wrong is that the disk is full.
+        Paused: The disk is full.
     """
     pause_if_full(error)
     denied = isinstance(error, CallDenied)
-    said = f"{'Denied' if denied else 'Error'}: {error} {error.next_step or ''}".rstrip()
-    return ToolResult(text=said, is_error=True, denied=denied)
+    text = f"{'Denied' if denied else 'Error'}: {error} {error.next_step or ''}".rstrip()
+    return ToolResult(text=text, is_error=True, denied=denied)
 
 
 def pause_if_full(error: BaseException) -> None:
-    """Pause if an error comes from a full disk.
+    """Raise a pause if a full disk caused the error.
 
     Raises:
-        Paused: There is no space left, or the quota of the file system is used up.
+        Paused: No space is left, or the quota of the file system is used up.
     """
     at: BaseException | None = error
     while at is not None:
@@ -34,6 +34,6 @@ def pause_if_full(error: BaseException) -> None:
             raise Paused(
                 "There is no space left on the disk that holds the workspace.",
                 reason="disk",
-                next_step="Free some space, then: mimir resume",
+                next_step="Free some space, then continue the run: mimir resume",
             ) from error
         at = at.__cause__ or at.__context__

@@ -1,4 +1,4 @@
-"""Tools that run in this process: a description and a method each, behind the `Toolset` protocol."""
+"""Tools of this process: a description and a method each, behind the `Toolset` protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,8 +9,8 @@ from mimir.tools.calls.arguments import ToolArguments, parse_arguments
 from mimir.tools.calls.failures import failure
 from mimir.tools.calls.messages import nearest, quote_text
 
-Handler = Callable[[ToolArguments, CallContext], Awaitable[ToolResult]]
-"""Does the work; raises `ToolError` for what the model can mend."""
+Handler = Callable[[ToolArguments], Awaitable[ToolResult]]
+"""Executes a call; raises `ToolError` for a mistake that the model can correct."""
 
 
 class LocalTools(ABC):
@@ -21,19 +21,20 @@ class LocalTools(ABC):
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        """What the model is told, in the order of construction."""
+        """The descriptions for the model, in the order of construction."""
         return self._specs
 
     @abstractmethod
     def _handlers(self) -> Sequence[Handler]:
-        """Return what does the work of each of the specs. Not kept: tools that hold their own methods are garbage that stays."""
+        """Return the method of each description, in the same order."""
+        # A method, not an attribute: an object that holds its own methods is a reference cycle.
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Read the arguments and run the method; a `ToolError` becomes a result."""
+        """Parse the arguments and run the method; a `ToolError` becomes a result."""
         try:
             for spec, handler in zip(self._specs, self._handlers(), strict=True):
                 if spec.name == call.name:
-                    return await handler(parse_arguments(call.arguments, spec), context)
+                    return await handler(parse_arguments(call.arguments, spec))
             known = [spec.name for spec in self._specs]
             raise ToolError(f"There is no tool {quote_text(call.name)}.{nearest(call.name, known)}")
         except ToolError as error:
@@ -49,7 +50,7 @@ def describe_tool(
     read_only: bool = True,
     destructive: bool = False,
 ) -> ToolSpec:
-    """Describe a tool whose arguments are `properties` and nothing else."""
+    """Return the description of a tool that takes these properties and no others."""
     schema: Mapping[str, object] = {
         "type": "object",
         "properties": properties,
@@ -63,3 +64,13 @@ def describe_tool(
         read_only=read_only,
         destructive=destructive,
     )
+
+
+def string(description: str) -> Mapping[str, object]:
+    """Return the schema of a string."""
+    return {"type": "string", "description": description}
+
+
+def whole_number(least: int, most: int, description: str) -> Mapping[str, object]:
+    """Return the schema of a whole number within limits."""
+    return {"type": "integer", "minimum": least, "maximum": most, "description": description}

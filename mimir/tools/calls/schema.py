@@ -1,6 +1,6 @@
-"""The part of JSON Schema that tools use, checked strictly, with messages that say what to send instead. Pure."""
+"""Strict validator of the part of JSON Schema that tools use; messages explain what to send."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from mimir.errors import ToolError
@@ -12,55 +12,53 @@ KEYWORDS = frozenset(
     {"type", "description", "properties", "required", "additionalProperties", "items", "enum"}
     | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
 )
-"""What `check` understands; another keyword in a tool's schema would promise a check that is not made."""
+"""The supported keywords; any other keyword in a schema would not be checked."""
 
-_ARTICLE = {
-    "string": "a string",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
+_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "string": ("a string", (str,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+    "array": ("a list", (list,)),
+    "object": ("an object", (dict,)),
+    "null": ("null", (type(None),)),
 }
+"""The name of each JSON type in a message, and its Python types."""
 
 
 def check(value: object, schema: Schema, at: str) -> object:
-    """Return `value` if it fits, whole numbers written as 2.0 made integers.
+    """Return `value` if it fits the schema; a whole number written as 2.0 becomes an integer.
 
-    Args:
-        value: As `json.loads` made it.
-        schema: Of the keywords in `KEYWORDS`.
-        at: What the value is called in a message, such as "argument 'path' of read_file".
+    `at` names the value in a message, such as "argument 'path' of read_file".
 
     Raises:
-        ToolError: It does not fit; the message names the place, what is wanted and what came.
+        ToolError: The value does not fit; the message names its place, the expected and the actual value.
     """
     kind = schema.get("type")
     if isinstance(kind, str):
-        value = _typed(value, kind, at)
+        value = _require_type(value, kind, at)
     allowed = schema.get("enum")
     if allowed is not None and value not in cast("Sequence[object]", allowed):
         names = list_names(str(a) for a in cast("Sequence[object]", allowed))
         raise ToolError(f"The {at} must be one of {names}, not {quote_text(str(value))}.")
     match value:
         case str():
-            _bounded(len(value), schema, ("minLength", "maxLength"), f"length of the {at}")
+            _require_bounds(len(value), schema, ("minLength", "maxLength"), f"length of the {at}")
         case bool() | None:
             pass
         case int() | float():
-            _bounded(value, schema, ("minimum", "maximum"), at)
+            _require_bounds(value, schema, ("minimum", "maximum"), at)
         case list():
-            return _items(cast("list[object]", value), schema, at)
+            return _check_items(cast("list[object]", value), schema, at)
         case dict():
-            return _properties(cast("dict[str, object]", value), schema, at)
+            return _check_properties(cast("dict[str, object]", value), schema, at)
         case _:
             pass
     return value
 
 
 def usage(name: str, schema: Schema) -> str:
-    """Return one sentence that says what a tool takes."""
+    """Return one sentence that lists the arguments of a tool."""
     required = cast("Sequence[str]", schema.get("required", ()))
     parts = [
         f"{key} ({_kind_of(value)}{'' if key in required else ', optional'})"
@@ -71,24 +69,17 @@ def usage(name: str, schema: Schema) -> str:
     )
 
 
-def _typed(value: object, kind: str, at: str) -> object:
-    tests: Mapping[str, Callable[[object], bool]] = {
-        "string": lambda v: isinstance(v, str),
-        "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
-        "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
-        "boolean": lambda v: isinstance(v, bool),
-        "array": lambda v: isinstance(v, list),
-        "object": lambda v: isinstance(v, dict),
-        "null": lambda v: v is None,
-    }
+def _require_type(value: object, kind: str, at: str) -> object:
+    noun, types = _TYPES[kind]
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
-    if not tests[kind](value):
-        raise ToolError(f"The {at} must be {_ARTICLE[kind]}, not {_named(value)}.")
+    # In Python, True and False are integers too.
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
+        raise ToolError(f"The {at} must be {noun}, not {_describe(value)}.")
     return value
 
 
-def _named(value: object) -> str:
+def _describe(value: object) -> str:
     match value:
         case None:
             return "null"
@@ -104,7 +95,7 @@ def _named(value: object) -> str:
             return "an object"
 
 
-def _bounded(size: float, schema: Schema, names: tuple[str, str], what: str) -> None:
+def _require_bounds(size: float, schema: Schema, names: tuple[str, str], what: str) -> None:
     least, most = (cast("float | None", schema.get(n)) for n in names)
     if least is not None and size < least:
         raise ToolError(f"The {what} must be at least {least:,}, not {size:,}.")
@@ -112,8 +103,8 @@ def _bounded(size: float, schema: Schema, names: tuple[str, str], what: str) -> 
         raise ToolError(f"The {what} must be at most {most:,}, not {size:,}.")
 
 
-def _items(values: list[object], schema: Schema, at: str) -> list[object]:
-    _bounded(len(values), schema, ("minItems", "maxItems"), f"number of items of the {at}")
+def _check_items(values: list[object], schema: Schema, at: str) -> list[object]:
+    _require_bounds(len(values), schema, ("minItems", "maxItems"), f"number of items of the {at}")
     inner = schema.get("items")
     if not isinstance(inner, Mapping):
         return values
@@ -121,7 +112,7 @@ def _items(values: list[object], schema: Schema, at: str) -> list[object]:
     return [check(v, wanted, f"item {i} of the {at}") for i, v in enumerate(values, start=1)]
 
 
-def _properties(values: dict[str, object], schema: Schema, at: str) -> dict[str, object]:
+def _check_properties(values: dict[str, object], schema: Schema, at: str) -> dict[str, object]:
     known = _members(schema)
     other = schema.get("additionalProperties", True)
     missing = [k for k in cast("Sequence[str]", schema.get("required", ())) if k not in values]

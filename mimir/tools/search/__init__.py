@@ -1,1 +1,1 @@
-"""Searching text by a pattern that nobody trusts: it can take no more than its time. For the file tools."""
+"""Search with untrusted patterns, bounded in time and memory. For the file tools."""

@@ -1,7 +1,7 @@
-"""Which lines of some texts match a pattern, without trusting the pattern.
+"""Search of lines with an untrusted pattern.
 
-A pattern that holds no special character is a plain text and looked for here. Any other runs in a process of its own (`matcher`) that
-is ended when it takes too long: a regular expression from a model can be made to need longer than the universe lasts.
+A pattern without special characters is searched here as plain text. Any other runs in a process of its own (`matcher`), which is
+killed at its time limit: a regular expression can be written to run for years.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from mimir.tools.calls.messages import count_noun, quote_text
 
 SECONDS = 5
 MAX_BYTES = 1_000_000_000
-"""Address space of the process that matches."""
+"""Address space of the matcher process."""
 MAX_PATTERN_CHARS = 1_000
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _MATCHER = Path(__file__).with_name("matcher.py")
@@ -27,12 +27,12 @@ _MATCHER = Path(__file__).with_name("matcher.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHits:
-    """Lines that match, in the order of the texts."""
+    """Matching lines, in the order of the texts."""
 
     places: tuple[tuple[int, int], ...]
     """(index of the text, 1-based line)."""
     more: bool
-    """True: there are others beyond the bound."""
+    """True: there are more than the limit."""
 
 
 async def matching_lines(
@@ -43,11 +43,11 @@ async def matching_lines(
     Args:
         pattern: A regular expression of Python, from a model.
         texts: Lines end with a line feed; a carriage return before it is not part of the line.
-        most: Bound of lines; at least 1.
-        seconds: Processor time that the pattern may take.
+        most: Limit of lines, at least 1.
+        seconds: Limit of processor time.
 
     Raises:
-        ToolError: No valid pattern, or one that takes too long.
+        ToolError: The pattern is not valid, or takes too long.
     """
     if not pattern or len(pattern) > MAX_PATTERN_CHARS:
         raise ToolError(f"A pattern must have 1 to {MAX_PATTERN_CHARS:,} characters.")
@@ -57,11 +57,11 @@ async def matching_lines(
             next_step="Search for one of the lines.",
         )
     if not _SPECIAL & set(pattern):
-        return _plain(pattern, texts, most)
-    return await _in_a_process(pattern, texts, most, seconds)
+        return _search_plain(pattern, texts, most)
+    return await _search_in_process(pattern, texts, most, seconds)
 
 
-def _plain(text: str, texts: Sequence[str], most: int) -> SearchHits:
+def _search_plain(text: str, texts: Sequence[str], most: int) -> SearchHits:
     places: list[tuple[int, int]] = []
     for index, body in enumerate(texts):
         if text not in body:
@@ -74,21 +74,25 @@ def _plain(text: str, texts: Sequence[str], most: int) -> SearchHits:
     return SearchHits(places=tuple(places), more=False)
 
 
-async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: int) -> SearchHits:
-    asked = {
+async def _search_in_process(
+    pattern: str, texts: Sequence[str], most: int, seconds: int
+) -> SearchHits:
+    question = {
         "pattern": pattern,
         "texts": texts,
         "most": most,
         "seconds": seconds,
         "bytes": MAX_BYTES,
     }
-    said = await _answer(await asyncio.to_thread(lambda: json.dumps(asked).encode()), seconds)
-    if said is None:
+    output = await _run_matcher(
+        await asyncio.to_thread(lambda: json.dumps(question).encode()), seconds
+    )
+    if output is None:
         raise ToolError(
             f"The pattern {quote_text(pattern)} took longer than {count_noun(seconds, 'second')} and was stopped.",
             next_step="Use a simpler pattern, above all no repetition inside a repetition, or fewer files.",
         )
-    answer = cast("dict[str, object]", json.loads(said))
+    answer = cast("dict[str, object]", json.loads(output))
     if "error" in answer:
         raise ToolError(
             f"The pattern {quote_text(pattern)} is no regular expression: {quote_text(str(answer['error']))[1:-1]}.",
@@ -98,8 +102,8 @@ async def _in_a_process(pattern: str, texts: Sequence[str], most: int, seconds: 
     return SearchHits(places=tuple((a, b) for a, b in places), more=answer["more"] is True)
 
 
-async def _answer(asked: bytes, seconds: int) -> bytes | None:
-    """Ask a new matcher; None if it was ended before it answered."""
+async def _run_matcher(question: bytes, seconds: int) -> bytes | None:
+    """Run a new matcher process; None if it was killed before it answered."""
     give_way()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", "-X", "utf8", str(_MATCHER)),
@@ -109,9 +113,9 @@ async def _answer(asked: bytes, seconds: int) -> bytes | None:
         env={},
     )
     try:
-        # The process ends itself by processor time; this is for a machine that gives it none.
+        # The process limits its own processor time; a busy machine may give it none.
         async with asyncio.timeout(seconds * 4):
-            said, _ = await process.communicate(asked)
+            output, _ = await process.communicate(question)
     except TimeoutError:
         return None
     finally:
@@ -119,4 +123,4 @@ async def _answer(asked: bytes, seconds: int) -> bytes | None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    return said if process.returncode == 0 else None
+    return output if process.returncode == 0 else None

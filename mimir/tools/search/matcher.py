@@ -1,8 +1,7 @@
-"""Search lines with a regular expression, in a process of its own that has limits. Started by `lines`, never imported.
+"""The matcher process: a line search with a regular expression under limits. Never imported.
 
-Reads one JSON object {"pattern", "texts", "most", "seconds", "bytes"} from standard input and writes {"hits": [[text, line], …],
-"more": bool} or {"error": …}. A pattern can be made to run for years; here it runs out of processor time instead, also when the
-process that started it is gone.
+It reads one JSON object {"pattern", "texts", "most", "seconds", "bytes"} from standard input and writes {"hits": [[text, line], …],
+"more": bool} or {"error": …}. Its limit of processor time holds even after the process that started it has ended.
 """
 
 import contextlib
@@ -14,23 +13,23 @@ import warnings
 
 
 def main() -> None:
-    """Answer the one question on standard input."""
-    asked = json.load(sys.stdin)
-    _limit(resource.RLIMIT_CPU, asked["seconds"])
-    _limit(resource.RLIMIT_AS, asked["bytes"])
+    """Search once, as the object on standard input asks."""
+    question = json.load(sys.stdin)
+    _limit(resource.RLIMIT_CPU, question["seconds"])
+    _limit(resource.RLIMIT_AS, question["bytes"])
     _limit(resource.RLIMIT_CORE, 0)
-    json.dump(_answer(asked["pattern"], asked["texts"], asked["most"]), sys.stdout)
+    json.dump(_search(question["pattern"], question["texts"], question["most"]), sys.stdout)
 
 
 def _limit(which: int, wanted: int) -> None:
     hard = resource.getrlimit(which)[1]
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    # macOS knows no limit of the address space; the limit of time is what ends a bad pattern.
+    # macOS has no limit of the address space; the time limit ends a bad pattern there.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(which, (most, most))
 
 
-def _answer(pattern: str, texts: list[str], most: int) -> dict[str, object]:
+def _search(pattern: str, texts: list[str], most: int) -> dict[str, object]:
     warnings.simplefilter("ignore")
     try:
         search = re.compile(pattern).search

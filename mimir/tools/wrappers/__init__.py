@@ -1,1 +1,1 @@
-"""To be described."""
+"""Wrappers around a toolset: transcript, quota, lazy workspace. Imported by the gateway and by `bootstrap`."""

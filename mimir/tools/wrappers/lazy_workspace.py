@@ -1,4 +1,4 @@
-"""A wrapper for tools whose place has to be made first: it is, with the first call that needs it, and not if there is none."""
+"""Tools whose workspace is prepared before the first call that needs it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,17 +8,17 @@ from mimir.tools.protocol import Toolset
 
 
 class LazyWorkspaceTools:
-    """Several toolsets over one place; calls that come while it is made wait for it."""
+    """Several toolsets over one workspace; calls wait while it is prepared."""
 
     def __init__(
         self, toolsets: Sequence[Toolset], prepare: Callable[[bool], Awaitable[None]]
     ) -> None:
-        """Wrap them.
+        """Wrap the tools.
 
         Args:
-            toolsets: Tools with names of their own.
-            prepare: Awaited before each call, one at a time, and told whether the call may change something; makes the place
-                if that has not been done.
+            toolsets: Tools with distinct names.
+            prepare: Awaited before each call, one at a time, with whether the call may change something. It makes the workspace
+                once.
         """
         self._owners = {
             spec.name: (toolset, spec) for toolset in toolsets for spec in toolset.specs
@@ -28,7 +28,7 @@ class LazyWorkspaceTools:
         self.specs: Sequence[ToolSpec] = tuple(spec for t in toolsets for spec in t.specs)
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Run one call of a tool that is among `specs`; raises as the tool does, and what preparing the place raises."""
+        """Execute a call of a tool in `specs`; raises what the tool and `prepare` raise."""
         toolset, spec = self._owners[call.name]
         async with self._preparing:
             await self._prepare(not spec.read_only)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import mimir.bootstrap as mimir_bootstrap
 from mimir.cli.main import run
-from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, glance, module
+from tests.support.fake_app import PLAN, FakeMimir, Mimir, Said, fakes
 
 
 @pytest.fixture
@@ -25,8 +26,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMimir:
     """What stands in for mimir behind the commands."""
     mimir = FakeMimir()
-    monkeypatch.setitem(sys.modules, "mimir.bootstrap.app", module(mimir))
-    monkeypatch.setitem(sys.modules, "mimir.bootstrap.quick_status", glance(mimir))
+    for name, module in fakes(mimir).items():
+        # Both, because `from mimir.bootstrap import app` reads the attribute first.
+        monkeypatch.setitem(sys.modules, f"mimir.bootstrap.{name}", module)
+        monkeypatch.setattr(mimir_bootstrap, name, module, raising=False)
     return mimir
 
 

@@ -7,13 +7,13 @@ import pytest
 from mimir.cli.arguments import (
     display_path,
     find_plan,
+    find_plan_or_newest,
     minutes,
     nearest,
     newest_plan,
     plan_or_request,
     read_request,
     split_tasks,
-    the_plan,
 )
 from mimir.errors import PlanError, UsageError
 
@@ -74,7 +74,7 @@ def test_an_input_that_is_no_text_names_its_byte(project: Path, monkeypatch: pyt
     typed(monkeypatch, b"one\ntw" + b"\xff")
     with pytest.raises(PlanError) as raised:
         read_request(["-"], project)
-    assert str(raised.value.at) == "the standard input:2:3"
+    assert str(raised.value.at) == "standard input:2:3"
 
 
 def test_an_argument_that_is_no_text_is_refused(project: Path):
@@ -110,7 +110,7 @@ def test_what_is_no_plan_is_none(name: str, project: Path):
 def test_the_newest_plan_is_meant_where_none_is_named(project: Path):
     assert newest_plan(project) == project / "chains/limiter/chain-output.md"
     assert plan_or_request([], project).plan == newest_plan(project)
-    assert the_plan(project, None) == newest_plan(project)
+    assert find_plan_or_newest(project, None) == newest_plan(project)
 
 
 def test_without_a_plan_the_way_to_one_is_said(tmp_path: Path):
@@ -146,9 +146,9 @@ def test_anything_else_names_the_nearest_plan(project: Path):
     assert raised.value.next_step == "Did you mean limiter?"
 
 
-def test_far_from_every_plan_the_plans_are_named(project: Path):
+def test_far_from_every_plan_find_plan_or_newests_are_named(project: Path):
     with pytest.raises(UsageError) as raised:
-        the_plan(project, "zzzz")
+        find_plan_or_newest(project, "zzzz")
     assert str(raised.value.next_step).startswith("Plans: cache, limiter.")
 
 
@@ -176,7 +176,7 @@ def test_two_arguments_are_one_too_many(project: Path):
         (["Add a limiter"], ["task-1"], ["Add a limiter"], ["task-1"]),
     ],
 )
-def test_tasks_are_told_from_the_plan(
+def test_tasks_are_told_from_find_plan_or_newest(
     words: list[str], only: list[str], rest: list[str], tasks: list[str], project: Path
 ):
     assert split_tasks(words, only, project) == (rest, tasks)
@@ -192,7 +192,7 @@ def test_a_time_limit_is_minutes_or_what_it_says(text: str, wanted: float):
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "soon", "1d", "nan", "inf", "9" * 400, "m"])
 def test_what_is_no_time_is_refused(text: str):
-    with pytest.raises(UsageError, match="no time"):
+    with pytest.raises(UsageError, match="not a time"):
         minutes(text)
 
 

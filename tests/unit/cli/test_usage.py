@@ -24,11 +24,11 @@ from tests.support.fake_app import FakeMimir, Mimir
         (["execute", "--time-limit", "soon", "--yes"], "Write minutes: 30, 30m, 2h or 1h30m."),
         (["execute", "limitr", "--yes"], "Did you mean limiter?"),
         (["execute", "limiter", "--only", "task-11", "--yes"], "Did you mean task-1?"),
-        (["execute", "limiter"], "Add --yes to run without being asked."),
-        (["execute", "Add a limiter"], "Add --yes to run without being asked."),
+        (["execute", "limiter"], "Start without confirmation: add --yes"),
+        (["execute", "Add a limiter"], "Start without confirmation: add --yes"),
         (["check", "limitr"], "Did you mean limiter?"),
-        (["chain"], 'Write it: mimir chain "what you want"'),
-        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove that one."),
+        (["chain"], 'Write it: mimir chain "REQUEST"'),
+        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove the existing one."),
     ],
 )
 def test_wrong_usage_is_two_and_names_the_way_on(

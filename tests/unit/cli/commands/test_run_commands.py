@@ -82,7 +82,7 @@ def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir,
         "report: chains/limiter/execution-report.md",
         "store: .mimir/mimir.db",
         "seal: 5ea1",
-        "applied: 1 files in your directory",
+        "applied: 1 file in your directory",
         "next: mimir report run-1",
         "next: mimir verify run-1",
     ]
@@ -136,7 +136,7 @@ def test_a_paused_run_says_why_and_how_to_go_on(mimir: Mimir, fake: FakeMimir):
 def test_files_that_the_person_changed_are_named(mimir: Mimir, fake: FakeMimir):
     fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b.py", "c.py"))
     said = mimir("execute", "--yes")
-    assert "not applied: you changed these meanwhile: b.py, c.py" in said.out
+    assert "not applied: you changed these files during the run: b.py, c.py" in said.out
     assert said.out.splitlines()[-1] == "next: mimir apply run-1"
 
 
@@ -259,7 +259,7 @@ def test_a_run_that_is_not_there_names_the_nearest(mimir: Mimir):
 
 
 def test_apply_brings_files_or_names_what_was_changed(mimir: Mimir, fake: FakeMimir):
-    assert mimir("apply", "--commit").out.splitlines() == ["1 files applied.", "  a.py"]
+    assert mimir("apply", "--commit").out.splitlines() == ["1 file applied.", "  a.py"]
     assert fake.calls("apply") == [(RUN, True)]
     fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b\x1b[2J.py",))
     said = mimir("apply")

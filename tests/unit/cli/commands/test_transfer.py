@@ -38,7 +38,7 @@ def test_unknown_form_is_refused_with_the_nearest(mimir: Mimir, fake: FakeMimir)
         "error: There is no format 'mermade'.",
         "next: Did you mean mermaid?",
     ]
-    assert "There are: cypher, jsonl, mermaid." in mimir("export", "--format", "xml").err
+    assert "Formats: cypher, jsonl, mermaid." in mimir("export", "--format", "xml").err
 
 
 def test_migrate_says_what_is_there_now(mimir: Mimir, fake: FakeMimir):
@@ -47,8 +47,8 @@ def test_migrate_says_what_is_there_now(mimir: Mimir, fake: FakeMimir):
     assert fake.calls("migrate") == [(".mimir/mimir.db", "neo4j://db", RUN)]
     assert said.out.splitlines() == [
         "run-1: copied",
-        "run-0: was there already, equal",
-        "12 nodes and 7 edges, each read back and equal.",
+        "run-0: already there, equal",
+        "12 nodes and 7 edges, read back and equal.",
     ]
     shape = mimir("migrate", "a.db", "b.db", "--json").shape
     assert shape == {"schema": 1, "runs": [RUN], "known": ["run-0"], "nodes": 12, "edges": 7}

@@ -105,7 +105,7 @@ def test_a_retry_says_why_and_the_next_attempt_begins_anew():
 
 def test_a_task_that_ended_has_its_time():
     row = after(moved(EventKind.TASK_COMPLETED, TaskStatus.COMPLETED, score=100)).rows["task-0"]
-    assert row.has_ended
+    assert row.status is TaskStatus.COMPLETED
     assert row.since is not None
     assert row.until == row.since + 3
 

@@ -70,7 +70,7 @@ def test_a_line_of_the_run_itself_names_no_task():
         ({"passed": False, "verdict": "FAIL", "score": 40}, "rejected, score 40"),
         (
             {"passed": False, "verdict": "PASS", "score": 50, "reasons": ["Check 'unit' failed."]},
-            "rejected (the model said PASS), score 50, Check 'unit' failed.",
+            "rejected (QC answered PASS), score 50, Check 'unit' failed.",
         ),
     ],
 )

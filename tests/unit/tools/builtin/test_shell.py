@@ -44,20 +44,20 @@ async def test_a_command_line_goes_to_bash_with_pipefail():
 ALL_ENDED = "the command and all that it started were ended."
 ENDS = {
     "timeout": (
-        FakeRan(exit_code=None, output="so far\n", stopped="timeout"),
+        FakeRan(exit_code=None, output="so far\n", stop_reason="timeout"),
         f"Error: timed out after 60 seconds; {ALL_ENDED} "
         "Run less at once, or give a larger timeout_seconds.\nso far\n",
     ),
     "memory": (
-        FakeRan(exit_code=None, output="x", stopped="memory"),
+        FakeRan(exit_code=None, output="x", stop_reason="memory"),
         f"Error: used too much memory; {ALL_ENDED} Work on less at once.\nx",
     ),
     "processes": (
-        FakeRan(exit_code=None, output="x", stopped="processes"),
+        FakeRan(exit_code=None, output="x", stop_reason="processes"),
         f"Error: started too many processes; {ALL_ENDED} Start fewer at once.\nx",
     ),
     "output": (
-        FakeRan(exit_code=None, output="x", stopped="output"),
+        FakeRan(exit_code=None, output="x", stop_reason="output"),
         f"Error: said far too much; {ALL_ENDED} Send the output to a file, or filter it.\nx",
     ),
     "no program": (
