@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.citations import parse as citations
+from mimir.agents.citations import parse_citations as citations
 from mimir.agents.context.inputs import ChangedFile, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer

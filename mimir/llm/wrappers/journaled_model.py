@@ -1,17 +1,16 @@
-"""A model that remembers: each question is in the lane before it is asked, each answer after; a replayed lane answers by itself.
+"""Model wrapper that records each call in a transcript, or answers from it.
 
-What is recorded of a question is what is new in it since the one before, so a lane grows with the conversation, not with its square.
+Only the messages that are new since the previous request are recorded: a transcript grows linearly with its conversation.
 """
 
 import hashlib
 import json
 import operator
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
 
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.usage import estimate
 from mimir.errors import StoreError
@@ -19,70 +18,39 @@ from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
 
 
-class Journal(Protocol):
-    """What this room wants of a lane."""
-
-    async def call(
-        self,
-        kind: Literal["model", "tool"],
-        request: Mapping[str, object],
-        delta: Mapping[str, object],
-        work: Callable[[], Awaitable[CallOutcome]],
-        /,
-        *,
-        effectful: bool,
-        reserve: int = 0,
-        of_answer: int = 0,
-        title: str = "",
-    ) -> CallOutcome:
-        """Answer from the record, or do `work` and record it.
-
-        Args:
-            kind: What is called.
-            request: What decides the answer, given all calls of the lane before; hashed.
-            delta: What is stored of the request.
-            work: Asks; awaited at most once.
-            effectful: True: an intent is written before.
-            reserve: Most tokens that the call may cost; charged to the run's budget until the outcome is known.
-            of_answer: How many of `reserve` are the answer's, which have a price of their own.
-            title: For people; the model's name.
-        """
-        ...
-
-
 class JournaledModel:
-    """A `ChatModel` bound to one lane; calls of one lane come one after another."""
+    """A `ChatModel` bound to one transcript, whose calls come one after another."""
 
-    def __init__(self, inner: ChatModel, lane: Journal) -> None:
+    def __init__(self, inner: ChatModel, lane: Transcript) -> None:
         self._inner = inner
         self._lane = lane
         self._before: tuple[Message, ...] = ()
         self._tokens: list[int] = []
         """Estimated tokens of each message of `_before`."""
-        self._terms: _RequestSettings | None = None
+        self._settings_digest = ""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask, or answer from the record.
+        """Send a request, or answer from the transcript.
 
         Raises:
-            StoreError: The record holds no answer that can be read.
+            StoreError: The recorded answer cannot be read.
         """
-        kept = _common(self._before, request.messages)
+        kept = _common_prefix(self._before, request.messages)
         new = request.messages[kept:]
-        terms, before = _RequestSettings.of(request), self._terms
-        asked: dict[str, object] = {
+        settings = _RequestSettings.of_request(request)
+        hashed: dict[str, object] = {
             "kept": kept,
             "messages": [codec.encode_message(message) for message in new],
-            "settings": terms.digest,
+            "settings": settings.digest,
         }
         delta: dict[str, object] = {
             "kept": kept,
             "messages": [codec.message_json(message) for message in new],
         }
-        if before is None or terms.digest != before.digest:
-            delta["settings"] = terms.settings
+        if settings.digest != self._settings_digest:
+            delta["settings"] = settings.values
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
-        self._before, self._terms = request.messages, terms
+        self._before, self._settings_digest = request.messages, settings.digest
 
         async def work() -> CallOutcome:
             answer = await self._inner.ask(request)
@@ -90,11 +58,11 @@ class JournaledModel:
 
         outcome = await self._lane.call(
             "model",
-            asked,
+            hashed,
             delta,
             work,
             effectful=True,
-            reserve=sum(self._tokens) + terms.tool_tokens + request.max_tokens,
+            reserve=sum(self._tokens) + settings.tool_tokens + request.max_tokens,
             of_answer=request.max_tokens,
             title=request.model,
         )
@@ -106,34 +74,32 @@ class JournaledModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RequestSettings:
-    """What a request holds besides its messages; the same in most requests of all lanes, so it is looked through once."""
+    """All of a request but its messages; computed once, since most requests share it."""
 
     bare: ModelRequest
     """Without messages."""
-    settings: Mapping[str, object]
+    values: Mapping[str, object]
     """As `settings_json` writes them."""
     digest: str
     tool_tokens: int
 
     @classmethod
-    def of(cls, request: ModelRequest) -> "_RequestSettings":
-        """Return a request's terms."""
+    def of_request(cls, request: ModelRequest) -> "_RequestSettings":
         bare = replace(request, messages=())
-        for known in _KNOWN_TERMS:
-            if _are_written_alike(bare, known.bare):
+        for known in _KNOWN_SETTINGS:
+            if _have_equal_json(bare, known.bare):
                 return known
-        settings, tokens = settings_json(request), _tool_tokens(request)
-        terms = cls(bare=bare, settings=settings, digest=_digest(settings), tool_tokens=tokens)
-        _KNOWN_TERMS.append(terms)
-        return terms
+        values, tokens = settings_json(request), _tool_tokens(request)
+        settings = cls(bare=bare, values=values, digest=_digest(values), tool_tokens=tokens)
+        _KNOWN_SETTINGS.append(settings)
+        return settings
 
 
-_KNOWN_TERMS: deque[_RequestSettings] = deque(maxlen=8)
-"""Of requests of this process; each follows from its request alone."""
+_KNOWN_SETTINGS: deque[_RequestSettings] = deque(maxlen=8)
 
 
-def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
-    """Tell whether requests have the same terms to the letter: what is equal need not be (0 and 0.0), what is the same object is."""
+def _have_equal_json(bare: ModelRequest, other: ModelRequest) -> bool:
+    # Equal values may differ in JSON (0 and 0.0); the same objects cannot.
     return (
         bare == other
         and repr(bare.temperature) == repr(other.temperature)
@@ -142,15 +108,15 @@ def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
     )
 
 
-def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
-    """Return how many messages both begin with; as a rule all of `before`."""
+def _common_prefix(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
+    """Return the number of messages with which both begin."""
     if now[: len(before)] == before:
         return len(before)
     return next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), len(now))
 
 
 def settings_json(request: ModelRequest) -> dict[str, object]:
-    """Return all that decides the answer besides the messages."""
+    """Return everything but the messages that decides the answer."""
     return {
         "model": request.model,
         "max_tokens": request.max_tokens,

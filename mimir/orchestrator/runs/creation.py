@@ -161,7 +161,7 @@ async def load_pinned_run(parts: ProjectServices, run: str) -> PinnedRun:
         base_commit=row_fields.text_field(row, "baseCommit"),
         base_tree=row_fields.text_field(row, "baseTree"),
         preambles=preambles,
-        background=PlannerKnowledge.of(plan, given),
+        background=PlannerKnowledge.from_plan(plan, given),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
         learned=cast("Mapping[str, float]", row_fields.json_field(row, "learnedJson")),

@@ -13,7 +13,7 @@ from typing import Protocol
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
 from mimir.agents.context.inputs import ContextBudgets, QCInput
-from mimir.agents.context.qc import quotable
+from mimir.agents.context.qc import quotable_sources
 from mimir.agents.context.receipt import ContextReceipt
 from mimir.agents.context.task_context import DEFAULT_BUDGETS, get_task_context
 from mimir.domain.agent import ROLES
@@ -246,7 +246,7 @@ class _ReviewRun:
 
     async def _sources(self, talk: Conversation, verdict: QCAnswer) -> Sources:
         """Return what may be quoted: the context's blocks, QC's own calls, and the deliverable's files that it names."""
-        sources = dict(quotable(self._given))
+        sources = dict(quotable_sources(self._given))
         sources |= {f"qc:{number}": entry.text for number, entry in talk.ledger.items()}
         for opinion in (*verdict.criteria, *verdict.fixes):
             name = opinion.source.strip()

@@ -222,7 +222,7 @@ def _attempt(row: Row, calls: int) -> AttemptData:
         judgement=judgement,
         trip=_read(TRIP, row, "tripJson"),
         receipts=tuple(
-            receipt.sums(values)
+            receipt.receipt_totals(values)
             for name in ("receiptJson", "qcReceiptJson")
             if (values := row_fields.json_field(row, name))
         ),
