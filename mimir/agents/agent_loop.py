@@ -67,7 +67,7 @@ class LoopServices:
     elapsed: Callable[[], float]
     """Seconds that count against `breaker.seconds` (see `WorkTimer`)."""
     recorded: Trip | None = None
-    """Trip of an earlier holder of this attempt; repeated at the same message, whatever the clock says."""
+    """Trip of an earlier holder of this attempt; repeated at the same message."""
     on_trip: Callable[[Trip], Awaitable[None]] = _ignore_trip
     """Awaited before the closing answer is requested, unless the trip equals `recorded`."""
 
@@ -148,12 +148,13 @@ async def _request_closing_if_tripped(
 ) -> _ConversationState:
     if state.closing:
         return state
+    # A resumed conversation trips where it tripped before, whatever the clock says.
     trip = services.recorded
     if trip is None or trip.at != len(state.messages):
         trip = services.breaker.find_trip(state.messages, services.elapsed(), state.usage)
         if trip is None:
             return state
-        if trip != services.recorded:
+        if trip != services.recorded:  # otherwise it is stored already
             await services.on_trip(trip)
     text = _CLOSE.format(why=_TRIP_REASONS[trip.kind])
     request = Message(role="user", text=text, closing=True)
@@ -166,7 +167,7 @@ async def _ask_model(state: _ConversationState, services: LoopServices) -> _Conv
     kind = replies.classify_reply(answer, closing=state.closing, max_tokens=request.max_tokens)
     if kind == "filtered":
         raise ModelError("The provider's content filter stopped the answer.", scope="attempt")
-    unusable = state.unusable.after(kind)
+    unusable = state.unusable.count_reply(kind)
     if unusable.exhausted:
         raise AnswerError(f"The model gave no usable answer: {replies.describe_fault(kind)}.")
     limit = services.settings.answer_tokens
@@ -188,7 +189,7 @@ async def _run_tools(state: _ConversationState, services: LoopServices) -> _Conv
     messages, label = state.messages, services.settings.label
     allowed, refused = services.breaker.admit(messages, messages[-1].calls)
     results = await run_batch(services.tools, allowed, services.context)
-    first = tool_log.count_admitted_calls(messages) + 1
+    first = tool_log.count_admitted_calls(messages) + 1  # numbers go on over all turns
     numbered = [
         replace(result, text=tool_log.number_result(label, number, result.text))
         for number, result in enumerate(results, start=first)
@@ -224,6 +225,7 @@ def _messages_of_reply(
         return (reply,)
     if kind == "cut_calls":
         return (reply, *(replies.not_run(call, replies.NOT_RUN_CUT) for call in reply.calls))
+    # Providers need a result for each call, even of a closing answer.
     ignored = tuple(
         replies.not_run(call, replies.NOT_RUN_CLOSING, closing=closing) for call in reply.calls
     )

@@ -24,6 +24,7 @@ REPEATS = 3
 
 TripKind = Literal["tool_calls", "messages", "repetition", "wall_clock", "tokens"]
 
+# Parts of a result that differ in each run of the same command.
 _VOLATILE = re.compile(
     r"""0x[0-9a-f]+                                             # addresses
       | \d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)? # dates
@@ -103,7 +104,7 @@ class CircuitBreaker:
     @property
     def max_messages(self) -> int:
         """Most assistant and tool messages of the loop."""
-        return 3 * self.limit
+        return 3 * self.limit  # two for each call, and some replies without calls
 
     def admit(self, messages: Sequence[Message], calls: Sequence[ToolCall]) -> CallAdmission:
         """Split the calls of the last message into those that may run and the rest.
@@ -159,9 +160,7 @@ def count_loop_messages(messages: Sequence[Message]) -> int:
 def warn_repeated(messages: Sequence[Message], results: Sequence[Message]) -> tuple[Message, ...]:
     """Add a warning to each result that equals the result of one earlier, equal call.
 
-    Args:
-        messages: The conversation up to the message with the calls.
-        results: Of its calls that ran, in order.
+    `messages` ends with the message whose calls gave `results`, in the same order.
     """
     together = (*messages, *results)
     # A cycle A-B-A-B follows the same rule: its second round is warned, its third trips.
@@ -173,7 +172,7 @@ def warn_repeated(messages: Sequence[Message], results: Sequence[Message]) -> tu
     for result, (call, _, tree) in zip(results, turn, strict=True):
         signature = _signature(call, result, tree)
         is_repeated = signature in second
-        second.discard(signature)
+        second.discard(signature)  # equal calls of one message get one warning
         text = result.text + tool_log.REPEATED
         warned.append(replace(result, text=text) if is_repeated else result)
     return tuple(warned)
@@ -193,7 +192,7 @@ def _count_repeats(messages: Sequence[Message]) -> Mapping[_CallSignature, int]:
     # This runs after every step, so large results are compared only if tool, tree and arguments agree.
     found: dict[_CallSignature, set[int]] = {}
     for (_, tree), group in groups.items():
-        if len(group) < REPEATS - 1:
+        if len(group) < REPEATS - 1:  # too few to matter
             continue
         times = Counter(_canonical(call.arguments) for _, call, _ in group)
         for number, call, result in group:
@@ -210,6 +209,7 @@ def _signature(call: ToolCall, result: Message, tree: str) -> _CallSignature:
 
 @lru_cache(maxsize=128)
 def _canonical(arguments: str) -> str:
+    # Models write equal arguments in another order and spacing.
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):

@@ -47,11 +47,9 @@ def parse_citations(answer: str) -> tuple[Citation, ...]:
 
 
 def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the unsupported citations of an untrusted answer, each with the reason.
+    """Return the unsupported citations of a worker's answer, each with the reason.
 
-    Args:
-        answer: A worker's closing answer.
-        ledger: Number of each call → its result.
+    The answer is untrusted; `ledger` maps the number of each call to its result.
     """
     citations = parse_citations(answer)
     results: dict[int, str] = {}

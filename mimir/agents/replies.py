@@ -39,7 +39,7 @@ class UnusableReplies:
     """Empty or cut answers."""
     cut_calls: int = 0
 
-    def after(self, kind: Kind) -> "UnusableReplies":
+    def count_reply(self, kind: Kind) -> "UnusableReplies":
         """Return the numbers after one more reply."""
         if kind == "cut_calls":
             return UnusableReplies(unusable=self.unusable, cut_calls=self.cut_calls + 1)
@@ -58,6 +58,7 @@ def classify_reply(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
     calls = () if closing else answer.message.calls
     if answer.finish == "content_filter":
         return "filtered"
+    # Before `length`: a far too long reply must not enter the context at all.
     if _size(answer.message) > TOO_LONG * max_tokens:
         return "too_long"
     if answer.finish == "length":

@@ -34,7 +34,7 @@ def _stored_name(field: str) -> str:
     return first + "".join(word.capitalize() for word in more)
 
 
-def _has_type(value: object, kind: object) -> bool:
+def _has_type(value: object, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     if isinstance(kind, types.UnionType):

@@ -69,7 +69,7 @@ def iterate_turns(
                 break
             result = messages[at]
             at += 1
-            tree = result.tree or tree
+            tree = result.tree or tree  # reading tools leave it empty
             if result.ran:
                 ran.append((call, result, tree))
         yield tuple(ran)

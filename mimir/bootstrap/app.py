@@ -380,7 +380,8 @@ def _endpoints(
     return EndpointRegistry(
         llm.model,
         partial(_config, settings),
-        limits=RateLimiter(
+        limits=partial(
+            RateLimiter,
             clock=clock,
             sleep=asyncio.sleep,
             requests_per_minute=llm.requests_per_minute,

@@ -97,7 +97,7 @@ class EndpointConfig:
         keys = [self.api_key] if len(self.api_key) >= _SHORTEST_KEY else []
         others = [v for v in self.headers.values() if len(v) >= _SHORTEST_HEADER]
         for value in (*keys, *others):
-            raw = value.encode()
+            raw = value.encode()  # an endpoint may echo a key in another form
             yield value
             yield from (quote(value, safe=""), base64.b64encode(raw).decode(), raw.hex())
 
@@ -106,7 +106,7 @@ def _normalise_url(url: str) -> str:
     url = url.strip().rstrip("/") or OPENAI_URL
     try:
         parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")
+        host = (parts.hostname or "").encode("idna")  # raises for an impossible name
         is_http = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
     except ValueError:
         is_http, parts = False, urlsplit("")
@@ -161,27 +161,20 @@ def _check_header(name: str, value: str) -> None:
         )
 
 
-# Package of each provider that LangChain opens by name. `openai` is absent: it has its own client.
+# Providers that LangChain opens by name. `openai` is absent: it has its own client.
+_NAMESAKES = """
+    anthropic azure_ai baseten cohere deepseek fireworks groq huggingface ibm litellm mistralai ollama openrouter
+    perplexity together upstage xai
+"""
 PROVIDERS: Mapping[str, str] = {
-    "anthropic": "langchain-anthropic",
-    "anthropic_bedrock": "langchain-aws",
+    **{name: f"langchain-{name.replace('_', '-')}" for name in _NAMESAKES.split()},
+    **dict.fromkeys(("anthropic_bedrock", "bedrock", "bedrock_converse"), "langchain-aws"),
+    **dict.fromkeys(("google_anthropic_vertex", "google_vertexai"), "langchain-google-vertexai"),
     "azure_openai": "langchain-openai",
-    "bedrock": "langchain-aws",
-    "bedrock_converse": "langchain-aws",
-    "google_anthropic_vertex": "langchain-google-vertexai",
     "google_genai": "langchain-google-genai",
-    "google_vertexai": "langchain-google-vertexai",
     "nvidia": "langchain-nvidia-ai-endpoints",
-    # These packages are named after their provider.
-    **{
-        name: f"langchain-{name.replace('_', '-')}"
-        for name in (
-            *("azure_ai", "baseten", "cohere", "deepseek", "fireworks", "groq", "huggingface"),
-            *("ibm", "litellm", "mistralai", "ollama", "openrouter", "perplexity", "together"),
-            *("upstage", "xai"),
-        )
-    },
 }
+"""Provider → the package of its models."""
 
 
 def split_provider(model: str) -> tuple[str, str]:

@@ -29,23 +29,13 @@ class EndpointRegistry:
         default: str,
         config: Callable[[str], EndpointConfig],
         *,
-        limits: RateLimiter,
+        limits: Callable[[], RateLimiter],
         policy: RetryPolicy,
         clock: Clock,
         chance: RandomSource,
         veil: Veil = str,
     ) -> None:
-        """Open nothing yet.
-
-        Args:
-            default: Name of the default model; empty: the endpoint's own default.
-            config: Returns the endpoint settings for a model name.
-            limits: Copied for each endpoint.
-            policy: Of retries.
-            clock: For waiting.
-            chance: Spreads the waits.
-            veil: Removes known secrets from answers.
-        """
+        """Open nothing yet; an empty `default` is the endpoint's own default model."""
         self._default = default
         self._config = config
         self._limits = limits
@@ -68,7 +58,7 @@ class EndpointRegistry:
         key = _endpoint_key(name)
         if key not in self._open:
             self._open[key] = self._open_endpoint(name)
-            self._limits_by_endpoint[key] = self._limits.copy()
+            self._limits_by_endpoint[key] = self._limits()
         bare = _NamedModel(self._open[key].for_lane(lane), split_provider(name)[1])
         limited = RateLimitedModel(bare, self._limits_by_endpoint[key])
         retrying = RetryingModel(
@@ -94,6 +84,7 @@ class EndpointRegistry:
             self._config(self._default).require_key()
             adapter = "mimir.llm.openai.endpoint"
         # Up to two seconds of CPU time, while git and the sandbox probe mostly wait.
+        # A daemon: it must not delay the exit of the process.
         threading.Thread(target=import_module, args=(adapter,), daemon=True).start()
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ from mimir.llm.openai.stream import FINISHES, MAX_CALLS, UnreadableStream
 from mimir.llm.protocol import ChatModel, Endpoint
 
 ModelOpener = Callable[[str, int, float | None], BaseChatModel]
-"""(model, max_tokens, temperature) → LangChain model. Temperature None: the provider's default."""
+"""(model, max_tokens, temperature or None for the provider's default) → model."""
 
 
 def open_model(config: EndpointConfig, *, clock: Clock) -> Endpoint:
@@ -130,7 +130,7 @@ class LangChainEndpoint:
         arriving = cast("AsyncGenerator[AIMessageChunk]", runnable.astream(history))
         whole: AIMessageChunk | None = None
         size = 0
-        async with aclosing(arriving):
+        async with aclosing(arriving):  # a cancelled request must close its HTTP stream
             while True:
                 async with asyncio.timeout(self._config.stall_seconds):
                     chunk = await anext(arriving, None)

@@ -32,6 +32,7 @@ class ContextBudgets:
 
     def smaller(self) -> "ContextBudgets":
         """Return a third of each, for a retry after a context that was too long."""
+        # Every field is a budget, so all of them shrink.
         return replace(
             self, **{name: getattr(self, name) // 3 for name in self.__dataclass_fields__}
         )

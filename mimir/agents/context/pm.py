@@ -32,7 +32,7 @@ def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuil
 
 
 def _repository(given: PMInput, budget: int) -> ContextPart:
-    listing = _listing(given.repository, budget // 2)
+    listing = _file_list(given.repository, budget // 2)
     pieces = [
         ContextPiece(
             name="repository",
@@ -42,12 +42,13 @@ def _repository(given: PMInput, budget: int) -> ContextPart:
         )
     ]
     pieces += [file_piece(file, "optional") for file in given.files]
+    # An empty heading would let the model guess that the list was cut.
     before = "" if given.repository else "The repository is empty."
     shown = pieces if given.repository else []
     return ContextPart(heading="## Repository", before=before, pieces=shown, budget=budget)
 
 
-def _listing(repository: Sequence[tuple[str, int]], tokens: int) -> str:
+def _file_list(repository: Sequence[tuple[str, int]], tokens: int) -> str:
     """Return every path with its size; the folders of a large repository."""
     lines = [f"{quotation.path(name)} ({size})" for name, size in repository]
     whole = "\n".join(lines)

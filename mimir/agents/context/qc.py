@@ -1,4 +1,4 @@
-"""Context of QC: requirements and deliverable, with all quotable text in named blocks. Pure.
+"""Context of QC: requirements and deliverable, quotable text in named blocks. Pure.
 
 It never holds how the worker worked, or the PM's research. `quotable_sources` returns the same blocks whole, to verify quotes.
 """
@@ -41,15 +41,15 @@ def write_qc_context(given: QCInput, budgets: ContextBudgets, sheet: ContextBuil
     if given.required_fixes:
         words = "The attempt before had to be mended in these points. Answer for each in `fixes`, by its number:"
         sheet.add_text("required fixes", fixes(given.required_fixes, words))
-    sheet.add(_related(given.related, budgets.related))
-    sheet.add(_changed(given, budgets.changed))
+    sheet.add(_near_tasks(given.related, budgets.related))
+    sheet.add(_deliverable(given, budgets.changed))
     sheet.add(_answer(given, budgets.answer))
     sheet.add(_checks(given, budgets.checks))
     _findings(given, sheet)
 
 
 def quotable_sources(given: QCInput) -> Mapping[str, str]:
-    """Return the whole text of every quotable block, by source; QC's own calls are added later."""
+    """Return the whole text of every quotable block, by the name of its source."""
     sources = {f"check:{o.check}": check_text(o, given.task) for o in given.outcomes}
     sources |= {f"file:{f.path}": f.text for f in given.changed if f.text is not None}
     sources |= {f"call:{number}": text for number, text in (given.cited or {}).items()}
@@ -90,7 +90,7 @@ def _decides(check: Check | None) -> str:
     return criteria if check.required else f"nothing (shown only; speaks of {criteria})"
 
 
-def _related(related: Sequence[RelatedTask], budget: int) -> ContextPart:
+def _near_tasks(related: Sequence[RelatedTask], budget: int) -> ContextPart:
     # Nearest first and bounded: the size of the plan must not change the size of the context.
     order = sorted(dict.fromkeys(related), key=lambda r: (r.distance, r.relation, r.id))
     lines = [
@@ -107,7 +107,7 @@ def _related(related: Sequence[RelatedTask], budget: int) -> ContextPart:
     return ContextPart(heading="## Tasks around it", pieces=[piece] if lines else [], budget=budget)
 
 
-def _changed(given: QCInput, budget: int) -> ContextPart:
+def _deliverable(given: QCInput, budget: int) -> ContextPart:
     files = given.changed
     if not files:
         before = "No file was changed; the deliverable is the worker's answer."

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Importance = Literal["critical", "important", "optional"]
 """Critical is never cut."""
 Why = Literal["role", "budget", "duplicate", "similar"]
-"""`role`: not for this role; `budget`: did not fit, referenced; `duplicate`, `similar`: merged with a given piece."""
+"""`role`: not for this role; `budget`: did not fit; `duplicate`, `similar`: merged."""
 
 _WHYS: tuple[Why, ...] = get_args(Why)
 
@@ -100,6 +100,7 @@ class ContextReceipt:
         return {
             "role": self.role,
             "lane": self.lane,
+            # Computed, but stored: queries of the store cannot sum.
             "availableTokens": self.available_tokens,
             "givenTokens": self.given_tokens,
             "given": [encode_fields(piece) for piece in self.given],
@@ -155,13 +156,8 @@ def receipt_totals(values: JsonObject) -> ReceiptTotals:
 def flatten_receipt(receipt: ContextReceipt, prefix: str = "") -> dict[str, int | list[str]]:
     """Return a receipt as plain properties, for store queries that cannot read JSON.
 
-    Args:
-        receipt: Of one context.
-        prefix: Of each name: `qc` makes `contextTokens` into `qcContextTokens`.
-
-    Returns:
-        `contextTokens`, `contextTokensAvailable`; `contextPieces`: 16 digits of the hash, a blank, the tokens, for each given or
-        merged piece; `contextGiven` and `contextWithheld`: names and tokens for display.
+    A piece of `contextPieces` is 16 digits of its hash, a blank, its tokens. With the prefix `qc` the first name is
+    `qcContextTokens`.
     """
     values: dict[str, int | list[str]] = {
         "contextTokens": receipt.given_tokens,

@@ -1,4 +1,4 @@
-"""Contexts of all roles, with a receipt: `get_task_context`. Pure: equal inputs give equal bytes.
+"""Contexts of all roles, with a receipt: equal inputs give equal bytes. Pure.
 
 The system message is byte-equal for every call and attempt of a role, so that prompt caches work. The user message holds what
 belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
@@ -43,7 +43,7 @@ class AgentContext:
 
 @overload
 def get_task_context(
-    role: Literal["write_worker_context"],
+    role: Literal["worker"],
     given: WorkerInput,
     *,
     lane: str = "",
@@ -51,7 +51,7 @@ def get_task_context(
 ) -> AgentContext: ...
 @overload
 def get_task_context(
-    role: Literal["write_qc_context"],
+    role: Literal["qc"],
     given: QCInput,
     *,
     lane: str = "",
@@ -59,26 +59,22 @@ def get_task_context(
 ) -> AgentContext: ...
 @overload
 def get_task_context(
-    role: Literal["write_pm_context"],
+    role: Literal["pm"],
     given: PMInput,
     *,
     lane: str = "",
     budgets: ContextBudgets = ...,
 ) -> AgentContext: ...
 def get_task_context(
-    role: Literal["write_worker_context", "write_qc_context", "write_pm_context"],
+    role: Literal["worker", "qc", "pm"],
     given: WorkerInput | QCInput | PMInput,
     *,
     lane: str = "",
     budgets: ContextBudgets = DEFAULT_BUDGETS,
 ) -> AgentContext:
-    """Return the context of an agent; each role has its own type of input.
+    """Return the context of an agent; a `TypeError` for another role's input.
 
-    Args:
-        role: Of the agent.
-        given: Facts that the role may see; a `TypeError` for another role's input.
-        lane: For the receipt, never in the text.
-        budgets: Token limits; `budgets.smaller()` after a context that was too long.
+    `lane` is for the receipt only. Use `budgets.smaller()` after a context that was too long.
     """
     sheet = ContextBuilder(lane=lane)
     form, withheld = "", ()

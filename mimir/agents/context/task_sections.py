@@ -42,7 +42,7 @@ def requirements(task: Task) -> str:
 
 def criteria_lines(criteria: tuple[Criterion, ...]) -> list[str]:
     """Return a line for each criterion: `- [c1] (60 pts, critical) text`, points of 100."""
-    share = weights(criteria)
+    share = weights(criteria)  # the plan's own numbers need not sum to 100
     return [
         f"- [{c.id}] ({points(share[c.id])} pts{', critical' if c.critical else ''}) {quotation.one_line(c.text)}"
         for c in criteria

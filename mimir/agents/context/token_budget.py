@@ -115,6 +115,7 @@ class ContextBuilder:
 
     def _fit(self, part: ContextPart) -> list[str]:
         """Return the texts to show: chosen by importance, in the given order."""
+        # Critical pieces are always shown, so their cost comes first.
         left = part.budget - sum(
             estimate(_block(p, p.content)) for p in part.pieces if p.importance == "critical"
         )
@@ -147,8 +148,9 @@ class ContextBuilder:
         if most < LEAST:
             self._withhold(piece, tokens)
             return "", 0
-        text = _cut(piece, most)
+        text = _cut_piece(piece, most)
         self.note(piece, text, whole=False)
+        # At least 1: some text is withheld, even if the estimate says none.
         self._withhold(piece, max(1, tokens - estimate(text)))
         return text, estimate(text)
 
@@ -168,6 +170,7 @@ def first_tokens(text: str, tokens: int) -> str:
     """Return at most the first `tokens` of a text, if possible whole lines."""
     if estimate(text) <= tokens:
         return text
+    # 3.5 bytes a token, as `usage.estimate` counts.
     cut = text.encode("utf-8", "surrogatepass")[: int(tokens * 3.5)].decode("utf-8", "ignore")
     line = cut.rfind("\n")
     return cut[: line + 1] if line > len(cut) // 2 else cut
@@ -193,7 +196,7 @@ def _block(piece: ContextPiece, content: str) -> str:
     return "\n".join(part for part in (piece.title, body) if part)
 
 
-def _cut(piece: ContextPiece, tokens: int) -> str:
+def _cut_piece(piece: ContextPiece, tokens: int) -> str:
     """Return as much of a piece as fits, with a mark for the rest."""
     room = max(1, tokens - estimate(piece.title) - LEAST // 2)
     shown = (first_tokens if piece.keep == "head" else last_tokens)(piece.content, room)

@@ -81,7 +81,7 @@ def _files(files: Sequence[FileView], budget: int) -> ContextPart:
 
 
 def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> ContextPart:
-    views = tuple({d.id: d for d in dependencies}.values())
+    views = tuple({d.id: d for d in dependencies}.values())  # a plan may repeat one
     first, more = views[:MOST_DEPENDENCIES], views[MOST_DEPENDENCIES:]
     heads = [(d.id, first_tokens(d.answer, SUMMARY)) for d in first]
     shown, merged = deduplication.merge_summaries(heads)

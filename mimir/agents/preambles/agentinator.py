@@ -110,7 +110,9 @@ class Agentinator:
         recipe = PreambleKey(
             kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
         )
+        # Numbered in the order of requests, which a replay repeats.
         self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
+        # Concurrent tasks of one role wait for the same call.
         async with self._turns.setdefault(recipe.key, asyncio.Lock()):
             if recipe.key not in self._done:
                 self._done[recipe.key] = await self._obtain(recipe)
@@ -170,6 +172,7 @@ def accept_generated(answer: Answer) -> str:
     text = _strip_fence(answer.message.text.replace("\r\n", "\n").strip())
     if not SHORTEST <= len(text) <= LONGEST:
         raise AnswerError(f"The preamble has {len(text)} characters, not {SHORTEST} to {LONGEST}.")
+    # Control characters could hide text from the user who reads the file.
     if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
         raise AnswerError("The preamble holds control characters.")
     headings = {

@@ -1,4 +1,4 @@
-"""Front matter of a preamble file: `key: value` lines between two lines of `---`, read strictly.
+"""Strict front matter of a preamble file: `key: value` lines between lines of `---`.
 
 Less than YAML on purpose: a value is the rest of its line, or a JSON string. Users edit these files, so every error names the line.
 """
@@ -18,7 +18,7 @@ def split_frontmatter(text: str, file: str) -> tuple[Mapping[str, str], str]:
     Raises:
         PlanError: The front matter does not end, a line is not `key: value`, or a key is there twice.
     """
-    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)  # editors may write a BOM
     if not lines or lines[0].strip() != _EDGE:
         return {}, text
     values: dict[str, str] = {}

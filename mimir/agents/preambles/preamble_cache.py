@@ -1,4 +1,4 @@
-"""Cache of generated preambles: `generated-agents/<kind>-<hash>.md`, readable and editable.
+"""Cache of generated preambles: `generated-agents/<kind>-<hash>.md`, editable files.
 
 A file is found by the hash of everything that decides it. From then on it belongs to the user: it is used as it is and never
 written again.
@@ -95,7 +95,7 @@ class PreambleCache:
     def save(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
         """Write a new file in one step; only under `lock`, and only if `find` returned None."""
         values = {
-            "role": " ".join(recipe.role.split()),
+            "role": " ".join(recipe.role.split()),  # a value is one line
             "kind": recipe.kind,
             "model": recipe.model or "default",
             "template": recipe.template.mark,
@@ -113,6 +113,7 @@ class PreambleCache:
         """Prevent other runs and processes from generating the same preamble during the block."""
         self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        # O_NOFOLLOW: a link must not lead the lock to another file.
         file = os.open(self._locks / f"{recipe.name}.lock", flags, 0o600)
         # The system releases the lock when its holder dies: a crash leaves nothing to clear.
         try:

@@ -36,7 +36,7 @@ class PreambleTemplate:
 
     name: Name
     version: str
-    """`<version of its front matter>-<first 8 hex digits of its hash>`: every edit is a new version."""
+    """`<front matter's version>-<8 hex digits of its hash>`: every edit is a new one."""
     text: str
     own: bool = False
     """True: the project's own file."""

@@ -78,17 +78,19 @@ _CREDIT = "Add credit at the provider, or set llm.base_url and llm.api_key to an
 
 
 def parse_error_body(status: int, text: str) -> ErrorResponse:
-    """Parse the body of an error response: the protocol's JSON, other JSON, a page, or nothing."""
+    """Parse the body of an error response: any JSON, a page, or nothing."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
+        # Bounded before the regular expression runs: the text is untrusted.
         page = re.sub(r"<[^>]{0,200}>", " ", text[:4000])
         return ErrorResponse(status=status, text=page)
     return from_value(status, value)
 
 
 def from_value(status: int, value: object) -> ErrorResponse:
-    """Read an error object: `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, `{"message": …}`."""
+    """Read an error object; servers use several forms."""
+    # `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, `{"message": …}`
     error = as_object(value).get("error", value)
     inner = as_object(error) or {"message": error}
     message: object = inner.get("message") or inner.get("detail") or inner.get("msg") or error
@@ -161,27 +163,22 @@ def error_excerpt(text: str) -> str:
 
 
 def wait_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds of a Retry-After, bounded; None: absent or unreadable.
-
-    Args:
-        headers: With lower-case names.
-        now: For a date, if the response has no `Date`.
-    """
+    """Return the seconds of a Retry-After in headers with lower-case names; None: unreadable."""
     exact = _number(headers.get("retry-after-ms", ""))
     if exact is not None:
-        return _bounded(exact / 1000)
+        return _limit_wait(exact / 1000)
     value = headers.get("retry-after", "").strip()
     seconds = _number(value)
     if seconds is not None:
-        return _bounded(seconds)
+        return _limit_wait(seconds)
     until = _date(value)
     if until is None:
         return None
     # The endpoint's own clock is preferred: the clocks of two hosts need not agree.
-    return _bounded((until - (_date(headers.get("date", "")) or now)).total_seconds())
+    return _limit_wait((until - (_date(headers.get("date", "")) or now)).total_seconds())
 
 
-def _bounded(seconds: float) -> float:
+def _limit_wait(seconds: float) -> float:
     return min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)
 
 

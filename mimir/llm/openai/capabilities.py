@@ -54,10 +54,7 @@ def adapt(
 ) -> tuple[Capabilities, str, str] | None:
     """Return the changed dialect, the parameter and the change in words.
 
-    Args:
-        dialect: The form of the refused request.
-        refusal: The endpoint's answer; None is returned if it names nothing that can change.
-        sent: Names of the parameters in the refused request.
+    None: the refusal names no sent parameter that can change.
     """
     if not refusal.is_about_form:
         return None

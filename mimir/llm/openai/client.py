@@ -86,6 +86,7 @@ class ChatClient:
         """Change the dialect after a refusal; True if another try makes sense."""
         if self._dialect(model) != dialect:
             return True  # a concurrent call has just learned it
+        # The user's own parameters are never dropped.
         learned = adapt(dialect, refusal, body.keys() - self._config.extra_body.keys())
         if learned is None:
             return False
@@ -167,7 +168,7 @@ class ChatClient:
         return assembly.answer()
 
     async def _read_refusal(self, reply: HttpReply) -> tuple[ErrorResponse, ModelError]:
-        text = (await reply.beginning()).decode("utf-8", "replace")
+        text = (await reply.read_beginning()).decode("utf-8", "replace")
         refusal = api_errors.parse_error_body(reply.status, self._config.veil(text))
         return refusal, self._refusal_error(refusal, reply.headers)
 

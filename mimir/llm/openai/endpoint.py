@@ -22,16 +22,7 @@ class OpenAIEndpoint:
         clock: Clock,
         on_adapt: Callable[[CapabilityChange], None] | None = None,
     ) -> None:
-        """Require the key; nothing is sent yet.
-
-        Args:
-            config: Address and limits.
-            clock: For a Retry-After that is a date.
-            on_adapt: Called once for each parameter that the endpoint does not know.
-
-        Raises:
-            ConfigurationError: The key is missing.
-        """
+        """Require the key; `on_adapt` gets each parameter that the endpoint does not know, once."""
         config.require_key()
         self._config = replace(config, model=split_provider(config.model)[1])
         self._connections = ConnectionPool(config)

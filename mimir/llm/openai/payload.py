@@ -42,7 +42,7 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
             out["tool_choice"] = "none"
     if request.schema is not None and _sends_schema(request, config):
         out["response_format"] = _response_format(request.schema, request.schema_name)
-    out |= config.extra_body
+    out |= config.extra_body  # the user's own parameters win
     unknown = set(dialect.dropped)
     if "stream" in unknown:
         unknown.add("stream_options")

@@ -60,6 +60,7 @@ class EventStream:
     """Parser that splits a byte stream into the data of its events."""
 
     def __init__(self, max_bytes: int) -> None:
+        # utf-8-sig: some servers send a byte order mark.
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._rest: list[str] = []
         self._data: list[str] = []
@@ -70,7 +71,7 @@ class EventStream:
         self._after_cr = False
 
     def feed(self, chunk: bytes, *, last: bool = False) -> Iterator[str]:
-        """Add bytes and yield the data of each complete event; raise `AnswerTooLarge` at the limit."""
+        """Yield the data of each complete event; raise `AnswerTooLarge` at the limit."""
         text = self._decode(chunk, last)
         if self._after_cr and text:
             text = text.removeprefix("\n")
@@ -145,6 +146,7 @@ class AnswerAssembler:
         """Return the finished answer; raise `UnreadableStream` if the stream was cut."""
         if self._finish is None:
             raise UnreadableStream("the answer was cut off before its end (no finish_reason)")
+        # A refusal of the model is its answer.
         text = "".join(self._text) or "".join(self._refusal)
         message = Message(role="assistant", text=clean(text), calls=self._tool_calls())
         if self._finish == "content_filter":  # text before the filter is not an answer
@@ -160,7 +162,7 @@ class AnswerAssembler:
         self._model = self._model or clean(as_text(row.get("model")))[:200]
         self._usage = _read_usage(row.get("usage")) or self._usage
         for choice in as_objects(row.get("choices")):
-            if choice.get("index") in (0, None):
+            if choice.get("index") in (0, None):  # only one choice was requested
                 self._add_choice(choice, kind)
 
     def _add_choice(self, choice: JsonObject, kind: str) -> None:

@@ -40,7 +40,7 @@ class HttpReply:
     close: Callable[[], None]
     """Returns the connection to the pool if the body was read to its end; otherwise closes it."""
 
-    async def beginning(self) -> bytes:
+    async def read_beginning(self) -> bytes:
         """Read the beginning of an error's body, as far as it arrives in time."""
         data = bytearray()
         try:
@@ -99,8 +99,8 @@ class ConnectionPool:
             connector=_Connector(
                 ssl=self._certificates(), limit=0, keepalive_timeout=_IDLE_SECONDS
             ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),  # no state between requests
+            auto_decompress=False,  # a small packed body could expand without bound
             timeout=aiohttp.ClientTimeout(
                 connect=seconds, sock_connect=seconds, sock_read=self._config.stall_seconds
             ),

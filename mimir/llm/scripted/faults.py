@@ -1,4 +1,4 @@
-"""Faults that a model script can name: the endpoint's response, and its meaning without HTTP.
+"""Faults that a model script can name: HTTP responses, and the errors they cause.
 
 The scripted model raises the error of the real client; a test server sends the response itself.
 """
@@ -11,7 +11,7 @@ from mimir.errors import ModelError
 from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, ErrorResponse, classify_error
 
 Kind = Literal["status", "wire", "answer"]
-"""`status`: an HTTP error · `wire`: the answer breaks on its way · `answer`: a complete but odd answer."""
+"""`status`: an HTTP error · `wire`: a broken answer · `answer`: an odd answer."""
 RetryAfter = Literal["", "seconds", "date", "absurd", "negative", "garbled"]
 
 

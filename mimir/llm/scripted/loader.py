@@ -107,7 +107,7 @@ class _ScriptNode:
         name = f"[{step}]" if isinstance(step, int) else f".{step}" if self.path else step
         return _ScriptNode(self.file, f"{self.path}{name}", value)
 
-    def mapping(self, what: str = "a table is needed here.") -> JsonObject:
+    def members(self, what: str = "a table is needed here.") -> JsonObject:
         if not is_object(self.value):
             raise self.error(what)
         return self.value
@@ -116,12 +116,20 @@ class _ScriptNode:
         # Typed as text, but YAML allows any key.
         return _ScriptNode(self.file, self.path, name).text()
 
-    def table(self, keys: tuple[str, ...]) -> "_ScriptTable":
-        row = self.mapping()
-        for key in row:
+    def table(self, keys: tuple[str, ...]) -> "_ScriptNode":
+        for key in self.members():
             if key not in keys:
                 raise self.error(f"unknown key {key!r}; known are {', '.join(keys)}.")
-        return _ScriptTable(self, row)
+        return self
+
+    def get(self, key: str, read: "Callable[[_ScriptNode], T]", default: T) -> T:
+        row = self.members()
+        return read(self.child(key, row[key])) if key in row else default
+
+    def require(self, key: str, read: "Callable[[_ScriptNode], T]") -> T:
+        if key not in self.members():
+            raise self.error(f"{key!r} is missing.")
+        return read(self.child(key, self.members()[key]))
 
     def each(self, read: "Callable[[_ScriptNode], T]") -> tuple[T, ...]:
         if not is_array(self.value):
@@ -162,22 +170,6 @@ class _ScriptNode:
         raise self.error(f"{type(value).__name__} has no form in JSON.")
 
 
-class _ScriptTable:
-    """A table of the document whose keys are known."""
-
-    def __init__(self, node: _ScriptNode, row: JsonObject) -> None:
-        self.node = node
-        self.row = row
-
-    def get(self, key: str, read: Callable[[_ScriptNode], T], default: T) -> T:
-        return read(self.node.child(key, self.row[key])) if key in self.row else default
-
-    def require(self, key: str, read: Callable[[_ScriptNode], T]) -> T:
-        if key not in self.row:
-            raise self.node.error(f"{key!r} is missing.")
-        return read(self.node.child(key, self.row[key]))
-
-
 def _field_names(
     kind: type[ScriptedTurn | ScriptCondition | ScriptedCall | TurnFault],
 ) -> tuple[str, ...]:
@@ -185,7 +177,7 @@ def _field_names(
 
 
 def _roles(node: _ScriptNode) -> dict[str, tuple[str, ...]]:
-    rows = node.mapping("a table of role to texts is needed here.")
+    rows = node.members("a table of role to texts is needed here.")
     return {node.key(role): node.child(str(role), words).texts() for role, words in rows.items()}
 
 

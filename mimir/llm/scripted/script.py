@@ -196,7 +196,7 @@ def choose_turn(script: ModelScript, request: ScriptRequest) -> ScriptedTurn:
         return _choose_option(script, request, part.closing)
     turns = script.default if part is None else part.turns
     number = request.turn
-    for turn in turns:
+    for turn in turns:  # a turn with `repeat` counts as so many
         if number < turn.repeat:
             return _choose_option(script, request, turn)
         number -= turn.repeat

@@ -132,7 +132,7 @@ def _score(prompt: ReviewPrompt, failed: set[str], *, passes: bool) -> Json:
     total = sum(prompt.criteria.values(), Fraction(0))
     good = sum((p for id, p in prompt.criteria.items() if id not in failed), Fraction(0))
     score = 100 * good / total if total else Fraction(100 if passes else 0)
-    if not passes:
+    if not passes:  # a failing verdict must not have a passing score
         score = min(score, Fraction(_PASSING - 1))
     return int(score) if score.denominator == 1 else round(float(score), 2)
 

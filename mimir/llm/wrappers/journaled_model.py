@@ -6,9 +6,7 @@ Only the messages that are new since the previous request are recorded: a transc
 import hashlib
 import json
 import operator
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.message import Answer, Message, ModelRequest
@@ -27,7 +25,9 @@ class JournaledModel:
         self._before: tuple[Message, ...] = ()
         self._tokens: list[int] = []
         """Estimated tokens of each message of `_before`."""
-        self._settings_digest = ""
+        self._bare = ModelRequest(messages=())
+        self._digest = ""
+        self._tool_tokens = 0
 
     async def ask(self, request: ModelRequest) -> Answer:
         """Send a request, or answer from the transcript.
@@ -37,20 +37,20 @@ class JournaledModel:
         """
         kept = _common_prefix(self._before, request.messages)
         new = request.messages[kept:]
-        settings = _RequestSettings.of_request(request)
+        changed_settings = self._note_settings(request)
         hashed: dict[str, object] = {
             "kept": kept,
             "messages": [codec.encode_message(message) for message in new],
-            "settings": settings.digest,
+            "settings": self._digest,
         }
         delta: dict[str, object] = {
             "kept": kept,
             "messages": [codec.message_json(message) for message in new],
+            **changed_settings,
         }
-        if settings.digest != self._settings_digest:
-            delta["settings"] = settings.values
+        # Only new messages are estimated: the cost of a conversation stays linear.
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
-        self._before, self._settings_digest = request.messages, settings.digest
+        self._before = request.messages
 
         async def work() -> CallOutcome:
             answer = await self._inner.ask(request)
@@ -61,8 +61,8 @@ class JournaledModel:
             hashed,
             delta,
             work,
-            effectful=True,
-            reserve=sum(self._tokens) + settings.tool_tokens + request.max_tokens,
+            effectful=True,  # a model call costs money, so its intent is written first
+            reserve=sum(self._tokens) + self._tool_tokens + request.max_tokens,
             of_answer=request.max_tokens,
             title=request.model,
         )
@@ -71,31 +71,20 @@ class JournaledModel:
         except ValueError as error:
             raise StoreError(f"A recorded answer cannot be read: {error}.") from None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RequestSettings:
-    """All of a request but its messages; computed once, since most requests share it."""
-
-    bare: ModelRequest
-    """Without messages."""
-    values: Mapping[str, object]
-    """As `settings_json` writes them."""
-    digest: str
-    tool_tokens: int
-
-    @classmethod
-    def of_request(cls, request: ModelRequest) -> "_RequestSettings":
-        bare = replace(request, messages=())
-        for known in _KNOWN_SETTINGS:
-            if _have_equal_json(bare, known.bare):
-                return known
-        values, tokens = settings_json(request), _tool_tokens(request)
-        settings = cls(bare=bare, values=values, digest=_digest(values), tool_tokens=tokens)
-        _KNOWN_SETTINGS.append(settings)
-        return settings
-
-
-_KNOWN_SETTINGS: deque[_RequestSettings] = deque(maxlen=8)
+    def _note_settings(self, request: ModelRequest) -> dict[str, object]:
+        """Return the settings of a request for the record; empty if they are unchanged."""
+        bare, earlier = replace(request, messages=()), self._digest
+        # Tools and schema are long, so the digest is computed only for settings that may have changed.
+        if earlier and _have_equal_json(bare, self._bare):
+            return {}
+        settings = settings_json(request)
+        text = json.dumps(settings, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        self._bare, self._digest = bare, hashlib.sha256(text.encode()).hexdigest()
+        self._tool_tokens = sum(
+            estimate(spec.description) + estimate(json.dumps(dict(spec.input_schema)))
+            for spec in request.tools
+        )
+        return {} if self._digest == earlier else {"settings": settings}
 
 
 def _have_equal_json(bare: ModelRequest, other: ModelRequest) -> bool:
@@ -128,17 +117,5 @@ def settings_json(request: ModelRequest) -> dict[str, object]:
     }
 
 
-def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _tokens(message: Message) -> int:
     return estimate(message.text) + sum(estimate(c.name + c.arguments) for c in message.calls)
-
-
-def _tool_tokens(request: ModelRequest) -> int:
-    return sum(
-        estimate(spec.description) + estimate(json.dumps(dict(spec.input_schema)))
-        for spec in request.tools
-    )

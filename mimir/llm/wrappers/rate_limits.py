@@ -1,4 +1,4 @@
-"""Rate limits of one endpoint: requests and tokens a minute, concurrent calls, Retry-After.
+"""Rate limits of one endpoint: requests, tokens, concurrent calls, Retry-After.
 
 `RateWindow` decides and `RateLimiter` waits. Any 60 seconds hold at most the allowed requests and tokens.
 """
@@ -107,6 +107,7 @@ class FairQueue:
         """Hold the lock during the block."""
         if self._taken:
             mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            # The second number breaks ties between calls with one ticket.
             heappush(self._waiting, (ticket, next(self._tickets), mine))
             try:
                 await mine
@@ -148,7 +149,6 @@ class RateLimiter:
     ) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._settings = (requests_per_minute, tokens_per_minute, concurrency)
         self._window = RateWindow(requests_per_minute, tokens_per_minute)
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
         self._turns = FairQueue()
@@ -162,27 +162,15 @@ class RateLimiter:
         self.answers = 0
         """Calls answered so far."""
 
-    def copy(self) -> "RateLimiter":
-        """Return new limits of the same size, for another endpoint."""
-        requests, tokens, concurrency = self._settings
-        return RateLimiter(
-            clock=self._clock,
-            sleep=self._sleep,
-            requests_per_minute=requests,
-            tokens_per_minute=tokens,
-            concurrency=concurrency,
-        )
-
     def ticket(self) -> int:
         """Return a place in the queue; a refused call keeps its place."""
         return self._turns.ticket()
 
     @asynccontextmanager
-    async def admit(self, tokens: int, ticket: int | None = None) -> AsyncGenerator[AdmittedCall]:
+    async def admit(self, tokens: int, ticket: int) -> AsyncGenerator[AdmittedCall]:
         """Wait for room, in the order of tickets; the block is the call."""
-        place = self.ticket() if ticket is None else ticket
         async with self._slots or nullcontext():
-            entry = await self._admit(tokens, place)
+            entry = await self._admit(tokens, ticket)
             try:
                 yield entry
             finally:
@@ -202,15 +190,12 @@ class RateLimiter:
 
     def record_refusal(self, entry: AdmittedCall, seconds: float) -> None:
         """Start no call for so long, and fewer at once afterwards."""
-        self.hold(seconds)
+        now = self._clock.monotonic()
+        self._window.hold(now, min(seconds, LONGEST_HOLD_SECONDS))
         if entry.at > self._refused_at:  # a burst counts as one refusal
             self._most = max(1, 2 * self._accepted)
             self._accepted = 0
-        self._refused_at = self._clock.monotonic()
-
-    def hold(self, seconds: float) -> None:
-        """Start no call for so long."""
-        self._window.hold(self._clock.monotonic(), min(seconds, LONGEST_HOLD_SECONDS))
+        self._refused_at = now
 
     async def _admit(self, tokens: int, ticket: int) -> AdmittedCall:
         async with self._turns.turn(ticket):
@@ -234,7 +219,7 @@ class RateLimiter:
 
 
 class RateLimitedModel:
-    """A `ChatModel` of one transcript within the limits; below `RetryingModel`: each try counts."""
+    """A `ChatModel` within rate limits; below `RetryingModel`, so each try counts."""
 
     def __init__(self, inner: ChatModel, limits: RateLimiter) -> None:
         self._inner = inner

@@ -33,17 +33,12 @@ class RetryPolicy:
     """Cap of a Retry-After."""
 
     def delay(self, failures: int, asked: float | None, spread: float) -> float:
-        """Return the seconds to wait before the next try.
-
-        Args:
-            failures: Number so far, at least 1.
-            asked: Seconds of a Retry-After; None: absent.
-            spread: Random, 0 to 1.
-        """
+        """Return the seconds before the next try; `asked` by a Retry-After, `spread` from 0 to 1."""
         # A wait of 0 means "at once" and is believed only the first time.
         if asked is not None and (asked > 0 or failures == 1):
             wait = min(max(asked, 0.0), self.longest_wait_seconds)
             return wait * (1 + _WAIT_JITTER * spread)
+        # The exponent is bounded: a float must not overflow.
         delay = self.first_delay_seconds * self.factor ** min(failures - 1, 30)
         return min(delay, self.longest_delay_seconds) * (1 + _JITTER * (2 * spread - 1))
 
@@ -67,14 +62,12 @@ class RetryingModel:
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
         chance: RandomSource,
-        on_retry: Callable[[ModelError, float], None] | None = None,
     ) -> None:
         self._inner = inner
         self._policy = policy
         self._clock = clock
         self._sleep = sleep
         self._chance = chance
-        self._on_retry = on_retry
 
     async def ask(self, request: ModelRequest) -> Answer:
         """Send a request until there is an answer.
@@ -100,8 +93,6 @@ class RetryingModel:
             late = now + delay - first_failure > self._policy.window_seconds
             if failures >= self._policy.tries or late:
                 raise _provider_pause(trouble, failures)
-            if self._on_retry is not None:
-                self._on_retry(trouble, delay)
             await self._sleep(delay)
 
 
