@@ -51,10 +51,6 @@ class ModelSettings:
     """Numbers the tool results: `[call:1]`, for QC `[qc:1]`."""
 
 
-async def _ignore_trip(_trip: Trip) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopServices:
     """Model, tools and limits of one conversation."""
@@ -68,7 +64,7 @@ class LoopServices:
     """Seconds that count against `breaker.seconds` (see `WorkTimer`)."""
     recorded: Trip | None = None
     """Trip of an earlier holder of this attempt; repeated at the same message."""
-    on_trip: Callable[[Trip], Awaitable[None]] = _ignore_trip
+    on_trip: Callable[[Trip], Awaitable[None]] | None = None
     """Awaited before the closing answer is requested, unless the trip equals `recorded`."""
 
 
@@ -148,13 +144,13 @@ async def _request_closing_if_tripped(
 ) -> _ConversationState:
     if state.closing:
         return state
-    # A resumed conversation trips where it tripped before, whatever the clock says.
+    # A resumed conversation trips where it tripped before; the clock is not asked again.
     trip = services.recorded
     if trip is None or trip.at != len(state.messages):
         trip = services.breaker.find_trip(state.messages, services.elapsed(), state.usage)
         if trip is None:
             return state
-        if trip != services.recorded:  # otherwise it is stored already
+        if services.on_trip and trip != services.recorded:
             await services.on_trip(trip)
     text = _CLOSE.format(why=_TRIP_REASONS[trip.kind])
     request = Message(role="user", text=text, closing=True)
@@ -170,14 +166,16 @@ async def _ask_model(state: _ConversationState, services: LoopServices) -> _Conv
     unusable = state.unusable.count_reply(kind)
     if unusable.exhausted:
         raise AnswerError(f"The model gave no usable answer: {replies.describe_fault(kind)}.")
+    usage = answer.usage
+    if usage is None:  # a provider that reports none must not be free
+        prompt = sum(estimate(message.text) for message in request.messages)
+        usage = TokenUsage(input_tokens=prompt, output_tokens=estimate(answer.message.text))
     limit = services.settings.answer_tokens
+    added = _messages_of_reply(answer, kind, closing=state.closing, max_tokens=limit)
     return replace(
         state,
-        messages=(
-            *state.messages,
-            *_messages_of_reply(answer, kind, closing=state.closing, max_tokens=limit),
-        ),
-        usage=state.usage + (answer.usage or _estimate_usage(request, answer)),
+        messages=(*state.messages, *added),
+        usage=state.usage + usage,
         unusable=unusable,
         kind=kind,
         answer=answer if kind == "answer" else None,
@@ -236,11 +234,6 @@ def _messages_of_reply(
     text = replies.ask_again(kind, max_tokens=max_tokens, closing=closing)
     again = Message(role="user", text=text, closing=closing)
     return (reply, *ignored, again) if keep else (again,)
-
-
-def _estimate_usage(request: ModelRequest, answer: Answer) -> TokenUsage:
-    prompt = sum(estimate(message.text) for message in request.messages)
-    return TokenUsage(input_tokens=prompt, output_tokens=estimate(answer.message.text))
 
 
 def _finish(state: _ConversationState, answer: Answer) -> Conversation:

@@ -124,13 +124,14 @@ class CircuitBreaker:
         """Return the first trip in the order of `TripKind`; None: no limit is reached."""
         calls = tool_log.count_admitted_calls(messages)
         count = count_loop_messages(messages)
+        repeated = [s.tool for s, times in _count_repeats(messages).items() if times >= REPEATS]
         if calls >= self.limit:
             kind, detail = "tool_calls", f"{calls} of {self.limit} tool calls used"
         elif count >= self.max_messages:
             kind, detail = "messages", f"{count} of {self.max_messages} messages used"
-        elif tool := _repeated_tool(messages):
+        elif repeated:
             kind = "repetition"
-            detail = f"{tool[:80]!r} gave the same result on unchanged files {REPEATS} times"
+            detail = f"{repeated[0][:80]!r} gave the same result on unchanged files {REPEATS} times"
         elif self.seconds is not None and elapsed_seconds >= self.seconds:
             kind = "wall_clock"
             detail = f"{elapsed_seconds:.0f} of {self.seconds:.0f} seconds used"
@@ -176,11 +177,6 @@ def warn_repeated(messages: Sequence[Message], results: Sequence[Message]) -> tu
         text = result.text + tool_log.REPEATED
         warned.append(replace(result, text=text) if is_repeated else result)
     return tuple(warned)
-
-
-def _repeated_tool(messages: Sequence[Message]) -> str | None:
-    repeats = _count_repeats(messages).items()
-    return next((signature.tool for signature, times in repeats if times >= REPEATS), None)
 
 
 def _count_repeats(messages: Sequence[Message]) -> Mapping[_CallSignature, int]:

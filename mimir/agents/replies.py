@@ -59,7 +59,9 @@ def classify_reply(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
     if answer.finish == "content_filter":
         return "filtered"
     # Before `length`: a far too long reply must not enter the context at all.
-    if _size(answer.message) > TOO_LONG * max_tokens:
+    message = answer.message
+    size = estimate(message.text) + sum(estimate(call.arguments) for call in message.calls)
+    if size > TOO_LONG * max_tokens:
         return "too_long"
     if answer.finish == "length":
         return "cut_calls" if calls else "cut_text"
@@ -97,7 +99,3 @@ def not_run(call: ToolCall, why: str, *, closing: bool = False) -> Message:
     return Message(
         role="tool", text=why, call_id=call.id, tool=call.name, ran=False, closing=closing
     )
-
-
-def _size(message: Message) -> int:
-    return estimate(message.text) + sum(estimate(call.arguments) for call in message.calls)

@@ -32,8 +32,7 @@ Structured = Literal["auto", "json_schema", "text"]
 class EndpointConfig:
     """Address and limits of one endpoint.
 
-    Raises:
-        ConfigurationError: A value can never work; the message names the setting and never holds the key.
+    Raises `ConfigurationError` for a value that can never work; the message never holds the key.
     """
 
     base_url: str = ""

@@ -48,11 +48,7 @@ class EndpointRegistry:
         self._notices: list[str] = []
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
-        """Return the model of one transcript.
-
-        Raises:
-            ConfigurationError: The key or the provider's package is missing.
-        """
+        """Return the model of one transcript; raise `ConfigurationError` without key or package."""
         del role  # the settings have already chosen the model of the role
         name = model or self._default
         key = _endpoint_key(name)
@@ -72,11 +68,7 @@ class EndpointRegistry:
         return notices
 
     def check(self) -> None:
-        """Require the key of the default model, then start the slow import in a thread.
-
-        Raises:
-            ConfigurationError: The key is missing.
-        """
+        """Require the key of the default model, then start the slow import in a thread."""
         if self._default.startswith(PLAY):
             return
         adapter = "mimir.llm.langchain"

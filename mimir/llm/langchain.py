@@ -37,11 +37,7 @@ ModelOpener = Callable[[str, int, float | None], BaseChatModel]
 
 
 def open_model(config: EndpointConfig, *, clock: Clock) -> Endpoint:
-    """Open the model that `config.model` names; nothing is sent yet.
-
-    Raises:
-        ConfigurationError: The provider's package or its key is missing.
-    """
+    """Open the model of `config.model`; raise `ConfigurationError` without package or key."""
     provider, name = split_provider(config.model)
     return LangChainEndpoint(_provider_opener(provider, config), name, config, clock)
 

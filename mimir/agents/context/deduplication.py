@@ -38,8 +38,7 @@ def merge_messages(
 ) -> tuple[tuple[MergedMessage, ...], tuple[WithheldPiece, ...]]:
     """Merge similar messages, given as (where, text), oldest first.
 
-    Returns:
-        Each message once, in the order of its last occurrence, and the merged ones, named `name:where` in the receipt.
+    Each is kept once, in the order of its last occurrence; the others are listed as `name:where`.
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, text in said:
@@ -93,11 +92,7 @@ def merge_summaries(
 ) -> tuple[dict[str, str], tuple[WithheldPiece, ...]]:
     """Replace a repeated summary by a reference to the first one.
 
-    Args:
-        texts: (task, summary), in order; tasks are distinct.
-
-    Returns:
-        Task → text to show, and the merged summaries.
+    `texts` are (task, summary) with distinct tasks; the result maps each task to its text.
     """
     first: dict[str, str] = {}
     shown: dict[str, str] = {}

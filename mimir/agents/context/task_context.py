@@ -6,7 +6,7 @@ belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Literal
 
 from mimir.agents.context import quotation
 from mimir.agents.context.inputs import ContextBudgets, PMInput, QCInput, WorkerInput
@@ -41,30 +41,6 @@ class AgentContext:
         )
 
 
-@overload
-def get_task_context(
-    role: Literal["worker"],
-    given: WorkerInput,
-    *,
-    lane: str = "",
-    budgets: ContextBudgets = ...,
-) -> AgentContext: ...
-@overload
-def get_task_context(
-    role: Literal["qc"],
-    given: QCInput,
-    *,
-    lane: str = "",
-    budgets: ContextBudgets = ...,
-) -> AgentContext: ...
-@overload
-def get_task_context(
-    role: Literal["pm"],
-    given: PMInput,
-    *,
-    lane: str = "",
-    budgets: ContextBudgets = ...,
-) -> AgentContext: ...
 def get_task_context(
     role: Literal["worker", "qc", "pm"],
     given: WorkerInput | QCInput | PMInput,
@@ -77,6 +53,7 @@ def get_task_context(
     `lane` is for the receipt only. Use `budgets.smaller()` after a context that was too long.
     """
     sheet = ContextBuilder(lane=lane)
+    # Each role has its own type of input, so that it cannot get what it must not see.
     form, withheld = "", ()
     match role, given:
         case "worker", WorkerInput():

@@ -77,14 +77,8 @@ class Agentinator:
     ) -> None:
         """Make no call yet.
 
-        Args:
-            project: May have its own templates.
-            library: Of the same project.
-            open_model: Returns the model for a role's number: each role has its own transcript, so roles may be generated
-                concurrently, and a replay finds each call whatever the cache holds.
-            asking: Model and limits.
-            created_by: For the file's front matter.
-            recorded: For a replay: the preamble of a role that the recorded run did not generate.
+        `open_model` gets a role's number: each role has its own transcript, so a replay finds each call, cached or not.
+        `recorded` returns, in a replay, a preamble that the recorded run did not generate.
         """
         self._project = project
         self._library = library
@@ -162,11 +156,7 @@ class Agentinator:
 
 
 def accept_generated(answer: Answer) -> str:
-    """Return the text of a usable preamble.
-
-    Raises:
-        AnswerError: It is cut, too short, too long, lacks a section, or holds control characters.
-    """
+    """Return the text of a usable preamble; raise `AnswerError` for any other."""
     if answer.finish in ("length", "content_filter"):
         raise AnswerError(f"The preamble is not complete ({answer.finish}).")
     text = _strip_fence(answer.message.text.replace("\r\n", "\n").strip())

@@ -13,11 +13,7 @@ _EDGE = "---"
 
 
 def split_frontmatter(text: str, file: str) -> tuple[Mapping[str, str], str]:
-    """Return the values of a file's front matter and the text after it.
-
-    Raises:
-        PlanError: The front matter does not end, a line is not `key: value`, or a key is there twice.
-    """
+    """Return the front matter and the text after it; raise `PlanError` if malformed."""
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)  # editors may write a BOM
     if not lines or lines[0].strip() != _EDGE:
         return {}, text

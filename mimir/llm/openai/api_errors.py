@@ -130,16 +130,15 @@ def classify_error(refusal: ErrorResponse) -> ErrorVerdict:
 
 _UNKNOWN = ErrorVerdict(scope="run", what="does not know the model", next_step=_MODEL)
 _BY_STATUS = {
-    401: ErrorVerdict(scope="run", what="refused the key", next_step=_KEY),
-    402: ErrorVerdict(scope="run", what="wants payment", next_step=_CREDIT),
-    403: ErrorVerdict(
-        scope="run", what="forbids this key or model", next_step=f"{_KEY} Or: {_MODEL}"
-    ),
-    404: ErrorVerdict(
-        scope="run", what="has no chat completions at this address", next_step=_ADDRESS
-    ),
-    405: ErrorVerdict(scope="run", what="is no chat endpoint", next_step=_ADDRESS),
-    410: ErrorVerdict(scope="run", what="is gone", next_step=_ADDRESS),
+    status: ErrorVerdict(scope="run", what=what, next_step=next_step)
+    for status, what, next_step in (
+        (401, "refused the key", _KEY),
+        (402, "wants payment", _CREDIT),
+        (403, "forbids this key or model", f"{_KEY} Or: {_MODEL}"),
+        (404, "has no chat completions at this address", _ADDRESS),
+        (405, "is no chat endpoint", _ADDRESS),
+        (410, "is gone", _ADDRESS),
+    )
 }
 _TEMPORARY = {429: "asks for fewer requests", 503: "is not available", 529: "is overloaded"}
 

@@ -52,10 +52,7 @@ class CapabilityChange:
 def adapt(
     dialect: Capabilities, refusal: ErrorResponse, sent: Collection[str]
 ) -> tuple[Capabilities, str, str] | None:
-    """Return the changed dialect, the parameter and the change in words.
-
-    None: the refusal names no sent parameter that can change.
-    """
+    """Return the changed dialect, the parameter and the change in words; None: no change."""
     if not refusal.is_about_form:
         return None
     for name in _complained_parameters(refusal, sent):

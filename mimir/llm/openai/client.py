@@ -52,11 +52,7 @@ class ChatClient:
         self._dialects: dict[str, Capabilities] = {}
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
-        """Send one request, adapted to the endpoint.
-
-        Raises:
-            ModelError: With its scope; the text holds neither the key nor control characters.
-        """
+        """Send one request, adapted to the endpoint; a `ModelError` holds no secret."""
         model = request.model or self._config.default_model
         if not model:
             raise ModelError(

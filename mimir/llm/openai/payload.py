@@ -40,7 +40,10 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
         out["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice == "none":
             out["tool_choice"] = "none"
-    if request.schema is not None and _sends_schema(request, config):
+    # Many servers cannot combine tools and a schema.
+    is_free = not request.tools or request.tool_choice == "none"
+    wanted = config.structured == "json_schema" or (config.structured == "auto" and is_free)
+    if request.schema is not None and wanted:
         out["response_format"] = _response_format(request.schema, request.schema_name)
     out |= config.extra_body  # the user's own parameters win
     unknown = set(dialect.dropped)
@@ -106,12 +109,6 @@ def tool(spec: ToolSpec) -> dict[str, object]:
         "parameters": dict(spec.input_schema),
     }
     return {"type": "function", "function": function}
-
-
-def _sends_schema(request: ModelRequest, config: EndpointConfig) -> bool:
-    if config.structured == "auto":
-        return not request.tools or request.tool_choice == "none"
-    return config.structured == "json_schema"
 
 
 def _response_format(schema: Mapping[str, object], name: str) -> dict[str, object]:

@@ -130,12 +130,7 @@ class AnswerAssembler:
         self._model = ""
 
     def add(self, data: str) -> None:
-        """Add the data of one event.
-
-        Raises:
-            UnreadableStream: The data is not a JSON object of the protocol.
-            StreamError: The data is an error.
-        """
+        """Add an event's data; raise `UnreadableStream`, or `StreamError` for an error."""
         self._add_chunk(parse(data), "delta")
 
     def whole(self, data: str) -> None:

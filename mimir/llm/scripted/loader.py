@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Hashable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 
@@ -170,9 +170,7 @@ class _ScriptNode:
         raise self.error(f"{type(value).__name__} has no form in JSON.")
 
 
-def _field_names(
-    kind: type[ScriptedTurn | ScriptCondition | ScriptedCall | TurnFault],
-) -> tuple[str, ...]:
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 

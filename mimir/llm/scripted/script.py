@@ -186,11 +186,7 @@ def _count_discarded(messages: Sequence[Message], *, closing: bool) -> int:
 
 
 def choose_turn(script: ModelScript, request: ScriptRequest) -> ScriptedTurn:
-    """Return the turn that answers a request.
-
-    Raises:
-        ModelError: The script has no turn for it (scope `run`: the script must be corrected).
-    """
+    """Return the turn that answers a request; raise `ModelError` if there is none."""
     part = next((part for part in script.parts if part.matches(request)), None)
     if part is not None and request.closing and part.closing is not None:
         return _choose_option(script, request, part.closing)

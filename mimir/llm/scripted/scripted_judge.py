@@ -90,9 +90,6 @@ def write_qc_answer(wanted: Mapping[str, Json], prompt_text: str) -> str:
 
     `{"auto": "pass"}` passes every criterion and fix with quotes from the prompt; `{"auto": "fail"}` fails those in `failed` (all
     by default). Without `auto` the table is the answer itself, in which `quote_from` becomes `quote` and `source`.
-
-    Raises:
-        ModelError: The prompt does not hold a quote (scope `run`: the script must be corrected).
     """
     prompt = parse_review_prompt(prompt_text)
     row = _auto_answer(wanted, prompt) if "auto" in wanted else _fill_quotes(dict(wanted), prompt)

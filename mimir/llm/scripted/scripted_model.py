@@ -84,11 +84,7 @@ def _exists(path: str) -> bool:
 
 
 def build_answer(turn: ScriptedTurn, at: ScriptRequest, request: ModelRequest) -> Answer:
-    """Build the answer of a turn, altered by its fault.
-
-    Raises:
-        ModelError: The prompt does not hold a quote that the script needs.
-    """
+    """Build the answer of a turn, altered by its fault."""
     text = turn.text or ""
     if turn.verdict is not None:
         text = scripted_judge.write_qc_answer(turn.verdict, at.brief)

@@ -30,11 +30,7 @@ class JournaledModel:
         self._tool_tokens = 0
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Send a request, or answer from the transcript.
-
-        Raises:
-            StoreError: The recorded answer cannot be read.
-        """
+        """Send a request, or answer from the transcript; raise `StoreError` if unreadable."""
         kept = _common_prefix(self._before, request.messages)
         new = request.messages[kept:]
         changed_settings = self._note_settings(request)
