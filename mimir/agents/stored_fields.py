@@ -2,6 +2,7 @@
 
 import types
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from mimir.domain.json_value import JsonObject
@@ -29,6 +30,7 @@ def decode_fields(kind: type[T], values: JsonObject, name: str) -> T:
     return kind(**members)
 
 
+@cache
 def _stored_name(field: str) -> str:
     first, *more = field.split("_")
     return first + "".join(word.capitalize() for word in more)

@@ -16,7 +16,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-from mimir.agents.preambles.agentinator import Agentinator, ModelQuery
+from mimir.agents.preambles.agentinator import Agentinator
 from mimir.agents.preambles.preamble_cache import PreambleCache
 from mimir.attempts.services import ModelChoice, OpenLane, RoleTools
 from mimir.bootstrap import stores
@@ -24,6 +24,7 @@ from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.message import ModelRequest
 from mimir.errors import UnavailableError, UsageError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.endpoints import EndpointRegistry
@@ -323,7 +324,8 @@ async def _parts(
             project=project,
             library=PreambleCache(project, room / "work" / "locks"),
             open_model=model,
-            asking=ModelQuery(
+            asking=ModelRequest(
+                messages=(),
                 model=choices["agentinator"].model or (replayed.preambles_by if replayed else ""),
                 temperature=choices["agentinator"].temperature,
                 max_tokens=choices["agentinator"].max_tokens or ROLES["agentinator"].answer_tokens,

@@ -7,7 +7,7 @@ Only errors that would stop any model call (no key, no budget) pass through.
 import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -52,16 +52,6 @@ class Preamble:
     """Reason for the template."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelQuery:
-    """Model and limits of the request for a preamble."""
-
-    model: str = ""
-    """Empty: the endpoint's default."""
-    temperature: float | None = 0.0
-    max_tokens: int = 8000
-
-
 class Agentinator:
     """Preambles for the roles of one run."""
 
@@ -71,14 +61,15 @@ class Agentinator:
         project: Path,
         library: PreambleCache,
         open_model: Callable[[int], Awaitable[ChatModel]],
-        asking: ModelQuery,
+        asking: ModelRequest,
         created_by: str = "mimir",
         recorded: Recorded | None = None,
     ) -> None:
         """Make no call yet.
 
-        `open_model` gets a role's number: each role has its own transcript, so a replay finds each call, cached or not.
-        `recorded` returns, in a replay, a preamble that the recorded run did not generate.
+        `asking` is the request without messages. `open_model` gets a role's number: each role has its own transcript, so a
+        replay finds each call, cached or not. `recorded` returns, in a replay, a preamble that the recorded run did not
+        generate.
         """
         self._project = project
         self._library = library
@@ -143,16 +134,11 @@ class Agentinator:
 
     async def _ask(self, recipe: PreambleKey) -> str:
         model = await self._open_model(self._numbers[recipe.key])
-        request = ModelRequest(
-            messages=(
-                Message(role="system", text=templates.system_message("agentinator", self._project)),
-                Message(role="user", text=_prompt(recipe)),
-            ),
-            model=self._asking.model,
-            max_tokens=self._asking.max_tokens,
-            temperature=self._asking.temperature,
+        brief = (
+            Message(role="system", text=templates.system_message("agentinator", self._project)),
+            Message(role="user", text=_prompt(recipe)),
         )
-        return accept_generated(await model.ask(request))
+        return accept_generated(await model.ask(replace(self._asking, messages=brief)))
 
 
 def accept_generated(answer: Answer) -> str:

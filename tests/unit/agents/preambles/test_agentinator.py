@@ -9,13 +9,12 @@ from mimir.agents.preambles import frontmatter, templates
 from mimir.agents.preambles.agentinator import (
     SECTIONS,
     Agentinator,
-    ModelQuery,
     Preamble,
     accept_generated,
 )
 from mimir.agents.preambles.preamble_cache import PreambleCache, PreambleKey
 from mimir.domain.estimates import role_key
-from mimir.domain.message import Answer
+from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import AnswerError, ModelError, Paused, PlanError
 from mimir.llm.protocol import ChatModel
 from tests.support.conversation import FakeModel, says
@@ -43,7 +42,7 @@ def agentinator(project: Path, opened: Opened, model: str = "m") -> Agentinator:
         project=project,
         library=PreambleCache(project, project / ".mimir" / "locks"),
         open_model=opened,
-        asking=ModelQuery(model=model),
+        asking=ModelRequest(messages=(), model=model, max_tokens=8000),
         created_by="mimir test",
     )
 
