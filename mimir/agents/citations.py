@@ -1,15 +1,15 @@
-"""Citations of a closing answer, looked up in the ledger of what the tools really said. Pure.
+"""Citations of a closing answer, compared with the tool log. Pure.
 
-`[call:7] "3 passed"` claims that the seventh call said these words. What is not found is an unsupported claim: QC is told, nothing else
-follows from it. White space is collapsed on both sides; everything else must be equal.
+`[call:7] "3 passed"` claims that call 7 gave these words. A citation that is not found is an unsupported claim, and QC sees it.
+White space is collapsed on both sides; everything else must be equal.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# More citations are not compared; that there were more is a claim of its own.
 MAX_CITATIONS = 200
-"""More are not looked up; that there were more is a claim of its own."""
 _SHOWN = 200
 
 _QUOTES = "|".join(
@@ -25,16 +25,16 @@ class Citation:
     """One reference to a tool call."""
 
     number: int
-    """Of the call, as the ledger counts: from 1."""
+    """Of the call, from 1."""
     quote: str
-    """Words that the call is said to have said; empty: the call is named only."""
+    """Words of its result; empty: only the call is named."""
 
     def __str__(self) -> str:
         quote = self.quote if len(self.quote) <= _SHOWN else f"{self.quote[:_SHOWN]}…"
         return f'[call:{self.number}] "{quote}"' if quote else f"[call:{self.number}]"
 
 
-def parse(answer: str) -> tuple[Citation, ...]:
+def parse_citations(answer: str) -> tuple[Citation, ...]:
     """Return the citations of an answer, in order, each once."""
     found = (
         Citation(
@@ -47,24 +47,22 @@ def parse(answer: str) -> tuple[Citation, ...]:
 
 
 def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the citations that do not hold, each with the reason.
+    """Return the unsupported citations of a worker's answer, each with the reason.
 
-    Args:
-        answer: A worker's closing answer; untrusted.
-        ledger: Number of each call → the text that it gave.
+    The answer is untrusted; `ledger` maps the number of each call to its result.
     """
-    cited = parse(answer)
-    said: dict[int, str] = {}
+    citations = parse_citations(answer)
+    results: dict[int, str] = {}
     claims: list[str] = []
-    for citation in cited[:MAX_CITATIONS]:
+    for citation in citations[:MAX_CITATIONS]:
         number = citation.number
         if number not in ledger:
             claims.append(f"{citation}: there was no call {number}")
             continue
-        if number not in said:
-            said[number] = " ".join(ledger[number].split())
-        if citation.quote not in said[number]:
+        if number not in results:
+            results[number] = " ".join(ledger[number].split())
+        if citation.quote not in results[number]:
             claims.append(f"{citation}: call {number} did not say this")
-    if len(cited) > MAX_CITATIONS:
-        claims.append(f"{len(cited) - MAX_CITATIONS} further citations were not looked up")
+    if len(citations) > MAX_CITATIONS:
+        claims.append(f"{len(citations) - MAX_CITATIONS} further citations were not looked up")
     return tuple(claims)

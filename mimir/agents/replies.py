@@ -1,6 +1,6 @@
-"""What the loop makes of a model's reply: act on it, take it as the answer, or ask again. Pure.
+"""Classification of model replies: act on it, take it as the answer, or ask again. Pure.
 
-The rule of the file: an answer that was cut short is never taken for a complete one, and a call that was cut short is never run.
+An answer that was cut short is never taken for a complete one, and a call that was cut short never runs.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from typing import Literal
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.domain.usage import estimate
 
+# Messages in a row with cut tool calls; after one more the conversation fails.
 CUT_CALLS_ALLOWED = 3
-"""Messages in a row whose tool calls were cut off; one more, and the model cannot be helped."""
+# Repeated requests in a row for an answer that is empty or cut.
 ASKED_AGAIN = 1
-"""Re-asks in a row for an answer that is empty or cut off."""
+# A reply so many times its limit is dropped: it would fill the context of every later call.
 TOO_LONG = 4
-"""A reply this many times longer than was allowed is not kept: it would fill the context of every later call."""
 
 NOT_RUN_BUDGET = "not run: tool budget used up"
 NOT_RUN_CLOSING = "not run: a closing answer was asked for"
@@ -33,14 +33,14 @@ Kind = Literal["act", "answer", "cut_calls", "cut_text", "too_long", "empty", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableReplies:
-    """Replies in a row that could not be used; a good one starts again from none."""
+    """Number of unusable replies in a row; a good one resets it."""
 
     unusable: int = 0
-    """Empty or cut-off answers."""
+    """Empty or cut answers."""
     cut_calls: int = 0
 
-    def after(self, kind: Kind) -> "UnusableReplies":
-        """Return the count after one more reply."""
+    def count_reply(self, kind: Kind) -> "UnusableReplies":
+        """Return the numbers after one more reply."""
         if kind == "cut_calls":
             return UnusableReplies(unusable=self.unusable, cut_calls=self.cut_calls + 1)
         if kind in ("cut_text", "too_long", "empty"):
@@ -49,22 +49,19 @@ class UnusableReplies:
 
     @property
     def exhausted(self) -> bool:
-        """True when asking again has no more sense."""
+        """True if the model must not be asked again."""
         return self.unusable > ASKED_AGAIN or self.cut_calls > CUT_CALLS_ALLOWED
 
 
-def kind_of(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
-    """Say what to make of a reply.
-
-    Args:
-        answer: As the model gave it.
-        closing: True once a closing answer was asked for; calls are then ignored.
-        max_tokens: What the reply was allowed.
-    """
+def classify_reply(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
+    """Classify a reply; after a request for a closing answer its calls are ignored."""
     calls = () if closing else answer.message.calls
     if answer.finish == "content_filter":
         return "filtered"
-    if _size(answer.message) > TOO_LONG * max_tokens:
+    # Before `length`: a far too long reply must not enter the context at all.
+    message = answer.message
+    size = estimate(message.text) + sum(estimate(call.arguments) for call in message.calls)
+    if size > TOO_LONG * max_tokens:
         return "too_long"
     if answer.finish == "length":
         return "cut_calls" if calls else "cut_text"
@@ -74,10 +71,10 @@ def kind_of(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
 
 
 def ask_again(kind: Kind, *, max_tokens: int, closing: bool) -> str:
-    """Write what the model is told after a reply that could not be used."""
+    """Return the user message that follows an unusable reply."""
     if kind == "empty":
         return CLOSING_EMPTY if closing else EMPTY
-    # Half of the limit leaves room for a model that counts badly.
+    # Half of the limit, since models count badly.
     words = max(50, max_tokens * 3 // 8)
     return (
         "Your last message was longer than its token limit, and a part of an answer is not accepted. "
@@ -85,25 +82,20 @@ def ask_again(kind: Kind, *, max_tokens: int, closing: bool) -> str:
     )
 
 
-def fault(kind: Kind) -> str:
-    """Name what was wrong with the last reply, for the error that ends the conversation."""
-    match kind:
-        case "cut_calls":
-            return "its tool calls were cut off at the token limit again and again"
-        case "cut_text":
-            return "it was cut off at the token limit, also when asked for a shorter one"
-        case "too_long":
-            return "it was far longer than allowed, also when asked for a shorter one"
-        case _:
-            return "it was empty, also when asked again"
+_FAULTS: dict[Kind, str] = {
+    "cut_calls": "its tool calls were cut off at the token limit again and again",
+    "cut_text": "it was cut off at the token limit, also when asked for a shorter one",
+    "too_long": "it was far longer than allowed, also when asked for a shorter one",
+}
+
+
+def describe_fault(kind: Kind) -> str:
+    """Return the fault of the last reply, for the error that ends the conversation."""
+    return _FAULTS.get(kind, "it was empty, also when asked again")
 
 
 def not_run(call: ToolCall, why: str, *, closing: bool = False) -> Message:
-    """Answer a call that was not let through: providers want a result for each call of a message."""
+    """Return the result of a call that did not run: providers need one for each call."""
     return Message(
         role="tool", text=why, call_id=call.id, tool=call.name, ran=False, closing=closing
     )
-
-
-def _size(message: Message) -> int:
-    return estimate(message.text) + sum(estimate(call.arguments) for call in message.calls)

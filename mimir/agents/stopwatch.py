@@ -1,13 +1,13 @@
-"""How long an attempt has worked: time that counts against its limit."""
+"""Timer of an attempt's work: the time that counts against its limit."""
 
 from mimir.domain.clock import Clock
 
 
 class WorkTimer:
-    """Elapsed seconds that stand still until `start`.
+    """A timer that stands still until `start`; earlier holders' seconds are then added.
 
-    A resumed conversation replays its lane first. If time counted then, it could trip at another place than the first time and cut the
-    lane; so `Lane.on_live` starts the watch, and until then nothing has elapsed. What earlier holders used is added from there on.
+    A resumed conversation replays its transcript first. If that time counted, it could trip at another message than the first
+    time; so the first live call starts the timer.
     """
 
     def __init__(self, clock: Clock, *, before_seconds: float = 0.0) -> None:
@@ -16,7 +16,7 @@ class WorkTimer:
         self._started: float | None = None
 
     def start(self) -> None:
-        """Let time count from now on; a second start changes nothing."""
+        """Start the timer; a second start changes nothing."""
         if self._started is None:
             self._started = self._clock.monotonic()
 

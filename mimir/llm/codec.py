@@ -1,22 +1,23 @@
-"""Messages and answers as JSON values and back, without loss. Reading is strict: what was not written here is refused."""
+"""JSON form of messages and answers: written without loss, read strictly."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, cast, get_args
+from typing import Literal, TypeVar, get_args
 
+from mimir.domain.json_value import JsonObject, as_member, as_whole_number, is_array, is_object
 from mimir.domain.message import Answer, Finish, Message, ToolCall, ToolSpec
 from mimir.domain.usage import MOST, TokenUsage
 
-Json = Mapping[str, object]
+T = TypeVar("T")
 Speaker = Literal["system", "user", "assistant", "tool"]
-_SPEAKERS, _FINISHES = frozenset(get_args(Speaker)), frozenset(get_args(Finish))
-_OF_ANSWER = frozenset(("message", "finish", "usage", "model"))
-_OF_USAGE = frozenset(("input", "output"))
-_OF_MESSAGE = frozenset(("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing"))
-_OF_CALL = frozenset(("id", "name", "arguments"))
+_SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
+_FINISHES: tuple[Finish, ...] = get_args(Finish)
+_ANSWER_KEYS = ("message", "finish", "usage", "model")
+_MESSAGE_KEYS = ("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing")
+# Bookkeeping of the engine: no model sees it, so it must not change the hash of a request.
+_ENGINE_KEYS = ("tree", "ran", "closing")
 
 
 def message_json(message: Message) -> dict[str, object]:
-    """Write a message; values that are the default are left out."""
+    """Return a message as JSON values, without members that have their default."""
     out: dict[str, object] = {"role": message.role, "text": message.text}
     if message.calls:
         out["calls"] = [
@@ -33,35 +34,33 @@ def message_json(message: Message) -> dict[str, object]:
 
 
 def encode_message(message: Message) -> dict[str, object]:
-    """Write what a model is shown of a message: no tree, no bookkeeping of the engine."""
-    return {k: v for k, v in message_json(message).items() if k not in ("tree", "ran", "closing")}
+    """Return the part of a message that a model sees."""
+    return {k: v for k, v in message_json(message).items() if k not in _ENGINE_KEYS}
 
 
 def read_message(value: object) -> Message:
-    """Read what `message_json` wrote.
-
-    Raises:
-        ValueError: `value` is not of that form; the message says where.
-    """
-    row = _mapping(value, "message")
-    _known(row, _OF_MESSAGE, "message")
-    role = _text(row, "role")
-    if role not in _SPEAKERS:
-        raise ValueError(f"message: unknown role {role!r}")
+    """Read a message that `message_json` wrote; a `ValueError` names the wrong member."""
+    row = _object(value, "message", _MESSAGE_KEYS)
+    role = as_member(row.get("role"), _SPEAKERS)
+    calls = row.get("calls", [])
+    if role is None:
+        raise ValueError(f"message: unknown role {row.get('role')!r}")
+    if not is_array(calls):
+        raise ValueError("calls: not a list")
     return Message(
-        role=cast("Speaker", role),
-        text=_text(row, "text"),
-        calls=tuple(_call(c) for c in _list(row.get("calls", []), "calls")),
-        call_id=_text(row, "call_id", ""),
-        tool=_text(row, "tool", ""),
-        tree=_text(row, "tree", ""),
-        ran=_flag(row, "ran", default=True),
-        closing=_flag(row, "closing", default=False),
+        role=role,
+        text=_member(row, "text", str),
+        calls=tuple(_read_call(call) for call in calls),
+        call_id=_member(row, "call_id", str, ""),
+        tool=_member(row, "tool", str, ""),
+        tree=_member(row, "tree", str, ""),
+        ran=_member(row, "ran", bool, True),
+        closing=_member(row, "closing", bool, False),
     )
 
 
 def answer_json(answer: Answer) -> dict[str, object]:
-    """Write an answer."""
+    """Return an answer as JSON values."""
     out: dict[str, object] = {"message": message_json(answer.message), "finish": answer.finish}
     if answer.usage is not None:
         out["usage"] = {"input": answer.usage.input_tokens, "output": answer.usage.output_tokens}
@@ -71,75 +70,52 @@ def answer_json(answer: Answer) -> dict[str, object]:
 
 
 def read_answer(value: object) -> Answer:
-    """Read what `answer_json` wrote.
-
-    Raises:
-        ValueError: `value` is not of that form; the message says where.
-    """
-    row = _mapping(value, "answer")
-    _known(row, _OF_ANSWER, "answer")
-    finish = _text(row, "finish")
-    if finish not in _FINISHES:
-        raise ValueError(f"answer: unknown finish {finish!r}")
-    usage = None
-    if "usage" in row:
-        counts = _mapping(row["usage"], "usage")
-        _known(counts, _OF_USAGE, "usage")
-        usage = TokenUsage(
-            input_tokens=_count(counts, "input"), output_tokens=_count(counts, "output")
-        )
+    """Read an answer that `answer_json` wrote; a `ValueError` names the wrong member."""
+    row = _object(value, "answer", _ANSWER_KEYS)
+    finish = as_member(row.get("finish"), _FINISHES)
+    if finish is None:
+        raise ValueError(f"answer: unknown finish {row.get('finish')!r}")
     return Answer(
         message=read_message(row.get("message")),
-        finish=cast("Finish", finish),
-        usage=usage,
-        model=_text(row, "model", ""),
+        finish=finish,
+        usage=_read_usage(row["usage"]) if "usage" in row else None,
+        model=_member(row, "model", str, ""),
     )
 
 
 def spec_json(spec: ToolSpec) -> dict[str, object]:
-    """Write what a model is told of a tool."""
+    """Return the description of a tool that a model sees."""
     return {"name": spec.name, "description": spec.description, "schema": dict(spec.input_schema)}
 
 
-def _call(value: object) -> ToolCall:
-    row = _mapping(value, "call")
-    _known(row, _OF_CALL, "call")
-    return ToolCall(id=_text(row, "id"), name=_text(row, "name"), arguments=_text(row, "arguments"))
+def _read_call(value: object) -> ToolCall:
+    row = _object(value, "call", ("id", "name", "arguments"))
+    return ToolCall(
+        id=_member(row, "id", str),
+        name=_member(row, "name", str),
+        arguments=_member(row, "arguments", str),
+    )
 
 
-def _mapping(value: object, where: str) -> Json:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: not an object")  # noqa: TRY004  one error for every bad record
-    return cast("Json", value)
+def _read_usage(value: object) -> TokenUsage:
+    row = _object(value, "usage", ("input", "output"))
+    counts = [as_whole_number(row.get(key)) for key in ("input", "output")]
+    given, made = (n if n is not None and 0 <= n < MOST else None for n in counts)
+    if given is None or made is None:
+        raise ValueError("usage: not a count")
+    return TokenUsage(input_tokens=given, output_tokens=made)
 
 
-def _known(row: Json, keys: frozenset[str], where: str) -> None:
-    if unknown := sorted(row.keys() - keys):
-        raise ValueError(f"{where}: unknown key {unknown[0]!r}")
-
-
-def _list(value: object, where: str) -> Sequence[object]:
-    if not isinstance(value, list):
-        raise ValueError(f"{where}: not a list")  # noqa: TRY004
-    return cast("Sequence[object]", value)
-
-
-def _text(row: Json, key: str, default: str | None = None) -> str:
-    value = row.get(key, default)
-    if not isinstance(value, str):
-        raise ValueError(f"{key}: not a text")  # noqa: TRY004
+def _object(value: object, name: str, keys: tuple[str, ...]) -> JsonObject:
+    if not is_object(value):
+        raise ValueError(f"{name}: not an object")
+    if unknown := sorted(value.keys() - keys):
+        raise ValueError(f"{name}: unknown key {unknown[0]!r}")
     return value
 
 
-def _flag(row: Json, key: str, *, default: bool) -> bool:
+def _member(row: JsonObject, key: str, kind: type[T], default: T | None = None) -> T:
     value = row.get(key, default)
-    if not isinstance(value, bool):
-        raise ValueError(f"{key}: not true or false")  # noqa: TRY004
-    return value
-
-
-def _count(row: Json, key: str) -> int:
-    value = row.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST:
-        raise ValueError(f"{key}: not a count")
+    if not isinstance(value, kind):
+        raise ValueError(f"{key}: not of type {kind.__name__}")  # noqa: TRY004  one error for every bad record
     return value

@@ -1,14 +1,14 @@
-"""The adapter of any LangChain chat model (`provider:model`). What speaks OpenAI's protocol is asked by `chat.endpoint` instead.
+"""Adapter for any LangChain chat model, named `provider:model`.
 
-The only file that imports LangChain, slow to import: only when such a model is first needed. Retries are off at every level below
-`retrying`. Source: docs/decisions/0006-openai-protocol-without-langchain.md
+The only file that imports LangChain, which is slow to import. OpenAI's protocol has its own client: see
+docs/decisions/0006-openai-protocol-without-langchain.md.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -23,48 +23,32 @@ from langchain_core.messages.tool import ToolCall as LangChainCall
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType]  its mappings are bare
 
 from mimir.domain.clock import Clock
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, ModelError
 from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
-from mimir.llm.openai import api_errors as refusals
-from mimir.llm.openai import payload
+from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.stream import FINISHES, MAX_CALLS, UnreadableStream
 from mimir.llm.protocol import ChatModel, Endpoint
 
-_FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
+ModelOpener = Callable[[str, int, float | None], BaseChatModel]
+"""(model, max_tokens, temperature or None for the provider's default) → model."""
 
 
 def open_model(config: EndpointConfig, *, clock: Clock) -> Endpoint:
-    """Open the model that `config.model` names as `provider:model`; nothing is sent yet.
-
-    Args:
-        config: Its key and address are never given to the provider's model, which looks for its own in its own variables.
-        clock: For a Retry-After that is a date.
-
-    Raises:
-        ConfigurationError: The provider's package is not installed, or its key is missing.
-    """
+    """Open the model of `config.model`; raise `ConfigurationError` without package or key."""
     provider, name = split_provider(config.model)
-    return LangChainEndpoint(_opener(provider, config), name, config, clock)
+    return LangChainEndpoint(_provider_opener(provider, config), name, config, clock)
 
 
-class ModelOpener(Protocol):
-    """Makes the LangChain model of one kind of request."""
-
-    def __call__(self, name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
-        """Make it; `temperature` None: the provider's default."""
-        ...
-
-
-def _opener(provider: str, config: EndpointConfig) -> ModelOpener:
-    """Return what opens a provider's models. They look for their own key and address: ours belong to another endpoint."""
-
+def _provider_opener(provider: str, config: EndpointConfig) -> ModelOpener:
     def make(name: str, max_tokens: int, temperature: float | None, /) -> BaseChatModel:
-        from langchain.chat_models import (
-            init_chat_model,
-        )  # 0.2 s that OpenAI's protocol need not pay
+        # Imported here: 0.2 s that OpenAI's protocol does not need.
+        from langchain.chat_models import init_chat_model
 
+        # No key, no address: ours belong to another endpoint, and the provider reads its own variables.
+        # No retries: `RetryingModel` alone repeats a call.
         options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_tokens}
         if temperature is not None:
             options["temperature"] = temperature
@@ -73,10 +57,11 @@ def _opener(provider: str, config: EndpointConfig) -> ModelOpener:
         except ImportError:
             raise ConfigurationError(
                 f"The models of {provider!r} need the package {PROVIDERS[provider]}, which is not installed.",
-                next_step=f"Install it beside mimir: pip install {PROVIDERS[provider]}",
+                next_step=f"Install it in mimir's environment: pip install {PROVIDERS[provider]}",
             ) from None
-        except Exception as error:  # noqa: BLE001  each provider says in its own way that a key is missing
-            fault = config.veil(_line(str(error)))
+        except Exception as error:  # noqa: BLE001  each provider reports a missing key in its own way
+            fault = config.veil(api_errors.error_excerpt(str(error)))
+        # Raised outside of the handler: the provider's error may hold the key.
         raise ConfigurationError(
             f"llm.model {config.model!r} cannot be opened: {fault}",
             next_step=f"Set the variables that {PROVIDERS[provider]} documents, its key's first.",
@@ -86,7 +71,7 @@ def _opener(provider: str, config: EndpointConfig) -> ModelOpener:
 
 
 class LangChainEndpoint:
-    """Any other LangChain chat model. Structured answers are asked for in words only."""
+    """An `Endpoint` for a LangChain chat model; the prompt alone asks for structured answers."""
 
     def __init__(self, make: ModelOpener, name: str, config: EndpointConfig, clock: Clock) -> None:
         self._make = make
@@ -94,21 +79,18 @@ class LangChainEndpoint:
         self._config = config
         self._clock = clock
         self._open: dict[tuple[str, int, float | None], BaseChatModel] = {}
+        # A missing package or key must be found now, not at the first request.
         self._model(ModelRequest(messages=()))
 
     def for_lane(self, lane: str) -> ChatModel:
-        """Return the model; these providers are not told of lanes."""
+        """Return the model; the transcript's name is not sent."""
         return self
 
     async def aclose(self) -> None:
-        """Do nothing: LangChain's models keep their own connections."""
+        """Do nothing: LangChain's models own their connections."""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask once, read as it streams.
-
-        Raises:
-            ModelError: With its scope, as far as the provider's error tells it.
-        """
+        """Send one request and read the stream; a `ModelError` carries the scope."""
         outcome = await self._try(request)
         if isinstance(outcome, ModelError):
             raise outcome  # outside of the handler: the provider's error may hold the key
@@ -123,128 +105,111 @@ class LangChainEndpoint:
 
     async def _try(self, request: ModelRequest) -> Answer | ModelError:
         try:
+            # LangSmith would upload every prompt, so tracing is always off.
             with tracing_context(enabled=False):
                 async with asyncio.timeout(self._config.answer_seconds):
-                    answer = _answer(await self._collect(request))
+                    return _read_answer(await self._collect(request))
         except TimeoutError:
-            return self._error("the answer did not come in time", scope="call")
+            return self._error("the answer did not come in time")
         except UnreadableStream as error:
-            return self._error(str(error), scope="call")
+            return self._error(str(error))
         except ConfigurationError:
             raise
-        except Exception as error:  # noqa: BLE001  every provider has errors of its own
-            return self._named(error)
-        return answer
+        except Exception as error:  # noqa: BLE001  every provider has its own errors
+            return self._classify(error)
 
     async def _collect(self, request: ModelRequest) -> AIMessageChunk:
         model = self._model(request)
-        runnable = (
-            model.bind_tools([payload.tool(t) for t in request.tools]) if request.tools else model
-        )
+        tools = [payload.tool(spec) for spec in request.tools]
+        runnable = model.bind_tools(tools) if tools else model
+        history = [_message(row) for row in payload.messages(request.messages)]
+        arriving = cast("AsyncGenerator[AIMessageChunk]", runnable.astream(history))
         whole: AIMessageChunk | None = None
-        taken = 0
-        arriving = cast(
-            "AsyncGenerator[AIMessageChunk]", runnable.astream(_history(request.messages))
-        )
-        async with aclosing(arriving):
+        size = 0
+        async with aclosing(arriving):  # a cancelled request must close its HTTP stream
             while True:
                 async with asyncio.timeout(self._config.stall_seconds):
                     chunk = await anext(arriving, None)
                 if chunk is None:
                     break
-                taken += _size(chunk)
-                if taken > self._config.max_answer_bytes:
+                calls = chunk.tool_call_chunks
+                size += len(str(chunk.text)) + sum(len(c["args"] or "") for c in calls)
+                if size > self._config.max_answer_bytes:
                     raise UnreadableStream("the answer is too large (llm.max_answer_bytes)")
                 whole = chunk if whole is None else whole + chunk
         if whole is None:
             raise UnreadableStream("the answer is empty")
         return whole
 
-    def _named(self, error: Exception) -> ModelError:
+    def _classify(self, error: Exception) -> ModelError:
         response = getattr(error, "response", None)
         status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
         if not isinstance(status, int):
-            return self._error(f"{type(error).__name__}: {_line(str(error))}", scope="call")
-        found = refusals.parse_error_body(status, self._config.veil(str(error)))
-        ruling = refusals.classify_error(found)
-        headers = getattr(response, "headers", None)
-        known = cast("Mapping[str, str]", headers) if isinstance(headers, Mapping) else _NOTHING
+            return self._error(f"{type(error).__name__}: {api_errors.error_excerpt(str(error))}")
+        found = api_errors.parse_error_body(status, self._config.veil(str(error)))
+        effect = api_errors.classify_error(found)
+        headers = as_object(getattr(response, "headers", None))
+        wait = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
         return ModelError(
-            self._veil(f"{ruling.what} ({status}): {refusals.error_excerpt(found.text)}"),
-            scope=ruling.scope,
+            self._describe(f"{effect.what} ({status}): {api_errors.error_excerpt(found.text)}"),
+            scope=effect.scope,
             status=status,
-            retry_after_seconds=refusals.wait_seconds(known, self._clock.now()),
-            next_step=ruling.next_step,
+            retry_after_seconds=api_errors.wait_seconds(wait, self._clock.now()),
+            next_step=effect.next_step,
         )
 
-    def _error(self, what: str, *, scope: str) -> ModelError:
-        return ModelError(self._veil(what), scope=scope)
+    def _error(self, what: str) -> ModelError:
+        return ModelError(self._describe(what), scope="call")
 
-    def _veil(self, what: str) -> str:
+    def _describe(self, what: str) -> str:
         return self._config.veil(f"The model {self._config.model}: {what.rstrip('.')}.")
 
 
-_NOTHING: Mapping[str, str] = {}
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
-
-
-def _history(messages: Sequence[Message]) -> list[BaseMessage]:
-    return [_message(message) for message in payload.messages(messages)]
-
-
-def _message(row: Mapping[str, object]) -> BaseMessage:
-    """Turn a message as it stands on the wire into LangChain's: there it is already well formed."""
-    text = cast("str", row["content"] or "")
+def _message(row: JsonObject) -> BaseMessage:
+    """Convert a message from OpenAI's form, which is already well formed."""
+    text = as_text(row["content"])
     match row["role"]:
         case "system":
             return SystemMessage(text)
         case "user":
             return HumanMessage(text)
         case "tool":
-            return ToolMessage(text, tool_call_id=cast("str", row["tool_call_id"]))
+            return ToolMessage(text, tool_call_id=as_text(row["tool_call_id"]))
         case _:
-            calls = cast("Sequence[Mapping[str, object]]", row.get("tool_calls", ()))
-            return AIMessage(text, tool_calls=[_past_call(call) for call in calls])
+            calls = as_objects(row.get("tool_calls"))
+            return AIMessage(text, tool_calls=[_earlier_call(call) for call in calls])
 
 
-def _past_call(row: Mapping[str, object]) -> LangChainCall:
-    function = cast("Mapping[str, str]", row["function"])
+def _earlier_call(row: JsonObject) -> LangChainCall:
+    function = as_object(row["function"])
     return LangChainCall(
-        name=function["name"],
-        args=json.loads(function["arguments"]),
-        id=cast("str", row["id"]),
+        name=as_text(function["name"]),
+        args=json.loads(as_text(function["arguments"])),
+        id=as_text(row["id"]),
         type="tool_call",
     )
 
 
-def _size(chunk: AIMessageChunk) -> int:
-    return len(str(chunk.text)) + sum(len(c["args"] or "") for c in chunk.tool_call_chunks)
-
-
-def _answer(whole: AIMessageChunk) -> Answer:
+def _read_answer(whole: AIMessageChunk) -> Answer:
     message = Message(role="assistant", text=payload.clean(str(whole.text)), calls=_calls(whole))
     finish = "tool_calls" if message.calls else "stop"
-    for key in _FINISH_KEYS:
-        said = str(whole.response_metadata.get(key, "")).lower()
-        if FINISHES.get(said) in ("length", "content_filter"):
-            finish = FINISHES[said]
-    if finish == "content_filter":  # what came before the filter is no answer
+    metadata = whole.response_metadata
+    for key in ("finish_reason", "stop_reason", "done_reason"):  # providers use different names
+        reason = FINISHES.get(str(metadata.get(key, "")).lower())
+        if reason in ("length", "content_filter"):
+            finish = reason
+    if finish == "content_filter":  # text before the filter is not an answer
         message = Message(role="assistant", text="")
     counted = whole.usage_metadata
     usage = counted and TokenUsage(
         input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
     )
-    model = str(whole.response_metadata.get("model_name", ""))
-    return Answer(
-        message=message, finish=finish, usage=usage or None, model=payload.clean(model)[:200]
-    )
+    model = payload.clean(str(metadata.get("model_name", "")))[:200]
+    return Answer(message=message, finish=finish, usage=usage or None, model=model)
 
 
 def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
-    """Return the calls with their arguments as text: what could not be read as JSON stays as it came."""
+    """Return the calls with raw arguments; text that is not JSON stays as it came."""
     if len(whole.tool_call_chunks) > MAX_CALLS:
         raise UnreadableStream(f"the answer asks for more than {MAX_CALLS} tool calls")
     return tuple(

@@ -1,4 +1,4 @@
-"""The door to every model."""
+"""Protocols of model access: `ChatModel` and `Endpoint`."""
 
 from typing import Protocol
 
@@ -6,29 +6,26 @@ from mimir.domain.message import Answer, ModelRequest
 
 
 class ChatModel(Protocol):
-    """One question, one answer."""
+    """A model that answers one request at a time and keeps nothing between calls."""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask once.
-
-        Called by the loop, by planners and reporters, through the wrappers that `app` stacks; may be called concurrently.
-        Nothing is kept between calls.
+        """Send one request; concurrent calls are allowed.
 
         Raises:
-            ModelError: The provider did not answer; its `scope` says what that ends.
-            AnswerError: The provider answered, but nothing that can be read as an answer.
-            Paused: Trouble that outlasts the retries, or a budget at its end (from wrappers).
+            ModelError: The provider did not answer; `scope` says what the failure ends.
+            AnswerError: The provider's reply cannot be read as an answer.
+            Paused: A failure outlasted the retries, or a budget is used up (from wrappers).
         """
         ...
 
 
 class Endpoint(Protocol):
-    """Where a model lives: one HTTP client, shared by all lanes of a process; made once, closed at the end."""
+    """One HTTP client or model script, shared by all transcripts of a process."""
 
     def for_lane(self, lane: str) -> ChatModel:
-        """Return the model as one lane sees it: `lane` is told to the endpoint where the settings want that."""
+        """Return the model for one transcript; the settings decide if its name is sent."""
         ...
 
     async def aclose(self) -> None:
-        """Close the connections; nothing may be asked afterwards."""
+        """Close the connections; no request is allowed afterwards."""
         ...

@@ -236,6 +236,6 @@ async def test_the_wait_that_is_asked_for_is_told(
 
 
 async def test_a_play_without_a_line_stops_the_run(open_play: Open):
-    with pytest.raises(ModelError, match="has no line") as caught:
+    with pytest.raises(ModelError, match="has no turn") as caught:
         await open_play("parts: [{role: qc, turns: [x]}]").ask(question())
     assert caught.value.scope == "run"

@@ -84,7 +84,7 @@ def recording(file: Path) -> Iterator[None]:
     """Write every exchange of endpoints that are made in the block."""
     made = type("Recorder", (_Recorder,), {"file": file})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(endpoint, "Connections", made)
+        patch.setattr(endpoint, "ConnectionPool", made)
         yield
 
 
@@ -98,7 +98,7 @@ def playing(file: Path) -> Iterator[None]:
     left = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     made = type("Player", (_Player,), {"left": left})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(endpoint, "Connections", made)
+        patch.setattr(endpoint, "ConnectionPool", made)
         yield
     if left:
         raise HttpMissError(f"{len(left)} exchanges were not asked for")

@@ -66,7 +66,7 @@ def facts_of(run: str, plan: Plan) -> PinnedRun:
         base_commit="c0",
         base_tree="t0",
         preambles={},
-        background=PlannerKnowledge.of(plan),
+        background=PlannerKnowledge.from_plan(plan),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
         learned={},

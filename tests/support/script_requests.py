@@ -37,7 +37,7 @@ def caller(
     """Find out who asks; header names are in lower case."""
     told = unquote(headers.get("x-mimir-lane", ""))
     if told:
-        return Caller(lane=told, name=TranscriptName.of(told))
+        return Caller(lane=told, name=TranscriptName.parse(told))
     messages = read_messages(body)
     brief = "\n".join(m.text for m in messages[: first_answer(messages)])
     role = _role(messages, body, brief, roles)

@@ -22,8 +22,8 @@ from mimir.domain.message import Answer
 from mimir.errors import ModelError
 from mimir.llm.scripted import loader
 from mimir.llm.scripted.faults import FAULTS
-from mimir.llm.scripted.script import ModelScript, ScriptedTurn, TurnFault, scene
-from mimir.llm.scripted.scripted_model import ScriptState, perform
+from mimir.llm.scripted.script import ModelScript, ScriptedTurn, TurnFault, script_request
+from mimir.llm.scripted.scripted_model import ScriptState, build_answer
 from tests.support import script_responses as wire
 from tests.support.script_requests import Caller, caller, read_request
 from tests.support.script_responses import Line
@@ -253,7 +253,7 @@ class PlayServer:
         asked = caller(headers, body, self._stage.play.roles)
         request = read_request(body)
         name = asked.name
-        at = scene(
+        at = script_request(
             name.role,
             name.task,
             name.attempt,
@@ -265,9 +265,9 @@ class PlayServer:
             caller=asked, turn=at.turn, body=body, headers=dict(headers), connection=connection
         )
         try:
-            turn = self._stage.enter(asked.lane, at)
+            turn = self._stage.next_turn(asked.lane, at)
             turn = _struck(turn, body)
-            answer = perform(turn, at, request)
+            answer = build_answer(turn, at, request)
         except ModelError as error:
             self._note(replace(seen, fault="no_line"))
             await line.whole(403, wire.JSON, wire.error_body(str(error), "no_line"))

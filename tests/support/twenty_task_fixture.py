@@ -23,9 +23,7 @@ from mimir.agents.context.inputs import (
 from mimir.agents.context.receipt import (
     ContextReceipt,
     GivenPiece,
-    deduplication,
     fingerprint,
-    reduction,
 )
 from mimir.agents.context.task_context import AgentContext, PlannerKnowledge, get_task_context
 from mimir.agents.preambles import templates
@@ -34,6 +32,7 @@ from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.usage import estimate
 from mimir.planning.format.labels import format_instructions
 from mimir.qc.judgement.verdict_parser import instructions
+from tests.support.receipt_figures import deduplication_ratio, reduction_ratio
 
 PARTS = (
     "accounts", "entries", "balances", "currencies", "rates", "imports", "exports", "audit", "users", "rights",
@@ -133,7 +132,7 @@ def planner() -> ContextReceipt:
     return ContextReceipt(role="pm", lane="plan/pm", given=(*seen.given, read))
 
 
-BACKGROUND = PlannerKnowledge.of(PLAN, planner())
+BACKGROUND = PlannerKnowledge.from_plan(PLAN, planner())
 
 
 def view(path: str) -> FileView:
@@ -228,8 +227,8 @@ def main() -> None:
         took.append((time.perf_counter() - begun) * 1000)
     of_workers = [one for one in receipts if one.role == "worker"]
     print(f"agents {len(receipts)}, given {sum(one.given_tokens for one in receipts):,} tokens")
-    print(f"reduction {reduction(receipts):.2%} (workers {reduction(of_workers):.2%})")
-    print(f"deduplication {deduplication(receipts):.2%}")
+    print(f"reduction {reduction_ratio(receipts):.2%} (workers {reduction_ratio(of_workers):.2%})")
+    print(f"deduplication {deduplication_ratio(receipts):.2%}")
     print(f"a context with its receipt: median {median(took):.2f} ms")
 
 

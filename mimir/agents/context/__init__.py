@@ -1,1 +1,4 @@
-"""What each role sees of a task, as text: values in, the same bytes out. Pure. Entered through `agents.context`."""
+"""Contexts: the text that each role is given, with a receipt of what was withheld.
+
+Equal inputs give equal bytes, without I/O. Used by scheduling, qc and the orchestrator.
+"""

@@ -1,6 +1,6 @@
-"""What the engine knows and a role may see: frozen values, made by attempts, qc and planning from the store and the workspace.
+"""Inputs of contexts: the facts that a role may see, as frozen values.
 
-No absolute path, no time, no random id belongs in any of them: every field may stand in a prompt.
+Every field may occur in a prompt, so none holds an absolute path, a time or a random id.
 """
 
 from collections.abc import Mapping
@@ -15,23 +15,24 @@ from mimir.domain.plan import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudgets:
-    """Tokens of each part; what does not fit is referenced. Critical pieces are never cut."""
+    """Token limit of each part; a piece that does not fit is referenced."""
 
     files: int = 12_000
     dependencies: int = 4_000
     earlier: int = 14_000
     """Previous answer, diff and failed outputs of a retry."""
     answer: int = 6_000
-    """The worker's answer before QC."""
+    """The worker's answer, for QC."""
     checks: int = 10_000
     changed: int = 24_000
-    """Contents and diffs before QC."""
+    """Contents and diffs, for QC."""
     related: int = 2_000
     repository: int = 10_000
     memory: int = 8_000
 
     def smaller(self) -> "ContextBudgets":
-        """Return a third of each: for the retry after a context that was too long."""
+        """Return a third of each, for a retry after a context that was too long."""
+        # Every field is a budget, so all of them shrink.
         return replace(
             self, **{name: getattr(self, name) // 3 for name in self.__dataclass_fields__}
         )
@@ -39,34 +40,34 @@ class ContextBudgets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileView:
-    """A file that a task lists as context."""
+    """A context file of a task."""
 
     path: str
     size: int
     """Bytes."""
     text: str | None
-    """None: not there, or no text."""
+    """None: absent or not text."""
     note: str = ""
-    """Why there is no text: `not there`, `binary` …"""
+    """Reason for no text: `not there`, `binary` …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyView:
-    """A task that this one builds on, completed."""
+    """A completed task that this one depends on."""
 
     id: str
     title: str
     answer: str
-    """Its closing answer; its beginning is shown."""
+    """Its closing answer; only the beginning is shown."""
     files: tuple[str, ...] = ()
-    """Paths that it changed."""
+    """Changed paths."""
     artifact: str = ""
-    """What `read_artifact` takes for the whole answer."""
+    """Argument of `read_artifact` for the whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCheck:
-    """A check that an earlier attempt did not pass."""
+    """A failed check of an earlier attempt."""
 
     id: str
     command: str
@@ -77,50 +78,50 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierAttempt:
-    """An attempt before this one, and what became of it."""
+    """An earlier attempt of the same task."""
 
     number: int
     reason: str
-    """Why there is another: `qc_failure`, `integration`, `silent_no_op` …"""
+    """Of the retry: `qc_failure`, `integration`, `silent_no_op` …"""
     score: Fraction | None = None
     """None: judged without QC."""
     issues: tuple[str, ...] = ()
     checks: tuple[FailedCheck, ...] = ()
     answer: str = ""
     artifact: str = ""
-    """What `read_artifact` takes for the whole answer."""
+    """Argument of `read_artifact` for the whole answer."""
     diff: str = ""
     tripped: str = ""
-    """What ended its use of tools; empty: nothing."""
+    """Trip of its circuit breaker; empty: none."""
     note: str = ""
-    """What else the next one must know: files with conflict markers, changes that were left out …"""
+    """Other facts: files with conflict markers, changes that were left out …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInput:
-    """What a worker may know."""
+    """Everything that a worker may see."""
 
     preamble: str
-    """System message: the role's preamble with the fixed rules."""
+    """Of the role, with the fixed rules."""
     task: Task
     attempt: int
     attempts: int
-    """Granted in all; an integration retry adds one to both numbers."""
+    """Number allowed; an integration retry adds one to both numbers."""
     tools: tuple[str, ...] = ()
-    """Names in force."""
+    """Names of the granted tools."""
     files: tuple[FileView, ...] = ()
     dependencies: tuple[DependencyView, ...] = ()
     earlier: tuple[EarlierAttempt, ...] = ()
     """Oldest first."""
     required_fixes: tuple[str, ...] = ()
-    """Of the last judged attempt; QC is asked about the same list, by number."""
+    """Of the last judged attempt; QC gets the same numbered list."""
     hidden: tuple[WithheldPiece, ...] = ()
-    """What the PM had and a worker may not see (`context.Background`)."""
+    """For the PM only (`PlannerKnowledge`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """One file of a deliverable."""
+    """A changed file of a deliverable."""
 
     path: str
     status: Literal["added", "modified", "deleted"]
@@ -131,7 +132,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedTask:
-    """A task near this one in the task graph."""
+    """A near task in the task graph."""
 
     id: str
     title: str
@@ -139,12 +140,11 @@ class RelatedTask:
     distance: int
     """Edges away: 1 or 2."""
     relation: Literal["needs", "needed_by"]
-    """This task needs it, or is needed by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QCInput:
-    """What the judge may know: the deliverable, not how it came about."""
+    """Everything that QC may see: the deliverable, not how it was made."""
 
     preamble: str
     task: Task
@@ -152,25 +152,25 @@ class QCInput:
     attempts: int
     answer: str
     artifact: str = ""
-    """What `read_artifact` takes for the whole answer."""
+    """Argument of `read_artifact` for the whole answer."""
     outcomes: tuple[CheckOutcome, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
     cited: Mapping[int, str] | None = None
-    """Calls of the worker that its answer cites and whose tree is the deliverable's: number → text. They may be quoted."""
+    """Quotable calls of the worker: cited, on the deliverable's tree. Number → text."""
     unsupported: tuple[str, ...] = ()
     required_fixes: tuple[str, ...] = ()
-    """Of the attempt before, as the worker saw them."""
+    """Of the previous attempt, as the worker saw them."""
     related: tuple[RelatedTask, ...] = ()
     notes: tuple[str, ...] = ()
-    """Findings of the engine: files left out of the deliverable, protected files that were changed …"""
+    """Findings of the engine: omitted files, changed protected files …"""
     form: str = ""
-    """How the verdict must look; closes the system message."""
+    """Form of the QC answer; closes the system message."""
     hidden: tuple[WithheldPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHit:
-    """A node of the memory that speaks of something like the request."""
+    """A node of the memory that is similar to the request."""
 
     id: str
     kind: str
@@ -181,19 +181,19 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PMInput:
-    """What the planner may know: everything."""
+    """Everything that the PM may see."""
 
     preamble: str
     request: str
-    """The person's own words."""
+    """The user's own words."""
     specification: str = ""
-    """Ecko's; empty: the request is taken as it is."""
+    """Ecko's; empty: none."""
     repository: tuple[tuple[str, int], ...] = ()
     """(path, bytes), sorted."""
     files: tuple[FileView, ...] = ()
-    """What is worth reading first: README and the like."""
+    """The most useful ones, such as README."""
     memory: tuple[MemoryHit, ...] = ()
     lessons: tuple[str, ...] = ()
-    """Of failed tasks of earlier runs that were similar."""
+    """From similar failed tasks of earlier runs."""
     form: str = ""
-    """How the plan must look; closes the system message."""
+    """Form of the plan; closes the system message."""

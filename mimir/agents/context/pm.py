@@ -1,4 +1,4 @@
-"""What the planner sees: everything that is known of the request, the repository and earlier runs. Pure."""
+"""Context of the PM: request, repository, memory and lessons. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,28 +9,30 @@ from mimir.agents.context.task_sections import file_piece
 from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
 from mimir.domain.usage import estimate
 
+# Paths that are listed; of a larger repository the folders are counted.
 MOST_LISTED = 400
-"""Paths listed one by one; of a larger repository the folders are counted."""
+# Nodes of the memory that are shown.
 MOST_HITS = 40
-"""Nodes of the memory that are shown or named."""
 MEMORY = "## From the memory"
 
 
-def pm(given: PMInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
-    """Write the planner's context."""
-    sheet.say("task", "Task: plan\nAttempt 1 of 1")
-    sheet.say("request", f"## The request, word for word\n\n{quotation.fence_block(given.request)}")
+def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
+    """Write the PM's context."""
+    sheet.add_text("task", "Task: plan\nAttempt 1 of 1")
+    sheet.add_text(
+        "request", f"## The request, word for word\n\n{quotation.fence_block(given.request)}"
+    )
     if given.specification.strip():
         words = "Worked out from the request; where the two differ, the request decides."
         body = quotation.fence_block(given.specification)
-        sheet.say("specification", f"## Specification\n\n{words}\n\n{body}")
+        sheet.add_text("specification", f"## Specification\n\n{words}\n\n{body}")
     sheet.add(_repository(given, budgets.repository))
     sheet.add(_memory(given.memory, budgets.memory))
     _lessons(given.lessons, sheet)
 
 
 def _repository(given: PMInput, budget: int) -> ContextPart:
-    listing = _listing(given.repository, budget // 2)
+    listing = _file_list(given.repository, budget // 2)
     pieces = [
         ContextPiece(
             name="repository",
@@ -40,20 +42,20 @@ def _repository(given: PMInput, budget: int) -> ContextPart:
         )
     ]
     pieces += [file_piece(file, "optional") for file in given.files]
+    # An empty heading would let the model guess that the list was cut.
     before = "" if given.repository else "The repository is empty."
     shown = pieces if given.repository else []
     return ContextPart(heading="## Repository", before=before, pieces=shown, budget=budget)
 
 
-def _listing(repository: Sequence[tuple[str, int]], tokens: int) -> str:
-    """List every path with its size; a large repository by its folders."""
+def _file_list(repository: Sequence[tuple[str, int]], tokens: int) -> str:
+    """Return every path with its size; the folders of a large repository."""
     lines = [f"{quotation.path(name)} ({size})" for name, size in repository]
     whole = "\n".join(lines)
     if len(lines) <= MOST_LISTED and estimate(whole) <= tokens:
         return whole
-    folders: Counter[str] = Counter()
-    for name, _ in repository:
-        folders[_folder(name)] += 1
+    # The first two folders of each path; empty for a file at the top.
+    folders = Counter("/".join(name.split("/")[:-1][:2]) for name, _ in repository)
     top = [f"{quotation.path(name)} ({size})" for name, size in repository if "/" not in name]
     counted = [
         f"{quotation.path(name)}/ ({count} files)"
@@ -61,11 +63,6 @@ def _listing(repository: Sequence[tuple[str, int]], tokens: int) -> str:
         if name
     ]
     return "\n".join([*top[:MOST_LISTED], *counted[:MOST_LISTED]])
-
-
-def _folder(name: str) -> str:
-    """Return the first two folders of a path; empty for a file at the top."""
-    return "/".join(name.split("/")[:-1][:2])
 
 
 def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
@@ -88,8 +85,7 @@ def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
 
 
 def _lessons(lessons: Sequence[str], sheet: ContextBuilder) -> None:
-    """Lessons are what earlier failures cost; similar ones are said once."""
-    said, merged = deduplication.messages(
+    said, merged = deduplication.merge_messages(
         [("earlier runs", lesson) for lesson in lessons], "lesson"
     )
     pieces = [
@@ -101,12 +97,6 @@ def _lessons(lessons: Sequence[str], sheet: ContextBuilder) -> None:
         )
         for n, lesson in enumerate(said[-MOST_HITS:], start=1)
     ]
-    sheet.add(
-        ContextPart(
-            heading="## Lessons of earlier runs",
-            pieces=pieces,
-            budget=0,
-            merged=merged,
-            between="\n",
-        )
-    )
+    heading = "## Lessons of earlier runs"
+    # No budget: critical pieces are never cut.
+    sheet.add(ContextPart(heading=heading, pieces=pieces, budget=0, merged=merged, between="\n"))

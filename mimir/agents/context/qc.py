@@ -1,6 +1,6 @@
-"""What the judge sees: requirements and the deliverable, with everything that may be quoted in a named block. Pure.
+"""Context of QC: requirements and deliverable, quotable text in named blocks. Pure.
 
-Not: how the worker went about it, the PM's research. `quotable` gives the same blocks whole, for the engine's look at the quotes.
+It never holds how the worker worked, or the PM's research. `quotable_sources` returns the same blocks whole, to verify quotes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from mimir.agents.context.token_budget import ContextBuilder, ContextPart, Conte
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Task
 
+# Near tasks that are named.
 MOST_RELATED = 40
-"""Tasks of the neighbourhood that are named."""
+# Changed paths that are named.
 MOST_CHANGED = 100
-"""Changed paths that are named."""
 
 _SOURCES = (
     "Blocks headed `=== source NAME ===` may be quoted: copy words exactly, and give NAME as the source. "
@@ -29,30 +29,27 @@ _SOURCES = (
 )
 
 
-def qc(given: QCInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
-    """Write the judge's context."""
+def write_qc_context(given: QCInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
+    """Write QC's context."""
     task = given.task
-    sheet.say(
+    sheet.add_text(
         "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.reviewer}")
     )
-    sheet.say("prompt", f"## What the worker was asked\n\n{quotation.verbatim(task.prompt)}")
+    sheet.add_text("prompt", f"## What the worker was asked\n\n{quotation.verbatim(task.prompt)}")
     lines = ["## Criteria", "", *criteria_lines(task.criteria)]
-    sheet.say("criteria", "\n".join(lines))
+    sheet.add_text("criteria", "\n".join(lines))
     if given.required_fixes:
         words = "The attempt before had to be mended in these points. Answer for each in `fixes`, by its number:"
-        sheet.say("required fixes", fixes(given.required_fixes, words))
-    sheet.add(_related(given.related, budgets.related))
-    sheet.add(_changed(given, budgets.changed))
+        sheet.add_text("required fixes", fixes(given.required_fixes, words))
+    sheet.add(_near_tasks(given.related, budgets.related))
+    sheet.add(_deliverable(given, budgets.changed))
     sheet.add(_answer(given, budgets.answer))
     sheet.add(_checks(given, budgets.checks))
-    _remarks(given, sheet)
+    _findings(given, sheet)
 
 
-def quotable(given: QCInput) -> Mapping[str, str]:
-    """Return every block of the context that may be quoted: name of the source → its whole text.
-
-    QC's own calls (`qc:<number>`) come on top, from its conversation's ledger.
-    """
+def quotable_sources(given: QCInput) -> Mapping[str, str]:
+    """Return the whole text of every quotable block, by the name of its source."""
     sources = {f"check:{o.check}": check_text(o, given.task) for o in given.outcomes}
     sources |= {f"file:{f.path}": f.text for f in given.changed if f.text is not None}
     sources |= {f"call:{number}": text for number, text in (given.cited or {}).items()}
@@ -62,7 +59,7 @@ def quotable(given: QCInput) -> Mapping[str, str]:
 
 
 def check_text(outcome: CheckOutcome, task: Task) -> str:
-    """Return what the engine saw of a check, as it stands in its block and may be quoted from there."""
+    """Return the quotable block of a check's outcome."""
     check = next((c for c in task.checks if c.id == outcome.check), None)
     lines = [
         f"command: {command(check) if check else ' '.join(outcome.after.argv)}",
@@ -82,7 +79,7 @@ def check_text(outcome: CheckOutcome, task: Task) -> str:
 
 
 def how_it_ended(run: CheckRun) -> str:
-    """Say it as models are told: `exit code 1`, `timed out`, `program missing`."""
+    """Return the end of a check run for models, such as `exit code 1` or `timed out`."""
     return run.describe_end.replace("exit ", "exit code ")
 
 
@@ -93,8 +90,8 @@ def _decides(check: Check | None) -> str:
     return criteria if check.required else f"nothing (shown only; speaks of {criteria})"
 
 
-def _related(related: Sequence[RelatedTask], budget: int) -> ContextPart:
-    """Name the tasks around this one, nearest first; how many there are does not change the size much."""
+def _near_tasks(related: Sequence[RelatedTask], budget: int) -> ContextPart:
+    # Nearest first and bounded: the size of the plan must not change the size of the context.
     order = sorted(dict.fromkeys(related), key=lambda r: (r.distance, r.relation, r.id))
     lines = [
         f"- {r.id} ({r.status}): {quotation.one_line(r.title)[:100]} — "
@@ -110,15 +107,11 @@ def _related(related: Sequence[RelatedTask], budget: int) -> ContextPart:
     return ContextPart(heading="## Tasks around it", pieces=[piece] if lines else [], budget=budget)
 
 
-def _changed(given: QCInput, budget: int) -> ContextPart:
+def _deliverable(given: QCInput, budget: int) -> ContextPart:
     files = given.changed
     if not files:
-        return ContextPart(
-            heading="## Deliverable",
-            before="No file was changed; the deliverable is the worker's answer.",
-            pieces=[],
-            budget=budget,
-        )
+        before = "No file was changed; the deliverable is the worker's answer."
+        return ContextPart(heading="## Deliverable", before=before, pieces=[], budget=budget)
     lines = [f"- {quotation.path(f.path)} ({f.status})" for f in files[:MOST_CHANGED]]
     if len(files) > MOST_CHANGED:
         lines.append(f"- and {len(files) - MOST_CHANGED} more")
@@ -128,10 +121,10 @@ def _changed(given: QCInput, budget: int) -> ContextPart:
 
 
 def _file(file: ChangedFile) -> list[ContextPiece]:
-    """Return a file's diff, and its content as a source; a new file's diff would say the same twice."""
     name = quotation.path(file.path)
     reference = f"read_file({quotation.quote_argument(file.path)})"
     pieces: list[ContextPiece] = []
+    # The diff of a new file would repeat its content.
     if file.diff and file.status == "modified":
         pieces.append(
             ContextPiece(
@@ -156,8 +149,8 @@ def _file(file: ChangedFile) -> list[ContextPiece]:
 
 
 def _answer(given: QCInput, budget: int) -> ContextPart:
-    source = not given.changed
-    title = "source answer" if source else "worker answer (not a source)"
+    # With files the answer is only a claim about them, so it must not be quoted.
+    title = "worker answer (not a source)" if given.changed else "source answer"
     pieces = [
         ContextPiece(
             name="answer",
@@ -185,9 +178,8 @@ def _checks(given: QCInput, budget: int) -> ContextPart:
             name=f"check:{outcome.check}",
             title=quotation.header(f"source check:{outcome.check}"),
             content=check_text(outcome, given.task),
-            # A failed check is what matters most, and its output's end says why.
+            # A failed check matters most.
             importance="important" if outcome.state == "failed" else "optional",
-            keep="head",
         )
         for outcome in given.outcomes
     ]
@@ -199,15 +191,15 @@ def _checks(given: QCInput, budget: int) -> ContextPart:
     return ContextPart(heading="## Checks", before=before, pieces=pieces, budget=budget)
 
 
-def _remarks(given: QCInput, sheet: ContextBuilder) -> None:
+def _findings(given: QCInput, sheet: ContextBuilder) -> None:
     if given.notes:
         lines = [f"- {quotation.one_line(note)}" for note in given.notes]
-        sheet.say("findings", "\n".join(["## What the engine found", "", *lines]))
+        sheet.add_text("findings", "\n".join(["## What the engine found", "", *lines]))
     if given.unsupported:
         lines = "\n".join(f"- {quotation.one_line(claim)}" for claim in given.unsupported)
         words = "The answer cites these, and the record of the worker's calls does not hold them:"
-        sheet.say(
+        sheet.add_text(
             "unsupported claims",
             f"## Unsupported claims\n\n{words}\n\n{quotation.fence_block(lines)}",
         )
-    sheet.say("sources", f"## What may be quoted\n\n{_SOURCES}")
+    sheet.add_text("sources", f"## What may be quoted\n\n{_SOURCES}")

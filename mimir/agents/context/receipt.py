@@ -1,48 +1,49 @@
-"""What an agent was given, what was withheld and why: one receipt a context, and what a fleet of them says. Pure.
+"""Context receipt: what one agent was given, what was withheld and why. Pure.
 
-`available` = given + withheld: everything that the PM had. Reduction = 1 − given ÷ available. Deduplication = 1 − unique ÷ total, where
-total = given + withheld as duplicate, and unique counts each normalised piece once over the whole fleet.
+`available` = given + withheld. A piece is identified by the hash of its normalised text.
 """
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import Literal, cast, get_args
+from typing import Literal, TypeVar, get_args
 
+from mimir.agents.stored_fields import decode_fields, encode_fields
+from mimir.domain.json_value import JsonObject, as_objects, as_whole_number, is_array
 from mimir.errors import StoreError
 
+T = TypeVar("T")
 Importance = Literal["critical", "important", "optional"]
 """Critical is never cut."""
 Why = Literal["role", "budget", "duplicate", "similar"]
-"""`role`: not for this role; `budget`: did not fit, referenced; `duplicate`, `similar`: merged with what is given."""
+"""`role`: not for this role; `budget`: did not fit; `duplicate`, `similar`: merged."""
 
-_IMPORTANCES: tuple[str, ...] = get_args(Importance)
-_WHYS: tuple[str, ...] = get_args(Why)
+_WHYS: tuple[Why, ...] = get_args(Why)
 
+# Characters stored with a fingerprint; the transcript's brief holds the whole.
 EXCERPT = 100
-"""Characters of a piece kept with its fingerprint; the whole stands in the lane's brief."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenPiece:
-    """One piece that stands in the context."""
+    """One piece of a context."""
 
     name: str
     """`file:api.py`, `dependency:task-1.0`, `prompt` …"""
     importance: Importance
     tokens: int
     hash: str
-    """Of the whole normalised piece, also when only a part of it is shown."""
+    """Of the whole normalised piece, also if only a part is shown."""
     whole: bool = True
-    """False: cut, with a mark; what is missing is withheld for its budget."""
+    """False: cut, with a mark; the rest is withheld for its budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithheldPiece:
-    """One piece that does not stand in the context, or only in part."""
+    """One piece that is not in a context, or only in part."""
 
     name: str
     why: Why
@@ -51,26 +52,26 @@ class WithheldPiece:
     reference: str = ""
     """How the agent can get it; empty: it cannot."""
     kept: str = ""
-    """Merged pieces: the name of what stands for it."""
+    """Of a merged piece: the beginning of the given one."""
     text: str = ""
-    """Similar pieces: the words that were merged, so that none is lost."""
+    """Of a similar piece: its own words, so that none is lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFingerprint:
-    """A normalised piece, and how often it was used."""
+    """A normalised piece and the number of its uses."""
 
     hash: str
     content: str
     """Its beginning, normalised."""
     first_seen: str
-    """Lane in which it was used first; a time would differ in a replay."""
+    """Transcript of its first use; a time would differ in a replay."""
     use_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReceipt:
-    """What one agent was given."""
+    """Receipt of one context."""
 
     role: str
     lane: str
@@ -80,91 +81,70 @@ class ContextReceipt:
 
     @property
     def given_tokens(self) -> int:
-        """Tokens of the context, by `usage.estimate`."""
+        """Tokens of the context, as `usage.estimate` counts."""
         return sum(piece.tokens for piece in self.given)
 
     @property
     def available_tokens(self) -> int:
-        """Tokens of all that there was to give."""
+        """Tokens given and withheld."""
         return self.given_tokens + sum(piece.tokens for piece in self.withheld)
 
+    @property
+    def comparable_pieces(self) -> tuple[GivenPiece | WithheldPiece, ...]:
+        """Pieces that count for deduplication: given, or merged with a given one."""
+        merged = (w for w in self.withheld if w.why in ("duplicate", "similar"))
+        return (*self.given, *merged)
+
     def as_json(self) -> dict[str, object]:
-        """Return the receipt as JSON values, names as in the store."""
+        """Return the receipt as JSON values, with the names of the store."""
         return {
             "role": self.role,
             "lane": self.lane,
+            # Computed, but stored: queries of the store cannot sum.
             "availableTokens": self.available_tokens,
             "givenTokens": self.given_tokens,
-            "given": [
-                {
-                    "name": g.name,
-                    "importance": g.importance,
-                    "tokens": g.tokens,
-                    "hash": g.hash,
-                    "whole": g.whole,
-                }
-                for g in self.given
+            "given": [encode_fields(piece) for piece in self.given],
+            # Empty texts are left out: most withheld pieces have only a name and a size.
+            "withheld": [
+                {name: value for name, value in encode_fields(piece).items() if value != ""}
+                for piece in self.withheld
             ],
-            "withheld": [_withheld_json(w) for w in self.withheld],
-            "fingerprints": [_fingerprint_json(f) for f in self.fingerprints],
+            "fingerprints": [encode_fields(piece) for piece in self.fingerprints],
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> "ContextReceipt":
-        """Read what `as_json` wrote.
-
-        Raises:
-            StoreError: It is not of that form.
-        """
+    def from_json(cls, values: JsonObject) -> "ContextReceipt":
+        """Read what `as_json` wrote; raise `StoreError` for any other form."""
         return cls(
             role=_text(values, "role"),
             lane=_text(values, "lane"),
-            given=tuple(
-                GivenPiece(
-                    name=_text(g, "name"),
-                    importance=cast("Importance", _one_of(g, "importance", _IMPORTANCES)),
-                    tokens=_count(g, "tokens"),
-                    hash=_text(g, "hash"),
-                    whole=g.get("whole") is True,
-                )
-                for g in _objects(values, "given")
-            ),
-            withheld=tuple(_withheld(w) for w in _objects(values, "withheld")),
-            fingerprints=tuple(
-                PieceFingerprint(
-                    hash=_text(f, "hash"),
-                    content=_text(f, "content"),
-                    first_seen=_text(f, "firstSeen"),
-                    use_count=_count(f, "useCount"),
-                )
-                for f in _objects(values, "fingerprints")
-            ),
+            given=_pieces(GivenPiece, values, "given"),
+            withheld=_pieces(WithheldPiece, values, "withheld"),
+            fingerprints=_pieces(PieceFingerprint, values, "fingerprints"),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptTotals:
-    """What a receipt adds up to."""
+    """Sums of a receipt, in estimated tokens."""
 
     role: str
     given: int
-    """Tokens, by the engine's estimate."""
     available: int
     withheld: Mapping[str, int]
     """Why → tokens; sorted."""
 
 
-def sums(values: Mapping[str, object]) -> ReceiptTotals:
-    """Add up what `ContextReceipt.as_json` wrote; what is not added up is not read.
-
-    Raises:
-        StoreError: It is not of that form.
-    """
+def receipt_totals(values: JsonObject) -> ReceiptTotals:
+    """Sum what `ContextReceipt.as_json` wrote; raise `StoreError` for any other form."""
     withheld: dict[str, int] = {}
+    # No piece is built: a report sums the receipts of thousands of attempts, and equal texts are one object.
     for piece in _objects(values, "withheld"):
-        why = intern(_one_of(piece, "why", _WHYS))
-        withheld[why] = withheld.get(why, 0) + _count(piece, "tokens")
-    given = sum(_count(piece, "tokens") for piece in _objects(values, "given"))
+        why = intern(_text(piece, "why"))
+        if why not in _WHYS:
+            raise StoreError(f"A context receipt has {why!r} for why.")
+        withheld[why] = withheld.get(why, 0) + _tokens(piece)
+    given = sum(_tokens(piece) for piece in _objects(values, "given"))
     return ReceiptTotals(
         role=intern(_text(values, "role")),
         given=given,
@@ -174,142 +154,55 @@ def sums(values: Mapping[str, object]) -> ReceiptTotals:
 
 
 def flatten_receipt(receipt: ContextReceipt, prefix: str = "") -> dict[str, int | list[str]]:
-    """Return a receipt's figures as plain properties, for questions to the store that cannot look into JSON.
+    """Return a receipt as plain properties, for store queries that cannot read JSON.
 
-    Args:
-        receipt: Of one context.
-        prefix: Before each name: `qc` makes `contextTokens` into `qcContextTokens`.
-
-    Returns:
-        `contextTokens` given, `contextTokensAvailable`, and `contextPieces`: one text for each piece that was given or merged
-        away, the first 16 digits of its hash, a blank, its tokens. `contextGiven` and `contextWithheld`: the same for a person, by
-        name.
+    A piece of `contextPieces` is 16 digits of its hash, a blank, its tokens. With the prefix `qc` the first name is
+    `qcContextTokens`.
     """
-    pieces = [f"{piece.hash[:16]} {piece.tokens}" for piece in _counted(receipt)]
     values: dict[str, int | list[str]] = {
         "contextTokens": receipt.given_tokens,
         "contextTokensAvailable": receipt.available_tokens,
-        "contextPieces": pieces,
-        "contextGiven": [f"{piece.name} ({piece.tokens})" for piece in receipt.given],
+        "contextPieces": [f"{p.hash[:16]} {p.tokens}" for p in receipt.comparable_pieces],
+        "contextGiven": [f"{p.name} ({p.tokens})" for p in receipt.given],
         "contextWithheld": [f"{p.name} ({p.tokens}, {p.why})" for p in receipt.withheld],
     }
     return {f"{prefix}{n[0].upper()}{n[1:]}" if prefix else n: v for n, v in values.items()}
 
 
-def normalise_text(text: str) -> str:
-    """Return a text in the form in which pieces are compared: NFC, white space collapsed."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
-
-
 def fingerprint(text: str) -> str:
-    """Return the SHA-256 of a normalised text."""
+    """Return the SHA-256 of a text, normalised: NFC, white space collapsed."""
     return mark(text)[0]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32)  # every attempt needs the fingerprint of its long preamble
 def mark(text: str) -> tuple[str, str]:
-    """Return a text's fingerprint, and how it begins when it is normalised. Every attempt asks of its preamble, which is long."""
-    normal = normalise_text(text)
+    """Return a text's fingerprint and its normalised beginning."""
+    normal = " ".join(unicodedata.normalize("NFC", text).split())
     hash = hashlib.sha256(normal.encode("utf-8", "backslashreplace")).hexdigest()
     return hash, normal[:EXCERPT]
 
 
-def fingerprints(receipts: Iterable[ContextReceipt]) -> tuple[PieceFingerprint, ...]:
-    """Return every piece of a fleet once, in the order of first use, with the number of its uses over all receipts."""
-    found: dict[str, PieceFingerprint] = {}
-    for receipt in receipts:
-        for one in receipt.fingerprints:
-            known = found.get(one.hash)
-            found[one.hash] = PieceFingerprint(
-                hash=one.hash,
-                content=one.content,
-                first_seen=known.first_seen if known else one.first_seen,
-                use_count=one.use_count + (known.use_count if known else 0),
-            )
-    return tuple(found.values())
-
-
-def reduction(receipts: Sequence[ContextReceipt]) -> float:
-    """Return 1 − given ÷ available over a fleet; 0 where nothing was available."""
-    available = sum(r.available_tokens for r in receipts)
-    return 1 - sum(r.given_tokens for r in receipts) / available if available else 0.0
-
-
-def deduplication(receipts: Sequence[ContextReceipt]) -> float:
-    """Return 1 − unique ÷ total over a fleet; 0 where nothing was given."""
-    total = 0
-    unique: dict[str, int] = {}
-    for receipt in receipts:
-        for piece in _counted(receipt):
-            total += piece.tokens
-            unique[piece.hash] = max(piece.tokens, unique.get(piece.hash, 0))
-    return 1 - sum(unique.values()) / total if total else 0.0
-
-
-def _counted(receipt: ContextReceipt) -> tuple[GivenPiece | WithheldPiece, ...]:
-    """Return the pieces that a fleet's deduplication counts: given, or merged with what is given."""
-    merged = (w for w in receipt.withheld if w.why in ("duplicate", "similar"))
-    return (*receipt.given, *merged)
-
-
-def _withheld_json(piece: WithheldPiece) -> dict[str, object]:
-    values: dict[str, object] = {"name": piece.name, "why": piece.why, "tokens": piece.tokens}
-    more = {
-        "hash": piece.hash,
-        "reference": piece.reference,
-        "kept": piece.kept,
-        "text": piece.text,
-    }
-    return values | {name: value for name, value in more.items() if value}
-
-
-def _withheld(values: Mapping[str, object]) -> WithheldPiece:
-    return WithheldPiece(
-        name=_text(values, "name"),
-        why=cast("Why", _one_of(values, "why", _WHYS)),
-        tokens=_count(values, "tokens"),
-        hash=_text(values, "hash", ""),
-        reference=_text(values, "reference", ""),
-        kept=_text(values, "kept", ""),
-        text=_text(values, "text", ""),
-    )
-
-
-def _fingerprint_json(one: PieceFingerprint) -> dict[str, object]:
-    return {
-        "hash": one.hash,
-        "content": one.content,
-        "firstSeen": one.first_seen,
-        "useCount": one.use_count,
-    }
-
-
-def _text(values: Mapping[str, object], name: str, default: str | None = None) -> str:
-    value = values.get(name, default)
+def _text(values: JsonObject, name: str) -> str:
+    value = values.get(name)
     if not isinstance(value, str):
         raise StoreError(f"A context receipt has {value!r} for {name}.")
     return value
 
 
-def _count(values: Mapping[str, object], name: str) -> int:
-    value = values.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise StoreError(f"A context receipt has {value!r} for {name}.")
-    return value
+def _tokens(values: JsonObject) -> int:
+    tokens = as_whole_number(values.get("tokens"))
+    if tokens is None:
+        raise StoreError(f"A context receipt has {values.get('tokens')!r} for tokens.")
+    return tokens
 
 
-def _one_of(values: Mapping[str, object], name: str, allowed: Sequence[str]) -> str:
-    value = _text(values, name)
-    if value not in allowed:
-        raise StoreError(f"A context receipt has {value!r} for {name}.")
-    return value
+def _objects(values: JsonObject, name: str) -> list[JsonObject]:
+    items = values.get(name)
+    objects = as_objects(items)
+    if not is_array(items) or len(objects) < len(items):
+        raise StoreError(f"A context receipt has {items!r} for {name}.")
+    return objects
 
 
-def _objects(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    value = values.get(name)
-    if not isinstance(value, list):
-        raise StoreError(f"A context receipt has {value!r} for {name}.")
-    items = cast("list[object]", value)
-    if not all(isinstance(item, dict) for item in items):
-        raise StoreError(f"A context receipt has something that is no object in {name}.")
-    return cast("list[Mapping[str, object]]", items)
+def _pieces(kind: type[T], values: JsonObject, name: str) -> tuple[T, ...]:
+    return tuple(decode_fields(kind, item, "A context receipt") for item in _objects(values, name))

@@ -1,4 +1,4 @@
-"""What worker and QC both see of a task, in the same words: requirements, criteria, checks, required fixes. Pure."""
+"""Sections that worker and QC share: requirements, checks, required fixes. Pure."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from mimir.agents.context.token_budget import ContextPiece
 from mimir.domain.plan import Check, Criterion, Task, weights
 from mimir.domain.usage import estimate
 
+# A context file up to so many tokens is shown whole.
 SMALL_FILE = 1_500
-"""Tokens up to which a context file is shown whole."""
+# Tokens shown of a larger one.
 FILE_HEAD = 500
-"""Tokens shown of a larger one."""
 
 _KINDS = {
     "flip": "fails before the work, must pass after it",
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def brief_header(task: Task, attempt: int, attempts: int, role: str) -> str:
-    """Return the first lines of a brief; scripts and gateways read the first two."""
+    """Return the first lines of a brief; model scripts read the first two."""
     return (
         f"Task: {task.id}\nAttempt {attempt} of {attempts}\n"
         f"Title: {quotation.one_line(task.title)}\n{quotation.one_line(role)}"
@@ -32,7 +32,7 @@ def brief_header(task: Task, attempt: int, attempts: int, role: str) -> str:
 
 
 def requirements(task: Task) -> str:
-    """Return what the deliverable must meet: criteria, and the checks that the engine runs for them."""
+    """Return the requirements of the deliverable: criteria and checks."""
     lines = ["## What it must meet", "", *criteria_lines(task.criteria)]
     if task.checks:
         lines += ["", "The engine runs these checks on a clean checkout of what you deliver:", ""]
@@ -41,8 +41,8 @@ def requirements(task: Task) -> str:
 
 
 def criteria_lines(criteria: tuple[Criterion, ...]) -> list[str]:
-    """Return one line a criterion: `- [c1] (60 pts, critical) text`; points are shares of 100."""
-    share = weights(criteria)
+    """Return a line for each criterion: `- [c1] (60 pts, critical) text`, points of 100."""
+    share = weights(criteria)  # the plan's own numbers need not sum to 100
     return [
         f"- [{c.id}] ({points(share[c.id])} pts{', critical' if c.critical else ''}) {quotation.one_line(c.text)}"
         for c in criteria
@@ -50,23 +50,20 @@ def criteria_lines(criteria: tuple[Criterion, ...]) -> list[str]:
 
 
 def points(value: Fraction) -> str:
-    """Write points or a score: whole if it is whole, else with two decimals."""
+    """Return points or a score: whole, or with two decimals."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.2f}"
 
 
 def command(check: Check) -> str:
-    """Return a check's command as a person would type it."""
+    """Return a check's command as a shell line."""
     return quotation.one_line(check.run if isinstance(check.run, str) else shlex.join(check.run))
 
 
 def check_line(check: Check) -> str:
-    """Return one line of a check: what it decides, its command, what is expected."""
+    """Return a line with a check's criteria, command and expected outcome."""
     decides = ", ".join(check.criteria) or "no criterion"
-    protect = (
-        f"; you may not change {', '.join(map(quotation.path, check.protect))}"
-        if check.protect
-        else ""
-    )
+    files = ", ".join(map(quotation.path, check.protect))
+    protect = f"; you may not change {files}" if files else ""
     shown = "" if check.required else "; shown, decides nothing"
     return (
         f"- {check.id} (decides {decides}): {command(check)} — {_KINDS[check.kind]}{protect}{shown}"
@@ -74,13 +71,13 @@ def check_line(check: Check) -> str:
 
 
 def fixes(required: Sequence[str], words: str) -> str:
-    """Return the required fixes as the numbered checklist that worker and QC share."""
+    """Return the numbered list of required fixes that worker and QC share."""
     lines = [f"{n}. {quotation.one_line(fix)}" for n, fix in enumerate(required, start=1)]
     return "\n".join(["## Required fixes", "", words, "", *lines])
 
 
 def file_piece(file: FileView, importance: Importance) -> ContextPiece:
-    """Return a context file: whole when small, else its first lines."""
+    """Return a context file: whole if small, otherwise its first lines."""
     title = f"{quotation.path(file.path)} ({file.size} bytes)"
     name = f"file:{file.path}"
     if file.text is None:
@@ -99,5 +96,5 @@ def file_piece(file: FileView, importance: Importance) -> ContextPiece:
 
 
 def artifact(id: str) -> str:
-    """Return how the agent gets an artifact; empty: it cannot."""
+    """Return the call that reads an artifact; empty: there is none."""
     return f"read_artifact({quotation.quote_argument(id)})" if id else ""

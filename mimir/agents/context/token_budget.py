@@ -1,6 +1,6 @@
-"""Fitting pieces into a part's budget: critical ones whole, the others whole, cut with a mark, or as a reference. Pure.
+"""Fitting of pieces into a token budget: whole, cut with a mark, or as a reference. Pure.
 
-The rule of the file: nothing disappears silently. What is not shown leaves a mark that says how to get it, and an entry in the receipt.
+Nothing disappears silently: a piece that is not shown leaves a mark that says how to get it, and an entry in the receipt.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,49 +19,49 @@ from mimir.agents.context.receipt import (
 )
 from mimir.domain.usage import estimate
 
+# The beginning of a piece is useless below so many tokens.
 LEAST = 60
-"""Tokens below which showing the beginning of a piece helps nobody."""
+# References of one part that are listed; further ones are only counted.
 MOST_MARKS = 30
-"""References listed one by one in a part; of further ones only the number is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPiece:
-    """One thing that a context may hold."""
+    """One piece that a context may hold."""
 
     name: str
-    """Unique in a context."""
+    """Unique in its context."""
     title: str = ""
-    """Line above the content; always shown whole."""
+    """Line above the content; never cut."""
     content: str
     importance: Importance = "important"
     data: bool = True
-    """True: written by a model, a tool or a file; stands in a fence."""
+    """True: untrusted text, so it is fenced."""
     reference: str = ""
-    """How the agent gets what is not shown, such as `read_file("api.py")`."""
+    """How the agent gets the rest, such as `read_file("api.py")`."""
     keep: Literal["head", "tail"] = "head"
-    """What stays when it is cut."""
+    """The part that a cut keeps."""
     most: int | None = None
-    """Tokens shown at most, whatever the budget; None: no bound of its own."""
+    """Token limit of the piece; None: only the part's budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPart:
-    """Pieces under one heading, with a budget of their own."""
+    """Pieces under one heading, with their own budget."""
 
     heading: str
     pieces: Sequence[ContextPiece]
     budget: int
-    """Tokens; critical pieces may exceed it, and leave less to the others."""
+    """Tokens; critical pieces may exceed it and leave less for the others."""
     before: str = ""
-    """Words of the engine under the heading."""
+    """The engine's words under the heading."""
     merged: Sequence[WithheldPiece] = ()
     between: str = "\n\n"
 
 
 @dataclass(slots=True)
 class ContextBuilder:
-    """A context that is being written, with the notes for its receipt."""
+    """Builder of one context and its receipt."""
 
     blocks: list[str] = field(default_factory=list[str])
     given: list[GivenPiece] = field(default_factory=list[GivenPiece])
@@ -70,32 +70,26 @@ class ContextBuilder:
     lane: str = ""
 
     def note(self, piece: ContextPiece, text: str, *, whole: bool = True) -> None:
-        """Write down that `text` of a piece is shown."""
-        hash, begins = mark(piece.content)
+        """Enter the shown `text` of a piece in the receipt."""
+        hash, excerpt = mark(piece.content)
+        tokens, importance = estimate(text), piece.importance
         self.given.append(
             GivenPiece(
-                name=piece.name,
-                importance=piece.importance,
-                tokens=estimate(text),
-                hash=hash,
-                whole=whole,
+                name=piece.name, importance=importance, tokens=tokens, hash=hash, whole=whole
             )
         )
-        known = self.marks.get(hash)
+        uses = self.marks[hash].use_count if hash in self.marks else 0
         self.marks[hash] = PieceFingerprint(
-            hash=hash,
-            content=begins,
-            first_seen=self.lane,
-            use_count=known.use_count + 1 if known else 1,
+            hash=hash, content=excerpt, first_seen=self.lane, use_count=uses + 1
         )
 
-    def say(self, name: str, text: str) -> None:
-        """Add words that are always there."""
+    def add_text(self, name: str, text: str) -> None:
+        """Add a text that is never cut."""
         self.note(ContextPiece(name=name, content=text, importance="critical"), text)
         self.blocks.append(text)
 
     def add(self, part: ContextPart) -> None:
-        """Add a part; one that has nothing to show is left out."""
+        """Add a part; an empty one is left out."""
         self.withheld.extend(part.merged)
         if not part.pieces and not part.before:
             return
@@ -105,7 +99,7 @@ class ContextBuilder:
         self.blocks.append("\n\n".join([part.heading, *lead, *body]))
 
     def receipt(self, role: str, hidden: Iterable[WithheldPiece] = ()) -> ContextReceipt:
-        """Return the receipt of all that was added."""
+        """Return the receipt of everything added."""
         return ContextReceipt(
             role=role,
             lane=self.lane,
@@ -116,33 +110,33 @@ class ContextBuilder:
 
     @property
     def text(self) -> str:
-        """All blocks."""
+        """The whole context."""
         return quotation.printable("\n\n".join(self.blocks)) + "\n"
 
     def _fit(self, part: ContextPart) -> list[str]:
-        """Decide by importance, show in the given order."""
+        """Return the texts to show: chosen by importance, in the given order."""
+        # Critical pieces are always shown, so their cost comes first.
         left = part.budget - sum(
-            estimate(_whole(p)) for p in part.pieces if p.importance == "critical"
+            estimate(_block(p, p.content)) for p in part.pieces if p.importance == "critical"
         )
         shown: dict[int, str] = {}
-        unlisted = 0
-        marks = 0
+        references = 0
         for at, piece in _by_importance(part.pieces):
             text, cost = self._show(piece, left)
             left -= cost
             if not text:
-                marks += 1
-                text = _reference(piece)
-                if marks > MOST_MARKS:
-                    unlisted += 1
+                references += 1
+                if references > MOST_MARKS:
                     continue
+                text = _reference(piece)
             shown[at] = text
-        more = [f"[and {unlisted} more of them that are not listed]"] if unlisted else []
+        unlisted = references - MOST_MARKS
+        more = [f"[and {unlisted} more of them that are not listed]"] if unlisted > 0 else []
         return [*(shown[at] for at in sorted(shown)), *more]
 
     def _show(self, piece: ContextPiece, left: int) -> tuple[str, int]:
-        """Return a piece's text with what it takes of the budget; empty: only a reference fits."""
-        whole = _whole(piece)
+        """Return the text of a piece and its cost; empty: only a reference fits."""
+        whole = _block(piece, piece.content)
         tokens = estimate(whole)
         if piece.importance == "critical":
             self.note(piece, whole)
@@ -154,8 +148,9 @@ class ContextBuilder:
         if most < LEAST:
             self._withhold(piece, tokens)
             return "", 0
-        text = _cut(piece, most)
+        text = _cut_piece(piece, most)
         self.note(piece, text, whole=False)
+        # At least 1: some text is withheld, even if the estimate says none.
         self._withhold(piece, max(1, tokens - estimate(text)))
         return text, estimate(text)
 
@@ -172,16 +167,17 @@ class ContextBuilder:
 
 
 def first_tokens(text: str, tokens: int) -> str:
-    """Return at most the first `tokens` of a text, whole lines where there are any."""
+    """Return at most the first `tokens` of a text, if possible whole lines."""
     if estimate(text) <= tokens:
         return text
+    # 3.5 bytes a token, as `usage.estimate` counts.
     cut = text.encode("utf-8", "surrogatepass")[: int(tokens * 3.5)].decode("utf-8", "ignore")
     line = cut.rfind("\n")
     return cut[: line + 1] if line > len(cut) // 2 else cut
 
 
 def last_tokens(text: str, tokens: int) -> str:
-    """Return at most the last `tokens` of a text, whole lines where there are any."""
+    """Return at most the last `tokens` of a text, if possible whole lines."""
     if estimate(text) <= tokens:
         return text
     data = text.encode("utf-8", "surrogatepass")
@@ -192,8 +188,7 @@ def last_tokens(text: str, tokens: int) -> str:
 
 def _by_importance(pieces: Sequence[ContextPiece]) -> Iterable[tuple[int, ContextPiece]]:
     order: Sequence[Importance] = ("critical", "important", "optional")
-    for importance in order:
-        yield from ((at, p) for at, p in enumerate(pieces) if p.importance == importance)
+    return sorted(enumerate(pieces), key=lambda item: order.index(item[1].importance))
 
 
 def _block(piece: ContextPiece, content: str) -> str:
@@ -201,12 +196,8 @@ def _block(piece: ContextPiece, content: str) -> str:
     return "\n".join(part for part in (piece.title, body) if part)
 
 
-def _whole(piece: ContextPiece) -> str:
-    return _block(piece, piece.content)
-
-
-def _cut(piece: ContextPiece, tokens: int) -> str:
-    """Show as much as fits, with a mark that says what is missing and where it is."""
+def _cut_piece(piece: ContextPiece, tokens: int) -> str:
+    """Return as much of a piece as fits, with a mark for the rest."""
     room = max(1, tokens - estimate(piece.title) - LEAST // 2)
     shown = (first_tokens if piece.keep == "head" else last_tokens)(piece.content, room)
     which = "first" if piece.keep == "head" else "last"

@@ -1,10 +1,11 @@
-"""What a worker sees: its task, what it builds on, and all that is known of its earlier attempts. Pure.
+"""Context of a worker: its task, its dependencies, its earlier attempts. Pure.
 
-Never: the PM's reasoning and research, other tasks, tasks that are not dependencies. The order is from what never changes to what the
-attempt must do differently: models heed the beginning and the end most.
+It never holds the PM's reasoning and research, or tasks that are not dependencies. The order goes from what never changes to what
+the attempt must do differently: models heed the beginning and the end most.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mimir.agents.context import deduplication, quotation
 from mimir.agents.context.inputs import (
@@ -34,21 +35,23 @@ from mimir.domain.usage import estimate
 
 MOST_FILES = 10
 MOST_DEPENDENCIES = 5
+# Tokens shown of a dependency's answer.
 SUMMARY = 150
-"""Tokens shown of a dependency's answer."""
+# Further dependencies, and changed paths, that are named.
 MOST_LISTED = 30
-"""Dependencies beyond the first five, and changed paths, that are named."""
 
 
-def worker(given: WorkerInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
+def write_worker_context(
+    given: WorkerInput, budgets: ContextBudgets, sheet: ContextBuilder
+) -> None:
     """Write a worker's context."""
     task = given.task
-    sheet.say(
+    sheet.add_text(
         "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.worker_role}")
     )
-    sheet.say("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
-    sheet.say("criteria", requirements(task))
-    sheet.say("limits", _limits(task, given.tools))
+    sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
+    sheet.add_text("criteria", requirements(task))
+    sheet.add_text("limits", _limits(task, given.tools))
     sheet.add(_files(given.files, budgets.files))
     sheet.add(_dependencies(given.dependencies, budgets.dependencies))
     if given.earlier:
@@ -69,79 +72,62 @@ def _files(files: Sequence[FileView], budget: int) -> ContextPart:
     first: dict[str, FileView] = {}
     for file in files:
         first.setdefault(deduplication.path_key(file.path), file)
-    _, merged = deduplication.paths(file.path for file in files)
     views = tuple(first.values())
     pieces = [file_piece(file, "important") for file in views[:MOST_FILES]]
     # The plan may list more than the limit (a warning): they are named, not shown.
-    pieces += [_named(file) for file in views[MOST_FILES:]]
+    pieces += [replace(file_piece(file, "optional"), most=0) for file in views[MOST_FILES:]]
+    merged = deduplication.merge_paths(file.path for file in files)
     return ContextPart(heading="## Context files", pieces=pieces, budget=budget, merged=merged)
 
 
-def _named(file: FileView) -> ContextPiece:
-    view = file_piece(file, "optional")
-    return ContextPiece(
-        name=view.name,
-        title=view.title,
-        content=view.content,
-        importance="optional",
-        reference=view.reference,
-        most=0,
-    )
-
-
 def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> ContextPart:
-    views = tuple({d.id: d for d in dependencies}.values())
+    views = tuple({d.id: d for d in dependencies}.values())  # a plan may repeat one
     first, more = views[:MOST_DEPENDENCIES], views[MOST_DEPENDENCIES:]
     heads = [(d.id, first_tokens(d.answer, SUMMARY)) for d in first]
-    shown, merged = deduplication.summaries(heads)
+    shown, merged = deduplication.merge_summaries(heads)
     pieces = [_dependency(d, shown[d.id]) for d in first]
     if more:
-        pieces.append(_also(more))
-    if changes := deduplication.changed_by([(d.id, d.files) for d in views]):
+        pieces.append(_further_dependencies(more))
+    if changes := deduplication.tasks_by_path([(d.id, d.files) for d in views]):
         pieces.append(_changes(changes))
     before = "These tasks are completed; what they changed is in your workspace." if views else ""
-    cut = tuple(
-        WithheldPiece(
-            name=f"dependency:{d.id}",
-            why="budget",
-            tokens=estimate(d.answer) - estimate(head),
-            reference=artifact(d.artifact),
-        )
+    cut = [
+        _withheld_answer(d, head)
         for d, (_, head) in zip(first, heads, strict=True)
         if head != d.answer
-    )
-    left = tuple(
-        WithheldPiece(
-            name=f"dependency:{d.id}",
-            why="budget",
-            tokens=estimate(d.answer),
-            reference=artifact(d.artifact),
-        )
-        for d in more
-    )
+    ]
     return ContextPart(
         heading="## What this task builds on",
         before=before,
         pieces=pieces,
         budget=budget,
-        merged=(*merged, *cut, *left),
+        merged=(*merged, *cut, *(_withheld_answer(d, "") for d in more)),
+    )
+
+
+def _withheld_answer(view: DependencyView, shown: str) -> WithheldPiece:
+    return WithheldPiece(
+        name=f"dependency:{view.id}",
+        why="budget",
+        tokens=estimate(view.answer) - estimate(shown),
+        reference=artifact(view.artifact),
     )
 
 
 def _dependency(view: DependencyView, shown: str) -> ContextPiece:
     whole = shown == view.answer
+    part = "its answer" if whole else "the beginning of its answer"
     rest = f"; {artifact(view.artifact)} gives the whole" if view.artifact and not whole else ""
     return ContextPiece(
         name=f"dependency:{view.id}",
-        title=f"{view.id}: {quotation.one_line(view.title)} — "
-        + (f"its answer{rest}" if whole else f"the beginning of its answer{rest}"),
+        title=f"{view.id}: {quotation.one_line(view.title)} — {part}{rest}",
         content=shown,
         reference=artifact(view.artifact),
     )
 
 
-def _also(more: Sequence[DependencyView]) -> ContextPiece:
-    """Name further dependencies; of very many only the number is told, so that a brief does not grow with its fan-in."""
+def _further_dependencies(more: Sequence[DependencyView]) -> ContextPiece:
+    # Of very many only the number: a brief must not grow with the task's fan-in.
     lines = [
         f"- {d.id}: {quotation.one_line(d.title)[:80]}"
         + (f" — {artifact(d.artifact)}" if d.artifact else "")
@@ -174,47 +160,43 @@ def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
 
 
 def _earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
-    """Write everything known of the attempts before; what must be done stands last."""
     last = given.earlier[-1]
     sheet.add(
         ContextPart(
             heading="## Earlier attempts",
-            before="\n".join(_course(one) for one in given.earlier),
-            pieces=[*_left_behind(last), *_outputs(last)],
+            before="\n".join(_outcome_line(one) for one in given.earlier),
+            pieces=[*_earlier_work(last), *_failed_outputs(last)],
             budget=budget,
         )
     )
-    said = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
-    issues, merged = deduplication.messages(said, "issue")
-    sheet.add(
-        ContextPart(
-            heading="## Issues",
-            pieces=[
-                ContextPiece(
-                    name=f"issue:{n}",
-                    content=f"- ({', '.join(issue.where)}) {issue.line}",
-                    importance="critical",
-                    data=False,
-                )
-                for n, issue in enumerate(issues, start=1)
-            ],
-            budget=0,
-            merged=merged,
-            between="\n",
+    found = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
+    issues, merged = deduplication.merge_messages(found, "issue")
+    pieces = [
+        ContextPiece(
+            name=f"issue:{n}",
+            content=f"- ({', '.join(issue.where)}) {issue.line}",
+            importance="critical",
+            data=False,
         )
+        for n, issue in enumerate(issues, start=1)
+    ]
+    # No budget: critical pieces are never cut.
+    sheet.add(
+        ContextPart(heading="## Issues", pieces=pieces, budget=0, merged=merged, between="\n")
     )
+    # Last, next to the answer: the attempt must do these differently.
     if given.required_fixes:
-        sheet.say("required fixes", fixes(given.required_fixes, "Do every one of these:"))
+        sheet.add_text("required fixes", fixes(given.required_fixes, "Do every one of these:"))
 
 
-def _course(one: EarlierAttempt) -> str:
+def _outcome_line(one: EarlierAttempt) -> str:
     score = "not scored" if one.score is None else f"score {points(one.score)}"
     tripped = f"; its tools were ended: {quotation.one_line(one.tripped)}" if one.tripped else ""
     note = f"; {quotation.one_line(one.note)}" if one.note else ""
     return f"- Attempt {one.number}: {score}, tried again because of {one.reason}{tripped}{note}"
 
 
-def _left_behind(last: EarlierAttempt) -> list[ContextPiece]:
+def _earlier_work(last: EarlierAttempt) -> list[ContextPiece]:
     pieces: list[ContextPiece] = []
     if last.answer:
         pieces.append(
@@ -239,7 +221,7 @@ def _left_behind(last: EarlierAttempt) -> list[ContextPiece]:
     return pieces
 
 
-def _outputs(last: EarlierAttempt) -> list[ContextPiece]:
+def _failed_outputs(last: EarlierAttempt) -> list[ContextPiece]:
     return [
         ContextPiece(
             name=f"check:{check.id}",

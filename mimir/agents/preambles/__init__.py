@@ -1,1 +1,4 @@
-"""Preambles: shipped templates, the project's own, and those made for a role. Entered by agentinator, planning and reporting."""
+"""Preambles: templates, generated files, and the fixed rules of each system message.
+
+A run never stops because a preamble could not be generated. Used by bootstrap, orchestrator and reporting.
+"""

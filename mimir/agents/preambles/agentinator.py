@@ -1,13 +1,13 @@
-"""Roles to preambles: one model call a distinct role, ever; then a file.
+"""Agentinator: one model call for each distinct role, once; then a cached file.
 
-The rule of the file: a run never stops because a preamble could not be written. The template alone does then, for this run, and nothing
-is cached; only what would stop any model call (no key, a budget at its end) passes through.
+A run never stops because a preamble could not be written: then the template alone serves this run, and nothing is cached.
+Only errors that would stop any model call (no key, no budget) pass through.
 """
 
 import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,21 +18,21 @@ from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
 
+# Characters of a generated preamble.
 SHORTEST = 400
 LONGEST = 10_000
-"""Characters of a generated preamble."""
+# Its required headings of the second level.
 SECTIONS = ("Expertise", "How to work", "Use of tools", "Output")
-"""Headings of the second level that it must have."""
+# Most characters of a role description in the prompt.
 MAX_ROLE = 2_000
-"""Characters of a role description that the model is shown."""
 
+# Template and guidance of each kind.
 _PARTS: dict[Kind, tuple[templates.Name, templates.Name]] = {
     "worker": ("worker", "tool-execution"),
     "qc": ("qc", "verification"),
 }
-"""Template and guidance of each kind."""
 Recorded = Callable[[int, Kind, str], tuple[str, str] | None]
-"""(number among the roles, kind, role) → (text, hash)."""
+"""(number of the role, kind, role) → (text, hash)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +42,14 @@ class Preamble:
     kind: Kind
     role: str
     text: str
-    """With the fixed rules at its end."""
+    """Ends with the fixed rules."""
     hash: str
-    """SHA-256 of the part before the fixed rules, as it was used: in the attempt's record."""
+    """SHA-256 of the part before the fixed rules; stored with the attempt."""
     path: str
-    """File, relative to the project; empty where the template was used."""
+    """Relative to the project; empty for the template."""
     origin: Literal["found", "made", "template"]
     why: str = ""
-    """Why the template was used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelQuery:
-    """How the model is asked for a preamble."""
-
-    model: str = ""
-    """Empty: the endpoint's default."""
-    temperature: float | None = 0.0
-    max_tokens: int = 8000
+    """Reason for the template."""
 
 
 class Agentinator:
@@ -71,20 +61,15 @@ class Agentinator:
         project: Path,
         library: PreambleCache,
         open_model: Callable[[int], Awaitable[ChatModel]],
-        asking: ModelQuery,
+        asking: ModelRequest,
         created_by: str = "mimir",
         recorded: Recorded | None = None,
     ) -> None:
-        """Stand ready.
+        """Make no call yet.
 
-        Args:
-            project: Where templates of the project's own may lie.
-            library: Of the same project.
-            open_model: Gives the model for one preamble, by its number among the roles that were asked for: each is a lane of its own,
-                so that roles may be generated at the same time, and a replay finds each one's call whatever is in the library by then.
-            asking: Model and limits.
-            created_by: Written into the file's head.
-            recorded: Of a replay: the preamble (whole, with its hash) that the recorded run had of a role without asking for it.
+        `asking` is the request without messages. `open_model` gets a role's number: each role has its own transcript, so a
+        replay finds each call, cached or not. `recorded` returns, in a replay, a preamble that the recorded run did not
+        generate.
         """
         self._project = project
         self._library = library
@@ -97,12 +82,12 @@ class Agentinator:
         self._numbers: dict[str, int] = {}
 
     async def preamble(self, kind: Kind, role: str) -> Preamble:
-        """Return the preamble of a role: found, else made, else the template.
+        """Return the preamble of a role: cached, generated, or the template.
 
-        Equal roles cost one call, also when they are asked for at the same time or by another run.
+        Equal roles cost one call, even in concurrent runs.
 
         Raises:
-            PlanError: A template or a preamble file of the project's own cannot be used.
+            PlanError: A template or a preamble file of the project is invalid.
             ModelError: Scope `run`: no model call can succeed.
             Paused: From the model, or the disk is full.
         """
@@ -110,7 +95,9 @@ class Agentinator:
         recipe = PreambleKey(
             kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
         )
+        # Numbered in the order of requests, which a replay repeats.
         self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
+        # Concurrent tasks of one role wait for the same call.
         async with self._turns.setdefault(recipe.key, asyncio.Lock()):
             if recipe.key not in self._done:
                 self._done[recipe.key] = await self._obtain(recipe)
@@ -128,48 +115,40 @@ class Agentinator:
                 kind=recipe.kind, role=recipe.role, text=text, hash=hash, path="", origin="found"
             )
         async with self._library.lock(recipe):
-            found = self._library.find(recipe)
+            found = self._library.find(recipe)  # another run may have written it during the wait
             if found is not None:
                 return _preamble(recipe, found, "found")
-            return await self._make(recipe)
+            return await self._generate(recipe)
 
-    async def _make(self, recipe: PreambleKey) -> Preamble:
+    async def _generate(self, recipe: PreambleKey) -> Preamble:
+        guidance = recipe.guidance.text
         try:
-            text = await self._generated(recipe)
-            made = self._library.keep(recipe, f"{text}\n\n{recipe.guidance.text}", self._created_by)
+            text = f"{await self._ask(recipe)}\n\n{guidance}"
+            return _preamble(recipe, self._library.save(recipe, text, self._created_by), "made")
         except (AnswerError, ModelError, ToolError) as error:
             if isinstance(error, ModelError) and error.scope == "run":
                 raise
-            text = f"{recipe.template.text}\n\n{recipe.guidance.text}"
+            text = f"{recipe.template.text}\n\n{guidance}"
             entry = CachedPreamble(text=text, hash=templates.digest(text))
             return _preamble(recipe, entry, "template", why=str(error))
-        return _preamble(recipe, made, "made")
 
-    async def _generated(self, recipe: PreambleKey) -> str:
+    async def _ask(self, recipe: PreambleKey) -> str:
         model = await self._open_model(self._numbers[recipe.key])
-        request = ModelRequest(
-            messages=(
-                Message(role="system", text=templates.system_message("agentinator", self._project)),
-                Message(role="user", text=_question(recipe)),
-            ),
-            model=self._asking.model,
-            max_tokens=self._asking.max_tokens,
-            temperature=self._asking.temperature,
+        brief = (
+            Message(role="system", text=templates.system_message("agentinator", self._project)),
+            Message(role="user", text=_prompt(recipe)),
         )
-        return accept_generated(await model.ask(request))
+        return accept_generated(await model.ask(replace(self._asking, messages=brief)))
 
 
 def accept_generated(answer: Answer) -> str:
-    """Return a generated preamble that may be used.
-
-    Raises:
-        AnswerError: It is cut short, too short, too long, lacks a section, or holds control characters.
-    """
+    """Return the text of a usable preamble; raise `AnswerError` for any other."""
     if answer.finish in ("length", "content_filter"):
-        raise AnswerError(f"The preamble was not finished ({answer.finish}).")
-    text = _unfenced(answer.message.text.replace("\r\n", "\n").strip())
+        raise AnswerError(f"The preamble is not complete ({answer.finish}).")
+    text = _strip_fence(answer.message.text.replace("\r\n", "\n").strip())
     if not SHORTEST <= len(text) <= LONGEST:
         raise AnswerError(f"The preamble has {len(text)} characters, not {SHORTEST} to {LONGEST}.")
+    # Control characters could hide text from the user who reads the file.
     if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
         raise AnswerError("The preamble holds control characters.")
     headings = {
@@ -183,8 +162,8 @@ def accept_generated(answer: Answer) -> str:
     return text
 
 
-def _unfenced(text: str) -> str:
-    """Take off a fence around the whole answer: models like to add one."""
+def _strip_fence(text: str) -> str:
+    """Remove a fence around the whole answer: models like to add one."""
     lines = text.splitlines()
     whole = len(lines) > 2 and lines[0].strip() in ("```", "```markdown", "```md")
     return "\n".join(lines[1:-1]).strip() if whole and lines[-1].strip() == "```" else text
@@ -207,7 +186,7 @@ def _preamble(
     )
 
 
-def _question(recipe: PreambleKey) -> str:
+def _prompt(recipe: PreambleKey) -> str:
     whose = "worker" if recipe.kind == "worker" else "reviewer"
     role = quotation.printable(" ".join(recipe.role.split())[:MAX_ROLE])
     return (

@@ -1,7 +1,7 @@
-"""The cache of generated preambles: `generated-agents/<kind>-<hash>.md`, readable and editable.
+"""Cache of generated preambles: `generated-agents/<kind>-<hash>.md`, editable files.
 
-The file of a role is found by the hash of everything that went into it. Once it is there it belongs to the user: it is used as it
-stands and never written again.
+A file is found by the hash of everything that decides it. From then on it belongs to the user: it is used as it is and never
+written again.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from mimir.workspace.paths import DirectoryTree
 
 FOLDER = "generated-agents"
 KEYS = ("role", "kind", "model", "template", "created by", "uses")
-"""Of a file's head; all of them, and no other."""
 _POLL_SECONDS = 0.05
 
 Kind = Literal["worker", "qc"]
@@ -31,89 +30,72 @@ Kind = Literal["worker", "qc"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreambleKey:
-    """Everything that decides a preamble."""
+    """Everything that decides a generated preamble."""
 
     kind: Kind
     role: str
-    """As the plan writes it."""
+    """As in the plan."""
     template: PreambleTemplate
     guidance: PreambleTemplate
     model: str
-    """That writes it; empty: the endpoint's default."""
+    """Writes the preamble; empty: the endpoint's default."""
 
     @property
     def key(self) -> str:
-        """SHA-256 over kind, normalised role, versions and model."""
-        parts = [
-            self.kind,
-            role_key(self.role),
-            self.template.version,
-            self.guidance.version,
-            self.model,
-        ]
+        """SHA-256 of kind, normalised role, versions and model."""
+        versions = (self.template.version, self.guidance.version)
+        parts = [self.kind, role_key(self.role), *versions, self.model]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
     def name(self) -> str:
-        """Name of the file, without its ending."""
+        """File name without its suffix."""
         return f"{self.kind}-{self.key[:12]}"
 
     @property
     def path(self) -> str:
-        """Of the file, relative to the project."""
+        """Path relative to the project."""
         return f"{FOLDER}/{self.name}.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPreamble:
-    """A preamble in the library."""
+    """A preamble file of the project."""
 
     text: str
-    """Without its head and without the fixed rules."""
+    """Without front matter and fixed rules."""
     hash: str
-    """SHA-256 of `text`: as it is now, also when the user changed it."""
+    """SHA-256 of `text`, with the user's edits."""
 
 
 class PreambleCache:
     """The generated preambles of one project."""
 
     def __init__(self, project: Path, locks: Path) -> None:
-        """Stand at a project.
-
-        Args:
-            project: Its top; the caller vouches for it.
-            locks: A directory of mimir's own for lock files; made when it is needed.
-        """
+        """Use the project's top directory, and a directory of mimir's own for lock files."""
         self._project = project
         self._locks = locks
 
     def find(self, recipe: PreambleKey) -> CachedPreamble | None:
-        """Return the preamble of a role as its file stands; None: there is none.
-
-        Raises:
-            PlanError: The file is there and cannot be used; the message names file and line.
-        """
+        """Return the cached preamble of a role; None: there is none. `PlanError` if unusable."""
         text = read_own(self._project, recipe.path)
         if text is None:
             return None
         values, body = frontmatter.split_frontmatter(text, recipe.path)
-        frontmatter.require(values, KEYS, recipe.path)
+        frontmatter.require_keys(values, KEYS, recipe.path)
         if values["kind"] != recipe.kind or role_key(values["role"]) != role_key(recipe.role):
-            raise _unusable(recipe, f"it is the preamble of another role: {values['role'][:80]!r}")
+            raise _unusable_error(
+                recipe, f"it is the preamble of another role: {values['role'][:80]!r}"
+            )
         if not body.strip():
-            raise _unusable(recipe, "it holds no text")
+            raise _unusable_error(recipe, "it holds no text")
         body = body.strip()
         return CachedPreamble(text=body, hash=digest(body))
 
-    def keep(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
-        """Write a new file in one step; only under `lock`, and only where `find` gave None.
-
-        Raises:
-            ToolError: The folder is a link, or no directory.
-            Paused: The disk is full.
-        """
+    def save(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
+        """Write a new file in one step; only under `lock`, and only if `find` returned None."""
         values = {
-            "role": " ".join(recipe.role.split()),
+            "role": " ".join(recipe.role.split()),  # a value is one line
             "kind": recipe.kind,
             "model": recipe.model or "default",
             "template": recipe.template.mark,
@@ -128,22 +110,21 @@ class PreambleCache:
 
     @contextlib.asynccontextmanager
     async def lock(self, recipe: PreambleKey) -> AsyncGenerator[None]:
-        """Keep every other run, in this process or another, from making the same preamble meanwhile.
-
-        The system releases it when its holder dies, so a crash leaves nothing to clear.
-        """
+        """Prevent other runs and processes from generating the same preamble during the block."""
         self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        # O_NOFOLLOW: a link must not lead the lock to another file.
         file = os.open(self._locks / f"{recipe.name}.lock", flags, 0o600)
+        # The system releases the lock when its holder dies: a crash leaves nothing to clear.
         try:
-            while not _taken(file):  # noqa: ASYNC110  another process holds it, which can set no event
+            while not _try_lock(file):  # noqa: ASYNC110  the holder is another process, without an event
                 await asyncio.sleep(_POLL_SECONDS)
             yield
         finally:
             os.close(file)
 
 
-def _taken(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -151,10 +132,10 @@ def _taken(file: int) -> bool:
     return True
 
 
-def _unusable(recipe: PreambleKey, why: str) -> PlanError:
+def _unusable_error(recipe: PreambleKey, why: str) -> PlanError:
     return PlanError(
         f"{recipe.path} cannot be used: {why}.",
         at=Location(file=recipe.path, line=1),
         code="unusable-preamble",
-        next_step=f"Correct {recipe.path}, or delete it: it is then made anew.",
+        next_step=f"Correct {recipe.path}, or delete it: it is then generated again.",
     )

@@ -1,7 +1,7 @@
-"""Templates of preambles: shipped with the package, or the project's own file of the same name, which wins.
+"""Preamble templates: shipped with the package, or the project's own file, which wins.
 
-The fixed rules are not among them: they come from the package alone and close every system message, so that no template, no generated
-preamble and no edited file can override them.
+The fixed rules come from the package alone and close every system message: no template, generated preamble or edited file can
+override them.
 """
 
 import hashlib
@@ -27,40 +27,31 @@ Name = Literal[
     "verification",
 ]
 FOLDER = "preambles"
-"""Of the package, and of a project that has its own."""
 MAX_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreambleTemplate:
-    """A text that makes a system message, or a part of one."""
+    """Text of a system message, or of a part of one."""
 
     name: Name
     version: str
-    """`<version of its head>-<first 8 hex of its hash>`: an edit is another version even if nobody counts it up."""
+    """`<front matter's version>-<8 hex digits of its hash>`: every edit is a new one."""
     text: str
     own: bool = False
     """True: the project's own file."""
 
     @property
     def mark(self) -> str:
-        """Name and version, as preambles made from it say."""
+        """Name and version, for preambles generated from it."""
         return f"{self.name}@{self.version}"
 
 
 def load_template(name: Name, project: Path | None) -> PreambleTemplate:
-    """Return a template: the project's own file where there is one, else the shipped one.
-
-    Args:
-        name: Of the file, without `.md`.
-        project: Top of the project; None: the shipped one.
-
-    Raises:
-        PlanError: The project's file cannot be read: no UTF-8, a broken head, too long, a link, empty.
-    """
+    """Return the project's own template, or the shipped one; `PlanError` if it is invalid."""
     own = None if project is None else read_own(project, f"{FOLDER}/{name}.md")
     if own is None:
-        return _shipped(name)
+        return _load_shipped(name)
     values, text = frontmatter.split_frontmatter(own, f"{FOLDER}/{name}.md")
     if not text.strip():
         raise PlanError(
@@ -73,13 +64,13 @@ def load_template(name: Name, project: Path | None) -> PreambleTemplate:
 
 
 def fixed_rules(kind: str) -> str:
-    """Return the rules that close a system message: those of every agent, and the role's own where it has some."""
-    every = _packaged("fixed/every.md")
-    return f"{every}\n{_packaged(f'fixed/{kind}.md')}" if kind in ("worker", "qc") else every
+    """Return the rules that close a system message: of every agent, and of the role."""
+    every = _read_packaged("fixed/every.md")
+    return f"{every}\n{_read_packaged(f'fixed/{kind}.md')}" if kind in ("worker", "qc") else every
 
 
 def system_message(name: Name, project: Path | None) -> str:
-    """Return the whole system message of a role that needs no generated preamble: planner, reporters, Ecko."""
+    """Return the system message of a role without generated preamble: PM, reporters, Ecko."""
     return f"{load_template(name, project).text}\n\n{fixed_rules(name)}"
 
 
@@ -89,38 +80,29 @@ def digest(text: str) -> str:
 
 
 def read_own(project: Path, path: str) -> str | None:
-    """Read a preamble file of a project; None: there is none.
-
-    No link is followed: a cloned repository could lead one to a secret, and the text goes to a model.
-
-    Raises:
-        PlanError: It is there and cannot be read.
-    """
+    """Return the text of a project's preamble file; None: absent. `PlanError` if unreadable."""
+    # No link is followed: a cloned repository could link to a secret, and the text goes to a model.
     tree = DirectoryTree(project)
     try:
         if not tree.exists(path):
             return None
         data = tree.read(path, max_bytes=MAX_BYTES + 1)
         text = data.decode("utf-8")
+        if len(data) > MAX_BYTES:
+            raise ToolError(f"it has more than {MAX_BYTES} bytes")
     except (ToolError, WorkspaceError, UnicodeDecodeError) as error:
-        raise _unreadable(path, str(error)) from None
-    if len(data) > MAX_BYTES:
-        raise _unreadable(path, f"it has more than {MAX_BYTES} bytes")
+        raise PlanError(
+            f"{path} cannot be read: {error}",
+            at=Location(file=path, line=1),
+            code="unreadable-preamble",
+            next_step=f"Correct {path}, or delete it.",
+        ) from None
     return text
 
 
-def _unreadable(path: str, why: str) -> PlanError:
-    return PlanError(
-        f"{path} cannot be read: {why}",
-        at=Location(file=path, line=1),
-        code="unreadable-preamble",
-        next_step=f"Correct {path}, or delete it.",
-    )
-
-
 @lru_cache(maxsize=32)
-def _shipped(name: Name) -> PreambleTemplate:
-    values, text = frontmatter.split_frontmatter(_packaged(f"{name}.md"), f"{name}.md")
+def _load_shipped(name: Name) -> PreambleTemplate:
+    values, text = frontmatter.split_frontmatter(_read_packaged(f"{name}.md"), f"{name}.md")
     return _template(name, values["version"], text.strip(), own=False)
 
 
@@ -129,7 +111,7 @@ def _template(name: Name, version: str, text: str, *, own: bool) -> PreambleTemp
 
 
 @lru_cache(maxsize=32)
-def _packaged(path: str) -> str:
+def _read_packaged(path: str) -> str:
     package = resources.files("mimir")
     folder = package.joinpath(FOLDER)
     # A wheel ships the templates in the package; a checkout has them next to it.

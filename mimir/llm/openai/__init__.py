@@ -1,1 +1,4 @@
-"""The OpenAI chat protocol: requests, streams, refusals and their meaning. Pure but for `transport` and `exchange`; entered by `llm.langchain`."""
+"""HTTP client of the OpenAI chat protocol: payload, stream, errors, connections.
+
+It sends each request once and classifies every failure. Only `mimir.llm` and `bootstrap` import it.
+"""

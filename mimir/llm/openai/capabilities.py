@@ -1,4 +1,7 @@
-"""What one endpoint understands of the protocol, learned from its refusals. Pure: a 400 that names a parameter changes the dialect once."""
+"""Protocol features of one endpoint, learned from its refusals.
+
+A 400 that names a parameter changes the next request once: the parameter is dropped, renamed or capped.
+"""
 
 import re
 from collections.abc import Collection
@@ -9,7 +12,6 @@ from mimir.llm.openai.api_errors import ErrorResponse
 _DROPPABLE = ("temperature", "tool_choice", "response_format", "stream_options", "stream")
 _ALIASES = {"json_schema": "response_format", "structured output": "response_format"}
 _TOKENS = ("max_tokens", "max_completion_tokens")
-_OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _COMPLAINT = re.compile(
     r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|invalid|not permitted"
     r"|not allowed|extra_forbidden|only the default|incompatible|not available|not implemented"
@@ -24,12 +26,12 @@ _AT_MOST = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """How to write a request for one endpoint and model."""
+    """Form of a request for one endpoint and model."""
 
     tokens: str = "max_tokens"
     """Name of the parameter that bounds the answer."""
     renamed: bool = False
-    """True: the other name of it was refused."""
+    """True: its other name was refused."""
     token_cap: int | None = None
     """Most that it accepts; None: not known."""
     dropped: frozenset[str] = frozenset()
@@ -38,7 +40,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapabilityChange:
-    """One thing learned of an endpoint; recorded once."""
+    """One fact about an endpoint, reported once."""
 
     endpoint: str
     model: str
@@ -50,40 +52,32 @@ class CapabilityChange:
 def adapt(
     dialect: Capabilities, refusal: ErrorResponse, sent: Collection[str]
 ) -> tuple[Capabilities, str, str] | None:
-    """Find what to change after a refusal.
-
-    Args:
-        dialect: What the refused request was written in.
-        refusal: What the endpoint said.
-        sent: Names of the parameters in the refused request.
-
-    Returns:
-        The new dialect, the parameter, the change in words; None: the refusal names nothing that could be changed.
-    """
+    """Return the changed dialect, the parameter and the change in words; None: no change."""
     if not refusal.is_about_form:
         return None
-    for name in _named(refusal, sent):
+    for name in _complained_parameters(refusal, sent):
         if name in _TOKENS:
-            return _tokens(dialect, refusal, name)
+            return _adapt_token_limit(dialect, refusal, name)
         if name in _DROPPABLE:
             return replace(dialect, dropped=dialect.dropped | {name}), name, "dropped"
     return None
 
 
-def _tokens(
+def _adapt_token_limit(
     dialect: Capabilities, refusal: ErrorResponse, name: str
 ) -> tuple[Capabilities, str, str] | None:
     most = _AT_MOST.search(refusal.text)
     if most is not None and dialect.token_cap is None and int(most[1]) > 0:
         return replace(dialect, token_cap=int(most[1])), name, f"capped at {most[1]}"
+    # Only one renaming: an endpoint that refuses both names would be asked forever.
     if most is not None or dialect.renamed or not _complains(refusal):
         return None
-    other = _OTHER[name]
+    other = _TOKENS[1 - _TOKENS.index(name)]
     return replace(dialect, tokens=other, renamed=True), name, f"renamed to {other}"
 
 
-def _named(refusal: ErrorResponse, sent: Collection[str]) -> list[str]:
-    """Return the sent parameters that a refusal names, the surest first."""
+def _complained_parameters(refusal: ErrorResponse, sent: Collection[str]) -> list[str]:
+    """Return the sent parameters that a refusal names, in the order of its text."""
     head = re.split(r"[.\[]", refusal.parameter, maxsplit=1)[0]
     if head in sent:
         return [head]

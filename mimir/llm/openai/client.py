@@ -1,21 +1,22 @@
-"""One question over HTTP: sent in the endpoint's dialect, read as it streams, every trouble named by what it ends.
+"""Client of one endpoint: sends a request, reads its stream, classifies each failure.
 
-No retries but one kind: a request that names a parameter the endpoint does not know is written again without it, at once.
+A failed request is not repeated, with one exception: a request is written again, at once, without a parameter that the
+endpoint does not know.
 """
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Protocol
 
 import aiohttp
+import orjson
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import ModelError
 from mimir.llm.config import EndpointConfig
-from mimir.llm.openai import api_errors as refusals
-from mimir.llm.openai import payload
+from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.api_errors import ErrorResponse
 from mimir.llm.openai.capabilities import Capabilities, CapabilityChange, adapt
 from mimir.llm.openai.stream import (
@@ -25,49 +26,33 @@ from mimir.llm.openai.stream import (
     StreamError,
     UnreadableStream,
 )
-from mimir.llm.openai.transport import HttpReply
+from mimir.llm.openai.transport import ConnectionPool, HttpReply
 
 _MOST_ADAPTATIONS = 8
+# Bytes of a stream for one byte of text: each token comes in an envelope of some 300 bytes.
 _STREAM_FACTOR = 32
-"""A stream may take so many times the bytes of its text: each token comes in an envelope of some 300 bytes."""
 _BODY_FACTOR = 2
 _DRAIN_SECONDS = 0.25
 
 
-class RequestSender(Protocol):
-    """Sends one chat completion request; the answer's body is not yet read."""
-
-    async def __call__(self, body: Mapping[str, object], headers: Mapping[str, str]) -> HttpReply:
-        """Send it.
-
-        Raises:
-            aiohttp.ClientError: No connection, timed out, broke off.
-        """
-        ...
-
-
 class ChatClient:
-    """Asks one endpoint; what it learns of its dialect is kept per model for the life of the process."""
+    """Client of one endpoint that remembers, for each model, which parameters it knows."""
 
     def __init__(
         self,
-        post: RequestSender,
+        connections: ConnectionPool,
         config: EndpointConfig,
         clock: Clock,
         on_adapt: Callable[[CapabilityChange], None] | None = None,
     ) -> None:
-        self._post = post
+        self._connections = connections
         self._config = config
         self._clock = clock
         self._on_adapt = on_adapt
         self._dialects: dict[str, Capabilities] = {}
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
-        """Ask once, adapting the request where the endpoint wants it.
-
-        Raises:
-            ModelError: With its scope; its text holds neither the key nor control characters.
-        """
+        """Send one request, adapted to the endpoint; a `ModelError` holds no secret."""
         model = request.model or self._config.default_model
         if not model:
             raise ModelError(
@@ -77,7 +62,7 @@ class ChatClient:
             )
         trouble = self._error("it refused every form of the request", scope="attempt")
         for _ in range(_MOST_ADAPTATIONS):
-            dialect = self._dialects.get(model, self._first_dialect())
+            dialect = self._dialect(model)
             body = payload.body(request, self._config, dialect)
             outcome = await self._try(body, headers)
             if isinstance(outcome, Answer):
@@ -87,50 +72,49 @@ class ChatClient:
                 break
         raise trouble
 
-    def _first_dialect(self) -> Capabilities:
-        return Capabilities(
-            tokens="max_completion_tokens" if self._config.is_openai else "max_tokens"
-        )
+    def _dialect(self, model: str) -> Capabilities:
+        name = "max_completion_tokens" if self._config.is_openai else "max_tokens"
+        return self._dialects.get(model, Capabilities(tokens=name))
 
     def _learn(
         self, model: str, dialect: Capabilities, refusal: ErrorResponse, body: Mapping[str, object]
     ) -> bool:
         """Change the dialect after a refusal; True if another try makes sense."""
-        if self._dialects.get(model, self._first_dialect()) != dialect:
-            return True  # another call has just learned it
+        if self._dialect(model) != dialect:
+            return True  # a concurrent call has just learned it
+        # The user's own parameters are never dropped.
         learned = adapt(dialect, refusal, body.keys() - self._config.extra_body.keys())
         if learned is None:
             return False
         self._dialects[model], parameter, change = learned
         if self._on_adapt is not None:
+            url = self._config.base_url
             self._on_adapt(
-                CapabilityChange(
-                    endpoint=self._config.base_url, model=model, parameter=parameter, change=change
-                )
+                CapabilityChange(endpoint=url, model=model, parameter=parameter, change=change)
             )
         return True
 
     async def _try(
         self, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> Answer | tuple[ErrorResponse | None, ModelError]:
-        """Send once. Errors are returned, not raised: raised here they would carry the library's own, which hold the key."""
+        # Errors are returned, not raised: raised here they would carry the library's own, which hold the key.
         try:
             async with asyncio.timeout(self._config.answer_seconds):
-                reply = await self._post(body, headers)
+                reply = await self._connections.post(_encode(body), headers)
                 try:
                     if reply.status >= 300:
-                        return await self._status(reply)
-                    return await self._read(reply)
+                        return await self._read_refusal(reply)
+                    return await self._read_answer(reply)
                 finally:
                     reply.close()
         except StreamError as error:
-            return error.refusal, self._refused(error.refusal, {})
+            return error.refusal, self._refusal_error(error.refusal, {})
         except UnreadableStream as error:
-            return None, self._trouble(str(error))
+            return None, self._error(str(error))
         except (aiohttp.ClientError, OSError) as error:
-            return None, self._disconnected(error)
+            return None, self._connection_error(error)
 
-    async def _read(self, reply: HttpReply) -> Answer:
+    async def _read_answer(self, reply: HttpReply) -> Answer:
         kind = reply.headers.get("content-type", "").split(";")[0].strip().lower()
         encoding = reply.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
@@ -138,20 +122,20 @@ class ChatClient:
                 f"the answer is packed with {encoding[:40]!r}, which was not asked"
             )
         if kind == "text/event-stream":
-            return await self._stream(reply.pieces)
+            return await self._read_stream(reply.pieces)
         if kind == "application/json" or kind.endswith("+json"):
-            return await self._body(reply.pieces)
+            return await self._read_body(reply.pieces)
         raise UnreadableStream(
             f"the answer has the content type {kind[:80]!r}, not JSON or a stream"
         )
 
-    async def _stream(self, arriving: AsyncIterator[bytes]) -> Answer:
+    async def _read_stream(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
         events, assembly = EventStream(most), AnswerAssembler(most)
-        taken = 0
+        size = 0
         async for chunk in arriving:
-            taken += len(chunk)
-            if taken > most * _STREAM_FACTOR:
+            size += len(chunk)
+            if size > most * _STREAM_FACTOR:
                 raise AnswerTooLarge(f"the stream is longer than {most * _STREAM_FACTOR:,} bytes")
             for data in events.feed(chunk):
                 if data.strip() == "[DONE]":
@@ -164,68 +148,64 @@ class ChatClient:
                 assembly.add(data)
         return assembly.answer()
 
-    async def _body(self, arriving: AsyncIterator[bytes]) -> Answer:
+    async def _read_body(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
-        taken = bytearray()
+        body = bytearray()
         async for chunk in arriving:
-            taken += chunk
-            if len(taken) > most * _BODY_FACTOR:
+            body += chunk
+            if len(body) > most * _BODY_FACTOR:
                 raise AnswerTooLarge(
                     f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)"
                 )
-        text = taken.decode("utf-8", "replace")
-        taken.clear()  # an answer of 10 MB shall not be held twice while it is read
+        text = body.decode("utf-8", "replace")
+        body.clear()  # an answer of 10 MB must not be in memory twice
         assembly = AnswerAssembler(most)
         assembly.whole(text)
         return assembly.answer()
 
-    def _refused(self, refusal: ErrorResponse, headers: Mapping[str, str]) -> ModelError:
-        ruling = refusals.classify_error(refusal)
-        said = refusals.error_excerpt(self._config.veil(refusal.text))
+    async def _read_refusal(self, reply: HttpReply) -> tuple[ErrorResponse, ModelError]:
+        text = (await reply.read_beginning()).decode("utf-8", "replace")
+        refusal = api_errors.parse_error_body(reply.status, self._config.veil(text))
+        return refusal, self._refusal_error(refusal, reply.headers)
+
+    def _refusal_error(self, refusal: ErrorResponse, headers: Mapping[str, str]) -> ModelError:
+        effect = api_errors.classify_error(refusal)
+        detail = api_errors.error_excerpt(self._config.veil(refusal.text))
         return self._error(
-            f"{ruling.what} ({refusal.status})" + (f": {said}" if said else ""),
-            scope=ruling.scope,
+            f"{effect.what} ({refusal.status})" + (f": {detail}" if detail else ""),
+            scope=effect.scope,
             status=refusal.status,
-            wait=refusals.wait_seconds(headers, self._clock.now()),
-            next_step=ruling.next_step,
+            wait=api_errors.wait_seconds(headers, self._clock.now()),
+            next_step=effect.next_step,
         )
 
-    async def _status(self, reply: HttpReply) -> tuple[ErrorResponse, ModelError]:
-        said = (await reply.beginning()).decode("utf-8", "replace")
-        refusal = refusals.parse_error_body(reply.status, self._config.veil(said))
-        return refusal, self._refused(refusal, reply.headers)
-
-    def _disconnected(self, cause: Exception) -> ModelError:
-        if _is_certificate(cause):
+    def _connection_error(self, cause: Exception) -> ModelError:
+        limits = self._config
+        if _is_certificate_error(cause):
             return self._error(
                 "its certificate is not trusted",
                 scope="run",
                 next_step="Correct llm.base_url, or name your authority's file in SSL_CERT_FILE.",
             )
-        if isinstance(cause, aiohttp.ConnectionTimeoutError):
-            return self._trouble(
-                f"no connection within {self._config.connect_seconds:g} s (llm.connect_seconds)"
-            )
-        if isinstance(cause, aiohttp.ServerTimeoutError):
-            return self._trouble(
-                f"it said nothing for {self._config.stall_seconds:g} s (llm.stall_seconds)"
-            )
-        if isinstance(cause, TimeoutError):  # aiohttp's own are that, too
-            return self._trouble(
-                f"the answer was not whole after {self._config.answer_seconds:g} s (llm.answer_seconds)"
-            )
-        if isinstance(cause, aiohttp.ClientConnectorError):
-            return self._trouble("no connection")
-        return self._trouble("the connection broke off")
-
-    def _trouble(self, what: str) -> ModelError:
-        return self._error(what, scope="call")
+        # The order matters: aiohttp's time-outs are TimeoutErrors, too.
+        match cause:
+            case aiohttp.ConnectionTimeoutError():
+                what = f"no connection within {limits.connect_seconds:g} s (llm.connect_seconds)"
+            case aiohttp.ServerTimeoutError():
+                what = f"it sent nothing for {limits.stall_seconds:g} s (llm.stall_seconds)"
+            case TimeoutError():
+                what = f"the answer was not complete after {limits.answer_seconds:g} s (llm.answer_seconds)"
+            case aiohttp.ClientConnectorError():
+                what = "no connection"
+            case _:
+                what = "the connection broke off"
+        return self._error(what)
 
     def _error(
         self,
         what: str,
         *,
-        scope: str,
+        scope: str = "call",
         status: int | None = None,
         wait: float | None = None,
         next_step: str | None = None,
@@ -239,8 +219,17 @@ class ChatClient:
         )
 
 
+def _encode(body: Mapping[str, object]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        # A number in the user's own llm.extra_body may be larger than orjson writes.
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode()
+
+
 async def _drain(arriving: AsyncIterator[bytes]) -> None:
-    """Read the few bytes after the last event, so that the connection can be used again; not waited for, not believed."""
+    """Read the few bytes after the last event, so that the connection can be reused."""
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in arriving:
@@ -249,10 +238,10 @@ async def _drain(arriving: AsyncIterator[bytes]) -> None:
         pass
 
 
-def _is_certificate(error: BaseException | None) -> bool:
-    seen = 0
-    while error is not None and seen < 10:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error, seen = error.__cause__ or error.__context__, seen + 1
+def _is_certificate_error(error: BaseException | None) -> bool:
+    for _ in range(10):  # a chain of causes may be a circle
+        if error is None or isinstance(error, ssl.SSLCertVerificationError):
+            return error is not None
+        error = error.__cause__ or error.__context__
+    return False
     return False

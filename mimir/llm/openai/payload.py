@@ -1,14 +1,14 @@
-"""A `ModelRequest` as the body of an OpenAI chat completion. Pure.
+"""Request body of an OpenAI chat completion.
 
-What is sent is always well formed, whatever a model answered before: names, arguments and unanswered calls that a server would
-refuse are mended here, on the wire only; the record keeps them as they came.
+The body is always well formed: names, arguments and unanswered calls that a server would refuse are corrected here. The
+transcript keeps them as the model wrote them.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import cast
 
+from mimir.domain.json_value import is_array, is_object
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.capabilities import Capabilities
@@ -19,13 +19,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Return `text` such that it can be written as UTF-8 and shown to C code: lone surrogates and NUL become U+FFFD."""
+    """Replace lone surrogates and NUL by U+FFFD: neither can be sent or stored."""
     whole = text if text.isascii() else _SURROGATE.sub("\ufffd", text)
     return whole.replace("\0", "\ufffd")
 
 
 def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -> dict[str, object]:
-    """Write the request in the endpoint's dialect; what it does not know is left out."""
+    """Return the request in the endpoint's dialect, without parameters that it does not know."""
     tokens = min(request.max_tokens, dialect.token_cap or request.max_tokens)
     out: dict[str, object] = {
         "model": request.model or config.default_model,
@@ -40,9 +40,12 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
         out["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice == "none":
             out["tool_choice"] = "none"
-    if request.schema is not None and _wants_schema(request, config):
-        out["response_format"] = _format(request.schema, request.schema_name)
-    out |= config.extra_body
+    # Many servers cannot combine tools and a schema.
+    is_free = not request.tools or request.tool_choice == "none"
+    wanted = config.structured == "json_schema" or (config.structured == "auto" and is_free)
+    if request.schema is not None and wanted:
+        out["response_format"] = _response_format(request.schema, request.schema_name)
+    out |= config.extra_body  # the user's own parameters win
     unknown = set(dialect.dropped)
     if "stream" in unknown:
         unknown.add("stream_options")
@@ -50,25 +53,20 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
 
 
 def messages(history: Sequence[Message]) -> list[dict[str, object]]:
-    """Write a conversation; calls that nobody answered are left out, since servers refuse them."""
+    """Return a conversation, without calls that have no result: servers refuse them."""
     out: list[dict[str, object]] = []
     for at, message in enumerate(history):
         if message.role == "assistant":
-            out.append(_assistant(message, _answered(history, at + 1)))
-        elif message.role == "tool":
-            out.append(
-                {
-                    "role": "tool",
-                    "tool_call_id": clean(message.call_id),
-                    "content": clean(message.text),
-                }
-            )
-        else:
-            out.append({"role": message.role, "content": clean(message.text)})
+            out.append(_assistant(message, _result_ids(history, at + 1)))
+            continue
+        row: dict[str, object] = {"role": message.role, "content": clean(message.text)}
+        if message.role == "tool":
+            row["tool_call_id"] = clean(message.call_id)
+        out.append(row)
     return out
 
 
-def _answered(history: Sequence[Message], start: int) -> set[str]:
+def _result_ids(history: Sequence[Message], start: int) -> set[str]:
     ids: set[str] = set()
     for message in history[start:]:
         if message.role != "tool":
@@ -81,29 +79,30 @@ def _assistant(message: Message, answered: set[str]) -> dict[str, object]:
     calls = [_call(call) for call in message.calls if call.id in answered]
     text = clean(message.text)
     if not calls:
+        # Some servers refuse an assistant message without content.
         return {"role": "assistant", "content": text or "(no answer)"}
     return {"role": "assistant", "content": text or None, "tool_calls": calls}
 
 
 def _call(call: ToolCall) -> dict[str, object]:
     name = _NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-    function = {"name": name, "arguments": _arguments(call.arguments)}
+    function = {"name": name, "arguments": _object_text(call.arguments)}
     return {"id": clean(call.id), "type": "function", "function": function}
 
 
-def _arguments(raw: str) -> str:
-    """Return the arguments if they are a JSON object, else an object that holds them: some servers read them again."""
+def _object_text(raw: str) -> str:
     raw = clean(raw)
     try:
         if isinstance(json.loads(raw), dict):
             return raw
     except (ValueError, RecursionError):
         pass
+    # Some servers parse the arguments again, so they must be a JSON object.
     return json.dumps({"unreadable": raw})
 
 
 def tool(spec: ToolSpec) -> dict[str, object]:
-    """Write what a model is told of a tool."""
+    """Return the description of a tool that a model sees."""
     function = {
         "name": spec.name,
         "description": spec.description,
@@ -112,13 +111,7 @@ def tool(spec: ToolSpec) -> dict[str, object]:
     return {"type": "function", "function": function}
 
 
-def _wants_schema(request: ModelRequest, config: EndpointConfig) -> bool:
-    if config.structured == "auto":
-        return not request.tools or request.tool_choice == "none"
-    return config.structured == "json_schema"
-
-
-def _format(schema: Mapping[str, object], name: str) -> dict[str, object]:
+def _response_format(schema: Mapping[str, object], name: str) -> dict[str, object]:
     described = {
         "name": _NAME.sub("_", name)[:_LONGEST_NAME] or "answer",
         "schema": dict(schema),
@@ -128,18 +121,15 @@ def _format(schema: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def is_strict(schema: object) -> bool:
-    """Tell whether a schema keeps the rules of strict mode: every object closed, every property required."""
-    if isinstance(schema, list):
-        return all(is_strict(item) for item in cast("list[object]", schema))
-    if not isinstance(schema, dict):
+    """Return whether a schema allows strict mode: objects closed, all properties required."""
+    if is_array(schema):
+        return all(is_strict(item) for item in schema)
+    if not is_object(schema):
         return True
-    node = cast("Mapping[str, object]", schema)
-    properties = node.get("properties")
-    if isinstance(properties, dict):
-        names = set(cast("Mapping[str, object]", properties))
-        required = node.get("required")
-        if node.get("additionalProperties") is not False or not isinstance(required, list):
+    properties, required = schema.get("properties"), schema.get("required")
+    if is_object(properties):
+        if schema.get("additionalProperties") is not False or not is_array(required):
             return False
-        if names != set(cast("list[object]", required)):
+        if set(properties) != set(required):
             return False
-    return all(is_strict(value) for value in node.values())
+    return all(is_strict(value) for value in schema.values())

@@ -1,6 +1,7 @@
-"""A stream of server-sent events, put together to one answer. Pure: bytes in, answer out, nothing believed before its end is seen.
+"""Parser of server-sent events and of the answer that they carry.
 
-Bounds hold while reading, so that an answer of any size costs no more memory than one of the greatest allowed size.
+Nothing counts as an answer before its end was read. All bounds hold during reading, so an oversized answer costs no more
+memory than the largest allowed one.
 """
 
 import codecs
@@ -8,22 +9,28 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
+from mimir.domain.json_value import (
+    JsonObject,
+    as_object,
+    as_objects,
+    as_text,
+    as_whole_number,
+    is_object,
+)
 from mimir.domain.message import Answer, Finish, Message, ToolCall
 from mimir.domain.usage import MOST, TokenUsage
-from mimir.llm.openai.api_errors import ErrorResponse, as_object, from_value
+from mimir.llm.openai.api_errors import ErrorResponse, from_value
 from mimir.llm.openai.payload import clean
 
 MAX_CALLS = 128
 _LONGEST_NAME = 256
-_LONGEST_ID = 256
+# Bytes that one event may have in addition to its text.
 _EVENT_OVERHEAD = 65_536
-"""Bytes that one event may have beyond the text that it carries."""
+# Comments, event names and empty lines may take so many times the bytes of the text.
+_COMMENT_FACTOR = 2
 
-_BESIDE_FACTOR = 2
-"""Names of events, comments and empty lines may take so many times the bytes of the text."""
-
+# Servers use the words of many providers for the same few ends.
 FINISHES: Mapping[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("complete", "completed", "done", "end"), "stop"),
@@ -33,16 +40,16 @@ FINISHES: Mapping[str, Finish] = {
 }
 
 
-class UnreadableStream(Exception):  # noqa: N818  what the answer is; never leaves this room
-    """The provider answered with something that is no answer; the message says what."""
+class UnreadableStream(Exception):  # noqa: N818  a state of the answer; never leaves the package
+    """A response that is not an answer; the message gives the reason."""
 
 
 class AnswerTooLarge(UnreadableStream):
-    """The answer passed its bound."""
+    """A response beyond its size limit."""
 
 
 class StreamError(Exception):
-    """The stream carried an error instead of an answer."""
+    """An error of the endpoint in the place of an answer."""
 
     def __init__(self, refusal: ErrorResponse) -> None:
         super().__init__(refusal.text)
@@ -50,66 +57,55 @@ class StreamError(Exception):
 
 
 class EventStream:
-    """Cuts a byte stream into the data of its events.
-
-    Lines end at CR, LF or CRLF only: a U+2028 within JSON is text. Comments and other fields are skipped.
-    """
+    """Parser that splits a byte stream into the data of its events."""
 
     def __init__(self, max_bytes: int) -> None:
+        # utf-8-sig: some servers send a byte order mark.
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._rest: list[str] = []
         self._data: list[str] = []
-        self._held = 0
-        self._in_data = 0
-        self._room = max_bytes + _EVENT_OVERHEAD
-        self._beside = 0
+        self._pending = 0
+        self._data_size = 0
+        self._limit = max_bytes + _EVENT_OVERHEAD
+        self._comment_size = 0
         self._after_cr = False
 
     def feed(self, chunk: bytes, *, last: bool = False) -> Iterator[str]:
-        """Take bytes, yield the data of each event that they complete.
-
-        Raises:
-            TooLarge: One event is longer than any that is accepted.
-        """
+        """Yield the data of each complete event; raise `AnswerTooLarge` at the limit."""
         text = self._decode(chunk, last)
         if self._after_cr and text:
             text = text.removeprefix("\n")
             self._after_cr = False
         self._after_cr = self._after_cr or text.endswith("\r")
+        # Not `splitlines`: a U+2028 within JSON is text, only CR, LF and CRLF end a line.
         *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
             whole = "".join((*self._rest, line))
             self._rest.clear()
-            yield from self._line(whole)
+            yield from self._read_line(whole)
         self._rest.append(rest)
-        self._held += len(rest)
-        if self._held > self._room:
+        self._pending += len(rest)
+        if self._pending > self._limit:
             raise AnswerTooLarge("one event of the stream is larger than any answer may be")
         if last:
-            yield from self._line("".join(self._rest))
-            yield from self._line("")
+            yield from self._read_line("".join(self._rest))
+            yield from self._read_line("")
 
-    def _line(self, line: str) -> Iterator[str]:
-        if line:
-            if line.startswith("data:"):
-                self._data.append(line[5:].removeprefix(" "))
-                self._in_data += len(line)
-            else:
-                self._count_beside(line)
-            self._held = self._in_data
-            return
-        if self._data:
-            yield "\n".join(self._data)
+    def _read_line(self, line: str) -> Iterator[str]:
+        if line.startswith("data:"):
+            self._data.append(line[5:].removeprefix(" "))
+            self._data_size += len(line)
+        elif line or not self._data:
+            # A stream of comments would keep the connection and the reader busy forever.
+            self._comment_size += len(line) + 1
+            if self._comment_size > _COMMENT_FACTOR * self._limit:
+                raise AnswerTooLarge("the stream holds far more comments than any answer has text")
         else:
-            self._count_beside(line)
-        self._data.clear()
-        self._held = self._in_data = 0
-
-    def _count_beside(self, line: str) -> None:
-        """Bound what carries no data: a stream of comments keeps the line alive, and the reader busy, for ever."""
-        self._beside += len(line) + 1
-        if self._beside > _BESIDE_FACTOR * self._room:
-            raise AnswerTooLarge("the stream holds far more comments than any answer has text")
+            yield "\n".join(self._data)
+        if not line:
+            self._data.clear()
+            self._data_size = 0
+        self._pending = self._data_size
 
 
 @dataclass(slots=True)
@@ -120,7 +116,7 @@ class _PartialCall:
 
 
 class AnswerAssembler:
-    """Puts deltas together to an answer."""
+    """Builder of one answer from the deltas of a stream."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -134,52 +130,43 @@ class AnswerAssembler:
         self._model = ""
 
     def add(self, data: str) -> None:
-        """Take the data of one event.
-
-        Raises:
-            Unreadable: It is no JSON object of the protocol.
-            Refused: It holds an error.
-        """
-        self._chunk(parse(data), "delta")
+        """Add an event's data; raise `UnreadableStream`, or `StreamError` for an error."""
+        self._add_chunk(parse(data), "delta")
 
     def whole(self, data: str) -> None:
-        """Take the body of an answer that was not streamed; raises as `add`."""
-        self._chunk(parse(data), "message")
+        """Add the body of an answer that was not streamed; raises as `add`."""
+        self._add_chunk(parse(data), "message")
 
     def answer(self) -> Answer:
-        """Return the answer, once all of it was taken.
-
-        Raises:
-            Unreadable: Its end was never seen: the stream was cut.
-        """
+        """Return the finished answer; raise `UnreadableStream` if the stream was cut."""
         if self._finish is None:
             raise UnreadableStream("the answer was cut off before its end (no finish_reason)")
+        # A refusal of the model is its answer.
         text = "".join(self._text) or "".join(self._refusal)
         message = Message(role="assistant", text=clean(text), calls=self._tool_calls())
-        if self._finish == "content_filter":  # what came before the filter is no answer
+        if self._finish == "content_filter":  # text before the filter is not an answer
             message = Message(role="assistant", text="")
         finish = self._finish
         if finish in ("stop", "tool_calls"):  # servers mix these two up; the calls decide
             finish = "tool_calls" if message.calls else "stop"
         return Answer(message=message, finish=finish, usage=self._usage, model=self._model)
 
-    def _chunk(self, row: Mapping[str, object], kind: str) -> None:
+    def _add_chunk(self, row: JsonObject, kind: str) -> None:
         if row.get("error"):
-            raise StreamError(from_value(_status(row["error"]), row))
-        model = row.get("model")
-        if isinstance(model, str) and not self._model:
-            self._model = clean(model)[:200]
-        self._usage = _usage(row.get("usage")) or self._usage
-        for choice in _objects(row.get("choices")):
-            if choice.get("index") in (0, None):
-                self._choice(choice, kind)
+            raise StreamError(from_value(_error_status(row["error"]), row))
+        self._model = self._model or clean(as_text(row.get("model")))[:200]
+        self._usage = _read_usage(row.get("usage")) or self._usage
+        for choice in as_objects(row.get("choices")):
+            if choice.get("index") in (0, None):  # only one choice was requested
+                self._add_choice(choice, kind)
 
-    def _choice(self, choice: Mapping[str, object], kind: str) -> None:
-        said = choice.get(kind) or choice.get("message") or choice.get("delta")
-        if isinstance(said, Mapping):
-            self._said(cast("Mapping[str, object]", said))
-        reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+    def _add_choice(self, choice: JsonObject, kind: str) -> None:
+        delta = as_object(choice.get(kind) or choice.get("message") or choice.get("delta"))
+        self._text += map(self._count_bytes, _texts(delta.get("content")))
+        self._refusal += map(self._count_bytes, _texts(delta.get("refusal")))
+        for call in as_objects(delta.get("tool_calls")):
+            self._add_call(call)
+        if reason := as_text(choice.get("finish_reason")):
             finish = FINISHES.get(reason.lower())
             if finish is None:
                 raise UnreadableStream(
@@ -187,31 +174,18 @@ class AnswerAssembler:
                 )
             self._finish = finish
 
-    def _said(self, said: Mapping[str, object]) -> None:
-        for part in _parts(said.get("content")):
-            self._text.append(self._counted(part))
-        for part in _parts(said.get("refusal")):
-            self._refusal.append(self._counted(part))
-        for call in _objects(said.get("tool_calls")):
-            self._called(call)
+    def _add_call(self, row: JsonObject) -> None:
+        call = self._find_call(row.get("index"), as_text(row.get("id")))
+        function = as_object(row.get("function"))
+        name, arguments = as_text(function.get("name")), function.get("arguments")
+        if name != call.name:  # some servers repeat the whole name in each fragment
+            call.name += self._count_bytes(name)
+        if arguments is not None:
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            call.arguments.append(self._count_bytes(text))
 
-    def _called(self, row: Mapping[str, object]) -> None:
-        id = row.get("id")
-        call = self._slot(row.get("index"), id if isinstance(id, str) else "")
-        function = row.get("function")
-        if not isinstance(function, Mapping):
-            return
-        fields = cast("Mapping[str, object]", function)
-        name, arguments = fields.get("name"), fields.get("arguments")
-        if isinstance(name, str) and name != call.name:
-            call.name += self._counted(name)
-        if isinstance(arguments, str):
-            call.arguments.append(self._counted(arguments))
-        elif arguments is not None:
-            call.arguments.append(self._counted(json.dumps(arguments)))
-
-    def _slot(self, index: object, id: str) -> _PartialCall:
-        """Return the call that a fragment belongs to; some servers give every call the index 0, or none."""
+    def _find_call(self, index: object, id: str) -> _PartialCall:
+        """Return the call of a fragment; some servers give every call the index 0, or none."""
         known = self._by_index.get(index) if isinstance(index, int) else None
         if known is None and not isinstance(index, int) and not id and self._calls:
             known = self._calls[-1]
@@ -220,13 +194,13 @@ class AnswerAssembler:
             return known
         if len(self._calls) >= MAX_CALLS:
             raise AnswerTooLarge(f"the answer asks for more than {MAX_CALLS} tool calls")
-        call = _PartialCall(id=self._counted(id))
+        call = _PartialCall(id=self._count_bytes(id))
         self._calls.append(call)
         if isinstance(index, int):
             self._by_index[index] = call
         return call
 
-    def _counted(self, text: str) -> str:
+    def _count_bytes(self, text: str) -> str:
         self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if self._bytes > self._max_bytes:
             raise AnswerTooLarge(
@@ -235,59 +209,45 @@ class AnswerAssembler:
         return text
 
     def _tool_calls(self) -> tuple[ToolCall, ...]:
-        taken: set[str] = set()
+        ids: set[str] = set()
         out: list[ToolCall] = []
         for number, call in enumerate(self._calls):
-            id = clean(call.id)[:_LONGEST_ID]
-            while not id or id in taken:
+            id = clean(call.id)[:_LONGEST_NAME]
+            while not id or id in ids:  # results are matched by id, so each must be unique
                 id = f"{id or 'call'}-{number}"
-            taken.add(id)
+            ids.add(id)
             name = clean(call.name)[:_LONGEST_NAME]
             out.append(ToolCall(id=id, name=name, arguments=clean("".join(call.arguments))))
         return tuple(out)
 
 
-def parse(data: str) -> Mapping[str, object]:
-    """Read a JSON object.
-
-    Raises:
-        Unreadable: It is none.
-    """
+def parse(data: str) -> JsonObject:
+    """Parse a JSON object; raise `UnreadableStream` for anything else."""
     try:
         value: object = json.loads(data)
     except (ValueError, RecursionError):
-        kind = "a page of HTML" if data.lstrip()[:1] == "<" else "no whole JSON"
+        kind = "an HTML page" if data.lstrip()[:1] == "<" else "not complete JSON"
         raise UnreadableStream(f"the answer is {kind}") from None
-    if not isinstance(value, dict):
-        raise UnreadableStream("the answer is no JSON object")
-    return cast("Mapping[str, object]", value)
+    if not is_object(value):
+        raise UnreadableStream("the answer is not a JSON object")
+    return value
 
 
-def _objects(value: object) -> list[Mapping[str, object]]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("Mapping[str, object]", item) for item in items if isinstance(item, dict)]
-
-
-def _parts(content: object) -> list[str]:
-    """Return the texts of a content: a string, or a list of typed parts of which only texts count."""
+def _texts(content: object) -> list[str]:
+    """Return the texts of a content: a string, or a list of typed parts."""
     if isinstance(content, str):
         return [content]
-    texts = [part.get("text") for part in _objects(content) if part.get("type") == "text"]
+    texts = [part.get("text") for part in as_objects(content) if part.get("type") == "text"]
     return [text for text in texts if isinstance(text, str)]
 
 
-def _usage(value: object) -> TokenUsage | None:
-    if not isinstance(value, dict):
+def _read_usage(value: object) -> TokenUsage | None:
+    row = as_object(value)
+    given = as_whole_number(row.get("prompt_tokens"))
+    made = as_whole_number(row.get("completion_tokens"))
+    if given is None or made is None or not (0 <= given < MOST and 0 <= made < MOST):
         return None
-    row = cast("Mapping[str, object]", value)
-    given, made = row.get("prompt_tokens"), row.get("completion_tokens")
-    if not _is_count(given) or not _is_count(made):
-        return None
-    return TokenUsage(input_tokens=cast("int", given), output_tokens=cast("int", made))
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
+    return TokenUsage(input_tokens=given, output_tokens=made)
 
 
 _STATUS_OF: Mapping[str, int] = {
@@ -303,8 +263,8 @@ _STATUS_OF: Mapping[str, int] = {
 }
 
 
-def _status(error: object) -> int:
-    """Return the status that an error within an answer stands for; 500 where it names none that is known."""
+def _error_status(error: object) -> int:
+    """Return the HTTP status that an error within an answer means; 500 if it names none."""
     row = as_object(error)
     for key in ("code", "status", "type"):
         value = row.get(key)

@@ -1,7 +1,7 @@
-"""The connections of one endpoint: used again, our own headers only, nothing taken from the environment.
+"""Connection pool of one endpoint, on aiohttp.
 
-aiohttp and not httpx2, which OpenAI's own client uses: its parser is compiled, and a question costs a third of the processor's
-time (decision 0006).
+It sends mimir's own headers only and takes nothing from the environment. aiohttp needs a third of the CPU time that httpx2
+needs for a request (decision 0006).
 """
 
 import asyncio
@@ -21,54 +21,49 @@ from mimir.llm.config import EndpointConfig
 
 LANE_HEADER = "x-mimir-lane"
 _ERROR_BYTES = 65_536
+# Most time for the text of an error: its status is known, and a fatal one must stop at once.
 _ERROR_SECONDS = 1.0
-"""Most time for the text of an error: its status is known, and a fatal one must stop at once."""
 _IDLE_SECONDS = 30
-_MOST_SPOILT = 300
-"""More connections than are idle at a time."""
+# More connections than are ever idle at a time.
+_MOST_STALE = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
-    """An answer whose body is not read yet; who has it closes it."""
+    """A response whose body is not read yet; the reader closes it."""
 
     status: int
     headers: Mapping[str, str]
-    """Found by their names in any case."""
+    """Names in any case."""
     pieces: AsyncIterator[bytes]
-    """Of the body, as they come.
-
-    Raises:
-        aiohttp.ClientError: Timed out, broke off.
-    """
+    """Of the body; raises `aiohttp.ClientError` on a time-out or a broken connection."""
     close: Callable[[], None]
-    """Gives the connection back where the body was read to its end, else closes it."""
+    """Returns the connection to the pool if the body was read to its end; otherwise closes it."""
 
-    async def beginning(self) -> bytes:
-        """Read the beginning of an error's body; what does not come in time, or breaks off, is left out."""
-        taken = bytearray()
+    async def read_beginning(self) -> bytes:
+        """Read the beginning of an error's body, as far as it arrives in time."""
+        data = bytearray()
         try:
             async with asyncio.timeout(_ERROR_SECONDS):
                 async for piece in self.pieces:
-                    taken += piece
-                    if len(taken) >= _ERROR_BYTES:
+                    data += piece
+                    if len(data) >= _ERROR_BYTES:
                         break
         except (TimeoutError, aiohttp.ClientError):
             pass
-        return bytes(taken[:_ERROR_BYTES])
+        return bytes(data[:_ERROR_BYTES])
 
 
 class ConnectionPool:
-    """Sends what mimir says."""
+    """The connections of one endpoint; the first request opens one."""
 
     def __init__(self, config: EndpointConfig) -> None:
-        """Name the endpoint; a connection is opened with the first question. Certificates are the system's (or SSL_CERT_FILE's)."""
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream, application/json",
             "accept-encoding": "identity",
             "user-agent": "mimir",
-            **_lower(config.headers),
+            **{name.lower(): value for name, value in config.headers.items()},
         }
         if config.api_key:
             headers.setdefault("authorization", f"Bearer {config.api_key}")
@@ -77,16 +72,12 @@ class ConnectionPool:
         self._url = URL(f"{config.base_url}/chat/completions")
 
     async def post(self, content: bytes, headers: Mapping[str, str]) -> HttpReply:
-        """Post a chat completion request; the body of its answer is left to the reader, who closes it.
-
-        Raises:
-            aiohttp.ClientError: No connection, timed out, broke off.
-        """
+        """Post a chat completion request; raise `aiohttp.ClientError` if the connection fails."""
         response = await self._session.post(
             self._url,
             headers={**self._headers, **headers},
-            data=io.BytesIO(content),  # bytes of more than a megabyte are warned of
-            allow_redirects=False,
+            data=io.BytesIO(content),  # aiohttp warns of plain bytes above a megabyte
+            allow_redirects=False,  # the key must not follow to another address
         )
         return HttpReply(
             status=response.status,
@@ -102,19 +93,21 @@ class ConnectionPool:
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
-        """The connections, of which there may be as many as there are questions at a time."""
         seconds = self._config.connect_seconds
         return aiohttp.ClientSession(
-            connector=_Connector(ssl=self._trust(), limit=0, keepalive_timeout=_IDLE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
+            # No limit here: `RateLimiter` bounds the concurrent requests.
+            connector=_Connector(
+                ssl=self._certificates(), limit=0, keepalive_timeout=_IDLE_SECONDS
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),  # no state between requests
+            auto_decompress=False,  # a small packed body could expand without bound
             timeout=aiohttp.ClientTimeout(
                 connect=seconds, sock_connect=seconds, sock_read=self._config.stall_seconds
             ),
         )
 
-    def _trust(self) -> ssl.SSLContext | bool:
-        """Whom to trust; read once, since the system's certificates take long to read."""
+    def _certificates(self) -> ssl.SSLContext | bool:
+        """Load the certificates of the system or of SSL_CERT_FILE, once: loading is slow."""
         if self._url.scheme != "https":
             return True
         from httpx2 import create_ssl_context
@@ -123,7 +116,10 @@ class ConnectionPool:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Uses no connection again on which something came since: its end, or what would be taken for the next question's answer."""
+    """Connector that reuses no connection on which data has arrived.
+
+    Such data is the connection's end, or would be taken for the answer to the next request.
+    """
 
     async def connect(
         self,
@@ -131,28 +127,20 @@ class _Connector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  aiohttp's own signature
     ) -> Connection:
-        """Return a connection on which nothing has come.
-
-        Raises:
-            aiohttp.ClientError: There is none.
-        """
-        for _ in range(_MOST_SPOILT):
+        """Return a connection without waiting data; raise `aiohttp.ClientError` if there is none."""
+        for _ in range(_MOST_STALE):
             connection = await super().connect(req, traces, timeout)
-            if not _is_spoilt(connection):
+            if not _has_data(connection):
                 return connection
             connection.close()
-        raise aiohttp.ClientConnectionError("the endpoint speaks before it is asked")
+        raise aiohttp.ClientConnectionError("the endpoint sends data before a request")
 
 
-def _is_spoilt(connection: Connection) -> bool:
-    """Tell whether something has come on a connection that nobody asked for; what the loop has not seen yet lies in the socket."""
+def _has_data(connection: Connection) -> bool:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None:
         return False
-    waiting = select.poll()
-    waiting.register(transport.get_extra_info("socket"), select.POLLIN)
-    return protocol.should_close or bool(waiting.poll(0))
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    # The event loop may not have seen the data yet, so the socket itself is polled.
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket"), select.POLLIN)
+    return protocol.should_close or bool(poll.poll(0))

@@ -1,1 +1,4 @@
-"""Plays: what a scripted model says, written down in YAML. Entered by `llm.scripted` and by test servers."""
+"""Scripted models: answers from a model script in YAML, without network or key.
+
+The same script gives the same answers. Opened by `llm.endpoints`; tests serve scripts over HTTP.
+"""

@@ -1,6 +1,6 @@
-"""Every trouble that a play can stage, by name: what an endpoint would answer, and what that means without HTTP.
+"""Faults that a model script can name: HTTP responses, and the errors they cause.
 
-The scripted model raises the error that the real client would make of it; a test server sends the thing itself.
+The scripted model raises the error of the real client; a test server sends the response itself.
 """
 
 from collections.abc import Mapping
@@ -11,39 +11,61 @@ from mimir.errors import ModelError
 from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, ErrorResponse, classify_error
 
 Kind = Literal["status", "wire", "answer"]
-"""`status`: an HTTP error · `wire`: the answer breaks on its way · `answer`: a whole answer that is odd."""
+"""`status`: an HTTP error · `wire`: a broken answer · `answer`: an odd answer."""
+RetryAfter = Literal["", "seconds", "date", "absurd", "negative", "garbled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFault:
-    """One trouble."""
+    """One fault of an endpoint."""
 
     kind: Kind
     says: str
-    """What the endpoint says, or what happens to its answer."""
+    """Text of the error, or the defect of the answer."""
     status: int = 200
     code: str = ""
     html: bool = False
     """True: a page instead of the protocol's JSON."""
-    retry_after: Literal["", "seconds", "date", "absurd", "negative", "garbled"] = ""
+    retry_after: RetryAfter = ""
 
 
-def _status(status: int, says: str, code: str = "", *, html: bool = False) -> ScriptedFault:
-    return ScriptedFault(kind="status", status=status, says=says, code=code, html=html)
-
-
-def _limit(
-    retry_after: Literal["", "seconds", "date", "absurd", "negative", "garbled"],
+def _status(
+    status: int, says: str, code: str = "", *, html: bool = False, retry_after: RetryAfter = ""
 ) -> ScriptedFault:
     return ScriptedFault(
-        kind="status",
-        status=429,
-        says="Rate limit reached.",
-        code="rate_limit_exceeded",
-        retry_after=retry_after,
+        kind="status", status=status, says=says, code=code, html=html, retry_after=retry_after
     )
 
 
+def _limit(retry_after: RetryAfter) -> ScriptedFault:
+    return _status(429, "Rate limit reached.", "rate_limit_exceeded", retry_after=retry_after)
+
+
+_WIRE = {
+    "refused": "the connection is closed without an answer",
+    "reset": "the connection is reset in the middle of the answer",
+    "stall_first_byte": "no byte arrives",
+    "stall_middle": "no further byte arrives after half of the answer",
+    "cut_stream": "the stream stops before its end mark",
+    "truncated_json": "the JSON of the answer is cut off",
+    "invalid_json": "the answer is not JSON",
+    "wrong_content_type": "a good answer labelled text/plain",
+    "error_in_stream": "an error after half of the stream",
+    "huge": "an answer of 10 MB",
+    "endless": "a text that never ends",
+    "endless_pings": "a stream of comments that never ends",
+}
+_ODD_ANSWERS = {
+    "empty": "an answer without text and calls",
+    "unknown_tool": "a call of a tool that does not exist",
+    "wrong_arguments": "a call whose arguments do not fit",
+    "invalid_arguments": "a call whose arguments are not JSON",
+    "hundred_calls": "100 calls in one message",
+    "odd_characters": "lone surrogates, NUL and U+FFFD in the text",
+    "finish_length": "half of the text, finish_reason length",
+    "content_filter": "half of the text, finish_reason content_filter",
+    "usage_missing": "a good answer without usage",
+}
 FAULTS: Mapping[str, ScriptedFault] = {
     "rate_limited": _limit("seconds"),
     "rate_limited_date": _limit("date"),
@@ -69,64 +91,33 @@ FAULTS: Mapping[str, ScriptedFault] = {
     "filtered": _status(400, "The prompt was blocked.", "content_filter"),
     "bad_request": _status(400, "Invalid request."),
     "unsupported_parameter": _status(400, "Unsupported parameter.", "unsupported_parameter"),
-    "refused": ScriptedFault(kind="wire", says="the connection is closed without an answer"),
-    "reset": ScriptedFault(kind="wire", says="the connection is reset in the middle of the answer"),
-    "stall_first_byte": ScriptedFault(kind="wire", says="nothing is said"),
-    "stall_middle": ScriptedFault(
-        kind="wire", says="nothing more is said after half of the answer"
-    ),
-    "cut_stream": ScriptedFault(kind="wire", says="the stream ends without its end"),
-    "truncated_json": ScriptedFault(kind="wire", says="the JSON of the answer is cut off"),
-    "invalid_json": ScriptedFault(kind="wire", says="the answer is no JSON"),
+    **{name: ScriptedFault(kind="wire", says=says) for name, says in _WIRE.items()},
     "html_page": ScriptedFault(kind="wire", says="status 200 with a page", html=True),
-    "wrong_content_type": ScriptedFault(kind="wire", says="a good answer labelled text/plain"),
-    "error_in_stream": ScriptedFault(kind="wire", says="an error after half of the stream"),
-    "huge": ScriptedFault(kind="wire", says="an answer of 10 MB"),
-    "endless": ScriptedFault(kind="wire", says="a text that never ends"),
-    "endless_pings": ScriptedFault(kind="wire", says="a stream of comments that never ends"),
-    "empty": ScriptedFault(kind="answer", says="an answer without text and calls"),
-    "unknown_tool": ScriptedFault(kind="answer", says="a call of a tool that is not there"),
-    "wrong_arguments": ScriptedFault(kind="answer", says="a call whose arguments do not fit"),
-    "invalid_arguments": ScriptedFault(kind="answer", says="a call whose arguments are no JSON"),
-    "hundred_calls": ScriptedFault(kind="answer", says="100 calls in one message"),
-    "odd_characters": ScriptedFault(
-        kind="answer", says="lone surrogates, NUL and U+FFFD in the text"
-    ),
-    "finish_length": ScriptedFault(kind="answer", says="half of the text, finish_reason length"),
-    "content_filter": ScriptedFault(
-        kind="answer", says="half of the text, finish_reason content_filter"
-    ),
-    "usage_missing": ScriptedFault(kind="answer", says="a good answer without usage"),
+    **{name: ScriptedFault(kind="answer", says=says) for name, says in _ODD_ANSWERS.items()},
 }
 ODD_TEXT = "odd: \ud800 lone, \0 nul, \ufffd replacement"
 UNKNOWN_TOOL = "teleport"
 
 
 def as_error(name: str, retry_after_seconds: float) -> ModelError | None:
-    """Return what the real client would raise for a fault; None: it would give an answer."""
+    """Return the error that the real client would raise for a fault; None: it gets an answer."""
     fault = FAULTS[name]
-    where = f"The model endpoint of the play ({name})"
+    endpoint = f"The endpoint of the model script ({name})"
     if fault.kind == "wire":
-        return ModelError(f"{where}: {fault.says}.", scope="call")
+        return ModelError(f"{endpoint}: {fault.says}.", scope="call")
     if fault.kind == "answer":
         return None
-    ruling = classify_error(ErrorResponse(status=fault.status, text=fault.says, code=fault.code))
+    effect = classify_error(ErrorResponse(status=fault.status, text=fault.says, code=fault.code))
+    waits = {
+        "seconds": min(retry_after_seconds, LONGEST_WAIT_SECONDS),
+        "date": min(retry_after_seconds, LONGEST_WAIT_SECONDS),
+        "absurd": LONGEST_WAIT_SECONDS,
+        "negative": 0.0,
+    }
     return ModelError(
-        f"{where}: {ruling.what} ({fault.status}): {fault.says}",
-        scope=ruling.scope,
+        f"{endpoint}: {effect.what} ({fault.status}): {fault.says}",
+        scope=effect.scope,
         status=fault.status,
-        retry_after_seconds=_wait(fault, retry_after_seconds),
-        next_step=ruling.next_step,
+        retry_after_seconds=waits.get(fault.retry_after),
+        next_step=effect.next_step,
     )
-
-
-def _wait(fault: ScriptedFault, seconds: float) -> float | None:
-    match fault.retry_after:
-        case "seconds" | "date":
-            return min(seconds, LONGEST_WAIT_SECONDS)
-        case "absurd":
-            return LONGEST_WAIT_SECONDS
-        case "negative":
-            return 0.0
-        case _:
-            return None

@@ -1,15 +1,19 @@
-"""Reads a play from YAML. Strict: what is not of the format is an error that names the file and the place in the document."""
+"""Strict loader of model scripts in YAML.
+
+Every error names the file and the place in the document. The format: docs/scripted-models.md.
+"""
 
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 
+from mimir.domain.json_value import JsonObject, as_member, is_array, is_object
 from mimir.domain.message import Finish
 from mimir.errors import Location, PlanError
 from mimir.llm.scripted.faults import FAULTS
@@ -26,81 +30,62 @@ from mimir.llm.scripted.script import (
 )
 
 T = TypeVar("T")
-_TURN_KEYS = (
-    "text",
-    "calls",
-    "verdict",
-    "choose",
-    "when",
-    "fault",
-    "delay_seconds",
-    "finish",
-    "usage",
-    "repeat",
-)
+_FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
 def load_script(path: Path) -> ModelScript:
-    """Read a play from a file.
-
-    Raises:
-        PlanError: The file cannot be read or is no play.
-    """
+    """Load a model script from a file; a `PlanError` names the mistake."""
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(
-            f"The play cannot be read: {error}.", at=Location(file=str(path), line=1)
+            f"The model script cannot be read: {error}.", at=Location(file=str(path), line=1)
         ) from None
     return parse(text, str(path))
 
 
 def parse(text: str, file: str = "play") -> ModelScript:
-    """Read a play from YAML text; raises as `load_script`."""
+    """Parse a model script from YAML text; raises as `load_script`."""
     try:
         value: object = yaml.load(text, Loader=_StrictYamlLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = Location(
-            file=file,
-            line=mark.line + 1 if mark else 1,
-            column=mark.column + 1 if mark else 1,
-        )
-        raise PlanError(f"The play is no YAML: {error.problem}.", at=at, code="play") from None
     except (yaml.YAMLError, RecursionError) as error:
-        at = Location(file=file, line=1)
-        raise PlanError(f"The play is no YAML: {error}.", at=at, code="play") from None
+        problem, at = str(error), Location(file=file, line=1)
+        if isinstance(error, yaml.MarkedYAMLError):
+            problem = str(error.problem)
+            if mark := error.problem_mark:
+                at = Location(file=file, line=mark.line + 1, column=mark.column + 1)
+        raise PlanError(f"The model script is not YAML: {problem}.", at=at, code="play") from None
     return from_value(value, file)
 
 
 def from_value(value: object, file: str = "play") -> ModelScript:
-    """Read a play from a document that was parsed already; raises as `load_script`."""
-    at = _ScriptNode(file, "")
-    doc = at.table(value, ("play", "roles", "parts", "default"))
+    """Build a model script from a parsed document; raises as `load_script`."""
+    doc = _ScriptNode(file, "", value).table(("play", "roles", "parts", "default"))
     return ModelScript(
         name=doc.get("play", _ScriptNode.text, file),
-        roles={role: tuple(words) for role, words in doc.get("roles", _roles, {}).items()},
-        parts=tuple(doc.get("parts", lambda at, v: at.each(v, _part), [])),
-        default=tuple(doc.get("default", lambda at, v: at.each(v, _turn), [])),
+        roles=doc.get("roles", _roles, {}),
+        parts=doc.get("parts", lambda node: node.each(_part), ()),
+        default=doc.get("default", lambda node: node.each(_turn), ()),
     )
 
 
 class _StrictYamlLoader(yaml.SafeLoader):
-    """YAML without dates, and without a key twice."""
+    """YAML without dates and without duplicate keys."""
 
 
-def _mapping(loader: _StrictYamlLoader, node: yaml.MappingNode) -> dict[Hashable, object]:
-    seen: set[object] = set()
+def _construct_mapping(loader: _StrictYamlLoader, node: yaml.MappingNode) -> dict[Hashable, object]:
+    keys: set[object] = set()
     for key, _ in node.value:
-        if key.value in seen:
+        if key.value in keys:
             raise yaml.constructor.ConstructorError(
-                None, None, f"the key {key.value!r} stands twice", key.start_mark
+                None, None, f"the key {key.value!r} is there twice", key.start_mark
             )
-        seen.add(key.value)
-    return cast("dict[Hashable, object]", loader.construct_mapping(node, deep=True))
+        keys.add(key.value)
+    return loader.construct_mapping(node, deep=True)
 
 
-_StrictYamlLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_StrictYamlLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+# A date would become an object that JSON does not have; without its rule it stays text.
 _StrictYamlLoader.yaml_implicit_resolvers = {
     first: [(tag, rule) for tag, rule in rules if tag != "tag:yaml.org,2002:timestamp"]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -108,89 +93,94 @@ _StrictYamlLoader.yaml_implicit_resolvers = {
 
 
 class _ScriptNode:
-    """A place in the document; reads values there or says what is wrong."""
+    """A value of the document with its place."""
 
-    def __init__(self, file: str, path: str) -> None:
+    def __init__(self, file: str, path: str, value: object) -> None:
         self.file = file
         self.path = path
+        self.value = value
 
-    def wrong(self, what: str) -> PlanError:
-        place = self.path or "the document"
-        return PlanError(f"{self.file}: {place}: {what}", code="play")
+    def error(self, what: str) -> PlanError:
+        return PlanError(f"{self.file}: {self.path or 'the document'}: {what}", code="play")
 
-    def at(self, step: str | int) -> "_ScriptNode":
-        if isinstance(step, int):
-            return _ScriptNode(self.file, f"{self.path}[{step}]")
-        return _ScriptNode(self.file, f"{self.path}.{step}" if self.path else step)
+    def child(self, step: str | int, value: object) -> "_ScriptNode":
+        name = f"[{step}]" if isinstance(step, int) else f".{step}" if self.path else step
+        return _ScriptNode(self.file, f"{self.path}{name}", value)
 
-    def table(self, value: object, keys: Sequence[str]) -> "_ScriptTable":
-        if not isinstance(value, dict):
-            raise self.wrong("a table is wanted here.")
-        row = cast("dict[object, object]", value)
-        for key in row:
+    def members(self, what: str = "a table is needed here.") -> JsonObject:
+        if not is_object(self.value):
+            raise self.error(what)
+        return self.value
+
+    def key(self, name: object) -> str:
+        # Typed as text, but YAML allows any key.
+        return _ScriptNode(self.file, self.path, name).text()
+
+    def table(self, keys: tuple[str, ...]) -> "_ScriptNode":
+        for key in self.members():
             if key not in keys:
-                raise self.wrong(f"unknown key {key!r}; known are {', '.join(keys)}.")
-        return _ScriptTable(self, cast("Mapping[str, object]", row))
+                raise self.error(f"unknown key {key!r}; known are {', '.join(keys)}.")
+        return self
 
-    def each(self, value: object, read: "Callable[[_ScriptNode, object], T]") -> list[T]:
-        if not isinstance(value, list):
-            raise self.wrong("a list is wanted here.")
-        return [read(self.at(n), item) for n, item in enumerate(cast("list[object]", value))]
+    def get(self, key: str, read: "Callable[[_ScriptNode], T]", default: T) -> T:
+        row = self.members()
+        return read(self.child(key, row[key])) if key in row else default
 
-    def text(self, value: object) -> str:
-        if not isinstance(value, str):
-            raise self.wrong("a text is wanted here (quote it).")
-        return value
+    def require(self, key: str, read: "Callable[[_ScriptNode], T]") -> T:
+        if key not in self.members():
+            raise self.error(f"{key!r} is missing.")
+        return read(self.child(key, self.members()[key]))
 
-    def texts(self, value: object) -> list[str]:
-        return [self.text(value)] if isinstance(value, str) else self.each(value, _ScriptNode.text)
+    def each(self, read: "Callable[[_ScriptNode], T]") -> tuple[T, ...]:
+        if not is_array(self.value):
+            raise self.error("a list is needed here.")
+        return tuple(read(self.child(n, item)) for n, item in enumerate(self.value))
 
-    def count(self, value: object) -> int:
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.error("a text is needed here (quote it).")
+        return self.value
+
+    def texts(self) -> tuple[str, ...]:
+        is_single = isinstance(self.value, str)
+        return (self.text(),) if is_single else self.each(_ScriptNode.text)
+
+    def count(self) -> int:
+        value = self.value
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= FOREVER:
-            raise self.wrong("a whole number from 0 is wanted here.")
+            raise self.error("a whole number from 0 is needed here.")
         return value
 
-    def seconds(self, value: object) -> float:
+    def seconds(self) -> float:
+        value = self.value
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise self.wrong("a number of seconds is wanted here.")
+            raise self.error("a number of seconds is needed here.")
         if not math.isfinite(value) or value < 0:
-            raise self.wrong("a number of seconds from 0 is wanted here.")
+            raise self.error("a number of seconds from 0 is needed here.")
         return float(value)
 
-    def json(self, value: object) -> Json:
-        if isinstance(value, dict):
-            row = cast("dict[object, object]", value)
-            return {self.text(k): self.at(str(k)).json(v) for k, v in row.items()}
-        if isinstance(value, list):
-            return self.each(cast("list[object]", value), _ScriptNode.json)
+    def json(self) -> Json:
+        value = self.value
+        if is_object(value):
+            return {self.key(k): self.child(str(k), v).json() for k, v in value.items()}
+        if is_array(value):
+            return list(self.each(_ScriptNode.json))
         if value is None or isinstance(value, str | bool | int | float):
             return value
-        raise self.wrong(f"{type(value).__name__} has no form in JSON.")
+        raise self.error(f"{type(value).__name__} has no form in JSON.")
 
 
-class _ScriptTable:
-    def __init__(self, at: _ScriptNode, row: Mapping[str, object]) -> None:
-        self.where = at
-        self.row = row
-
-    def get(self, key: str, read: Callable[[_ScriptNode, object], T], default: T) -> T:
-        return read(self.where.at(key), self.row[key]) if key in self.row else default
-
-    def need(self, key: str, read: Callable[[_ScriptNode, object], T]) -> T:
-        if key not in self.row:
-            raise self.where.wrong(f"{key!r} is missing.")
-        return read(self.where.at(key), self.row[key])
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
-def _roles(at: _ScriptNode, value: object) -> dict[str, list[str]]:
-    if not isinstance(value, dict):
-        raise at.wrong("a table of role to texts is wanted here.")
-    rows = cast("dict[object, object]", value)
-    return {at.text(role): at.at(str(role)).texts(words) for role, words in rows.items()}
+def _roles(node: _ScriptNode) -> dict[str, tuple[str, ...]]:
+    rows = node.members("a table of role to texts is needed here.")
+    return {node.key(role): node.child(str(role), words).texts() for role, words in rows.items()}
 
 
-def _part(at: _ScriptNode, value: object) -> ScriptedPart:
-    row = at.table(value, ("role", "task", "lane", "attempt", "when", "turns", "closing"))
+def _part(node: _ScriptNode) -> ScriptedPart:
+    row = node.table(("role", "task", "lane", "attempt", "when", "turns", "closing"))
     attempts, first = row.get("attempt", _attempt, ((), 0))
     return ScriptedPart(
         role=row.get("role", _ScriptNode.text, "*"),
@@ -199,40 +189,37 @@ def _part(at: _ScriptNode, value: object) -> ScriptedPart:
         attempts=attempts,
         from_attempt=first,
         when=row.get("when", _when, ALWAYS),
-        turns=tuple(row.need("turns", lambda at, v: at.each(v, _turn))),
+        turns=row.require("turns", lambda node: node.each(_turn)),
         closing=row.get("closing", _turn, None),
     )
 
 
-def _attempt(at: _ScriptNode, value: object) -> tuple[tuple[int, ...], int]:
+def _attempt(node: _ScriptNode) -> tuple[tuple[int, ...], int]:
+    value = node.value
     if value == "*":
         return (), 0
     if isinstance(value, str) and (later := re.fullmatch(r">=\s*(\d{1,6})", value)):
         return (), int(later[1])
     if isinstance(value, int):
-        return (at.count(value),), 0
-    return tuple(at.each(value, _ScriptNode.count)), 0
+        return (node.count(),), 0
+    return node.each(_ScriptNode.count), 0
 
 
-def _when(at: _ScriptNode, value: object) -> ScriptCondition:
-    row = at.table(value, ("brief_has", "brief_lacks", "last_has", "last_lacks"))
-    return ScriptCondition(
-        brief_has=tuple(row.get("brief_has", _ScriptNode.texts, [])),
-        brief_lacks=tuple(row.get("brief_lacks", _ScriptNode.texts, [])),
-        last_has=tuple(row.get("last_has", _ScriptNode.texts, [])),
-        last_lacks=tuple(row.get("last_lacks", _ScriptNode.texts, [])),
-    )
+def _when(node: _ScriptNode) -> ScriptCondition:
+    keys = _field_names(ScriptCondition)
+    row = node.table(keys)
+    return ScriptCondition(**{key: row.get(key, _ScriptNode.texts, ()) for key in keys})
 
 
-def _turn(at: _ScriptNode, value: object) -> ScriptedTurn:
-    if isinstance(value, str):
-        return ScriptedTurn(text=value)
-    row = at.table(value, _TURN_KEYS)
+def _turn(node: _ScriptNode) -> ScriptedTurn:
+    if isinstance(node.value, str):
+        return ScriptedTurn(text=node.value)
+    row = node.table(_field_names(ScriptedTurn))
     turn = ScriptedTurn(
         text=row.get("text", _ScriptNode.text, None),
-        calls=tuple(row.get("calls", lambda at, v: at.each(v, _call), [])),
+        calls=row.get("calls", lambda node: node.each(_call), ()),
         verdict=row.get("verdict", _verdict, None),
-        choose=tuple(row.get("choose", lambda at, v: at.each(v, _turn), [])),
+        choose=row.get("choose", lambda node: node.each(_turn), ()),
         when=row.get("when", _when, ALWAYS),
         fault=row.get("fault", _fault, None),
         delay_seconds=row.get("delay_seconds", _ScriptNode.seconds, 0.0),
@@ -240,67 +227,67 @@ def _turn(at: _ScriptNode, value: object) -> ScriptedTurn:
         usage=row.get("usage", _usage, None),
         repeat=row.get("repeat", _repeat, 1),
     )
-    _check_turn(at, turn)
+    _check_turn(node, turn)
     if turn.fault is None:
         return turn
-    return replace(turn, fault=_limited(at.at("fault"), turn.fault, turn))
+    return replace(turn, fault=_set_fault_limit(node.child("fault", None), turn.fault, turn))
 
 
-def _limited(at: _ScriptNode, fault: TurnFault, turn: ScriptedTurn) -> TurnFault:
-    """Set how often a fault strikes: once before an answer of the turn's own, always where there is none."""
+def _set_fault_limit(node: _ScriptNode, fault: TurnFault, turn: ScriptedTurn) -> TurnFault:
+    """Set how often a fault occurs: once before the turn's own answer, always without one."""
     if FAULTS[fault.name].kind == "answer" and not fault.times:
         return replace(fault, times=FOREVER)
     if not turn.has_answer and (fault.times or fault.while_file):
-        raise at.wrong("with times or while_file the turn needs an answer for afterwards.")
+        raise node.error("with times or while_file the turn needs an answer for afterwards.")
     return fault if fault.times else replace(fault, times=1 if turn.has_answer else FOREVER)
 
 
-def _check_turn(at: _ScriptNode, turn: ScriptedTurn) -> None:
+def _check_turn(node: _ScriptNode, turn: ScriptedTurn) -> None:
     if turn.verdict is not None and (turn.text is not None or turn.calls):
-        raise at.wrong("a verdict is a text by itself; take away text and calls.")
+        raise node.error("a verdict is the text of its turn; remove text and calls.")
     if turn.choose and (turn.has_answer or turn.fault):
-        raise at.wrong("a turn either chooses or says something.")
+        raise node.error("a turn has either choose or an answer.")
     if not (turn.choose or turn.has_answer or turn.fault):
-        raise at.wrong("a turn needs text, calls, verdict, choose or fault.")
+        raise node.error("a turn needs text, calls, verdict, choose or fault.")
     if turn.repeat < 1:
-        raise at.wrong("repeat starts at 1.")
+        raise node.error("repeat starts at 1.")
 
 
-def _call(at: _ScriptNode, value: object) -> ScriptedCall:
-    row = at.table(value, ("tool", "arguments", "id", "times"))
+def _call(node: _ScriptNode) -> ScriptedCall:
+    row = node.table(_field_names(ScriptedCall))
     return ScriptedCall(
-        tool=row.need("tool", _ScriptNode.text),
+        tool=row.require("tool", _ScriptNode.text),
         arguments=row.get("arguments", _arguments, "{}"),
         id=row.get("id", _ScriptNode.text, ""),
         times=row.get("times", _ScriptNode.count, 1),
     )
 
 
-def _arguments(at: _ScriptNode, value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(at.json(value), ensure_ascii=False)
+def _arguments(node: _ScriptNode) -> str:
+    # A text is sent as it is: a script can make a model write arguments that are not JSON.
+    is_text = isinstance(node.value, str)
+    return node.text() if is_text else json.dumps(node.json(), ensure_ascii=False)
 
 
-def _verdict(at: _ScriptNode, value: object) -> Mapping[str, Json]:
-    row = at.json({"auto": value} if isinstance(value, str) else value)
+def _verdict(node: _ScriptNode) -> dict[str, Json]:
+    row: Json = {"auto": node.value} if isinstance(node.value, str) else node.json()
     if not isinstance(row, dict):
-        raise at.wrong('a verdict is a table, or "pass" or "fail".')
+        raise node.error('a verdict is a table, or "pass" or "fail".')
     if "auto" in row and row["auto"] not in ("pass", "fail"):
-        raise at.wrong('auto is "pass" or "fail".')
+        raise node.error('auto is "pass" or "fail".')
     return row
 
 
-def _fault(at: _ScriptNode, value: object) -> TurnFault:
-    if isinstance(value, str):
-        value = {"name": value}
-    row = at.table(cast("object", value), ("name", "times", "while_file", "seconds", "parameter"))
-    name = row.need("name", _ScriptNode.text)
+def _fault(node: _ScriptNode) -> TurnFault:
+    if isinstance(node.value, str):
+        node = _ScriptNode(node.file, node.path, {"name": node.value})
+    row = node.table(_field_names(TurnFault))
+    name = row.require("name", _ScriptNode.text)
     if name not in FAULTS:
-        raise at.wrong(f"unknown fault {name!r}; known are {', '.join(FAULTS)}.")
+        raise node.error(f"unknown fault {name!r}; known are {', '.join(FAULTS)}.")
     parameter = row.get("parameter", _ScriptNode.text, "")
     if (name == "unsupported_parameter") != bool(parameter):
-        raise at.wrong("unsupported_parameter needs a parameter, other faults have none.")
+        raise node.error("unsupported_parameter needs a parameter, other faults have none.")
     return TurnFault(
         name=name,
         times=row.get("times", _ScriptNode.count, 0),
@@ -310,18 +297,19 @@ def _fault(at: _ScriptNode, value: object) -> TurnFault:
     )
 
 
-def _finish(at: _ScriptNode, value: object) -> Finish:
-    if value not in get_args(Finish):
-        raise at.wrong(f"finish is one of {', '.join(get_args(Finish))}.")
-    return cast("Finish", value)
+def _finish(node: _ScriptNode) -> Finish:
+    finish = as_member(node.value, _FINISHES)
+    if finish is None:
+        raise node.error(f"finish is one of {', '.join(_FINISHES)}.")
+    return finish
 
 
-def _usage(at: _ScriptNode, value: object) -> tuple[int, int] | Literal["none"]:
-    if value == "none":
+def _usage(node: _ScriptNode) -> tuple[int, int] | Literal["none"]:
+    if node.value == "none":
         return "none"
-    row = at.table(value, ("input", "output"))
-    return row.need("input", _ScriptNode.count), row.need("output", _ScriptNode.count)
+    row = node.table(("input", "output"))
+    return row.require("input", _ScriptNode.count), row.require("output", _ScriptNode.count)
 
 
-def _repeat(at: _ScriptNode, value: object) -> int:
-    return FOREVER if value == "forever" else at.count(value)
+def _repeat(node: _ScriptNode) -> int:
+    return FOREVER if node.value == "forever" else node.count()

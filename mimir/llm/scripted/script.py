@@ -1,6 +1,6 @@
-"""A play: who says what, in which turn. Values, and the choice of the turn; pure. The format is described in docs/plays.md.
+"""Values of a model script, and the choice of the next turn.
 
-Nothing of a request is ever put into what is said, but for quotes that a scripted QC takes from its own prompt (`quoting`).
+No part of a request is copied into an answer, except quotes that a scripted QC takes from its own prompt (`scripted_judge`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ FOREVER = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCondition:
-    """Texts that must, or must not, stand in what the model is shown; all of them."""
+    """Texts that must, or must not, occur in the messages; all of them together."""
 
     brief_has: tuple[str, ...] = ()
     """In the messages before the model's first answer."""
@@ -27,13 +27,13 @@ class ScriptCondition:
     """In the messages since the model's latest answer."""
     last_lacks: tuple[str, ...] = ()
 
-    def holds(self, scene: "ScriptRequest") -> bool:
-        """Tell whether all conditions are met."""
+    def holds(self, request: "ScriptRequest") -> bool:
+        """Return whether all conditions hold."""
         return (
-            all(text in scene.brief for text in self.brief_has)
-            and not any(text in scene.brief for text in self.brief_lacks)
-            and all(text in scene.last for text in self.last_has)
-            and not any(text in scene.last for text in self.last_lacks)
+            all(text in request.brief for text in self.brief_has)
+            and not any(text in request.brief for text in self.brief_lacks)
+            and all(text in request.last for text in self.last_has)
+            and not any(text in request.last for text in self.last_lacks)
         )
 
 
@@ -42,67 +42,67 @@ ALWAYS = ScriptCondition()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """A tool call that the model makes."""
+    """A tool call of a scripted turn."""
 
     tool: str
     arguments: str
-    """As sent: JSON text, or on purpose something else."""
+    """As sent: JSON text, or deliberately other text."""
     id: str = ""
-    """Empty: made from the turn."""
+    """Empty: derived from the turn."""
     times: int = 1
-    """So many equal calls in one message."""
+    """Number of equal calls in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFault:
-    """A fault of a turn."""
+    """A fault of a turn, by its name in `FAULTS`."""
 
     name: str
     times: int = FOREVER
-    """So many tries of this turn fail; then the turn's own answer is given."""
+    """Number of failing tries; the turn's own answer follows."""
     while_file: str = ""
-    """Fails as long as this file is there, however often; empty: not asked."""
+    """Fails as long as this file exists; empty: no such condition."""
     seconds: float = 1.0
     """Of a Retry-After."""
     parameter: str = ""
-    """Of `unsupported_parameter`: refused only where the request has it."""
+    """Of `unsupported_parameter`: refused only if the request has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedTurn:
-    """One answer of the model."""
+    """One answer of a scripted model."""
 
     text: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
     verdict: Mapping[str, Json] | None = None
-    """A scripted judgement: see `quoting`."""
+    """A QC answer: see `scripted_judge`."""
     choose: tuple["ScriptedTurn", ...] = ()
-    """The first of these whose `when` holds is said instead."""
+    """Alternatives: the first one whose `when` holds is the turn."""
     when: ScriptCondition = ALWAYS
     fault: TurnFault | None = None
     delay_seconds: float = 0.0
     finish: Finish | None = None
     """None: follows from the answer."""
     usage: tuple[int, int] | Literal["none"] | None = None
-    """Tokens in and out; "none": not told; None: estimated."""
+    """Tokens in and out; "none": not reported; None: estimated."""
     repeat: int = 1
-    """So many answers in a row."""
+    """Number of equal answers in a row."""
 
     @property
     def has_answer(self) -> bool:
-        """False for a turn that is nothing but trouble."""
+        """False for a turn that is only a fault."""
         return self.text is not None or bool(self.calls) or self.verdict is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedPart:
-    """What one kind of conversation says."""
+    """The turns of one kind of conversation."""
 
     role: str = "*"
-    """A glob, as `task` and `lane`."""
+    """A glob, like `task` and `lane`."""
     task: str = "*"
     lane: str = "*"
-    """Matches the last name of the lane, where a role has more than one."""
+    """Matches the last name of the transcript, if a role has more than one."""
     attempts: tuple[int, ...] = ()
     """Empty: any."""
     from_attempt: int = 0
@@ -110,45 +110,45 @@ class ScriptedPart:
     when: ScriptCondition = ALWAYS
     turns: tuple[ScriptedTurn, ...] = ()
     closing: ScriptedTurn | None = None
-    """Said when the engine asks for a closing answer (`tool_choice: none`)."""
+    """Answer to the engine's request for a closing answer (`tool_choice: none`)."""
 
-    def matches(self, scene: "ScriptRequest") -> bool:
-        """Tell whether this part speaks in a scene."""
+    def matches(self, request: "ScriptRequest") -> bool:
+        """Return whether this part answers a request."""
         return (
-            fnmatchcase(scene.role, self.role)
-            and fnmatchcase(scene.task, self.task)
-            and fnmatchcase(scene.lane, self.lane)
-            and (not self.attempts or scene.attempt in self.attempts)
-            and scene.attempt >= self.from_attempt
-            and self.when.holds(scene)
+            fnmatchcase(request.role, self.role)
+            and fnmatchcase(request.task, self.task)
+            and fnmatchcase(request.lane, self.lane)
+            and (not self.attempts or request.attempt in self.attempts)
+            and request.attempt >= self.from_attempt
+            and self.when.holds(request)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScript:
-    """All parts, in the order in which they are tried."""
+    """A whole model script; the first matching part answers."""
 
     parts: tuple[ScriptedPart, ...]
     default: tuple[ScriptedTurn, ...] = ()
-    """Turns of every conversation that no part matches."""
+    """Turns of conversations that no part matches."""
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Texts by which a test server knows a role from its system prompt."""
+    """Texts by which a test server recognises a role in its system prompt."""
     name: str = "play"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRequest:
-    """One request, as a play sees it."""
+    """One request, as a model script sees it."""
 
     role: str
     task: str
     attempt: int
     lane: str = ""
-    """Last name of the lane: the role, or the role with a mark."""
+    """Last name of the transcript: the role, or the role with a mark."""
     brief: str
     last: str
     turn: int
-    """Answers of the model so far, those that were not kept included: 0 for its first one."""
+    """Number of earlier answers, discarded ones included: 0 for the first."""
     closing: bool = False
 
     def __str__(self) -> str:
@@ -157,12 +157,12 @@ class ScriptRequest:
         )
 
 
-def scene(
+def script_request(
     role: str, task: str, attempt: int, messages: Sequence[Message], *, lane: str, closing: bool
 ) -> ScriptRequest:
-    """See a request as a scene; the turn is counted from the messages, so that a restart goes on where it was."""
+    """Describe a request; the turn is counted from its messages, so a restart continues."""
     answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
-    turn = len(answers) + _thrown_away(messages, closing=closing)
+    turn = len(answers) + _count_discarded(messages, closing=closing)
     brief = messages[: answers[0]] if answers else messages
     last = messages[answers[-1] + 1 :] if answers else messages
     return ScriptRequest(
@@ -177,47 +177,41 @@ def scene(
     )
 
 
-def _thrown_away(messages: Sequence[Message], *, closing: bool) -> int:
-    """Count the answers that the engine did not keep (empty, far too long): each left a user message that asks again.
-
-    Such a message follows another one of the user's, or a tool's result; there, one may be the request for a closing answer.
-    """
+def _count_discarded(messages: Sequence[Message], *, closing: bool) -> int:
+    """Count the answers that the engine discarded: each left a user message that asks again."""
+    # Such a message follows another user message or a tool result; one of the latter may ask for the closing answer.
     pairs = [(before.role, after.role) for before, after in pairwise(messages)]
     after_results = pairs.count(("tool", "user")) - (1 if closing else 0)
     return pairs.count(("user", "user")) + max(0, after_results)
 
 
-def cue(play: ModelScript, at: ScriptRequest) -> ScriptedTurn:
-    """Choose what is said.
-
-    Raises:
-        ModelError: The play has no line here (scope `run`: the play must be corrected).
-    """
-    part = next((part for part in play.parts if part.matches(at)), None)
-    if part is not None and at.closing and part.closing is not None:
-        return _chosen(play, at, part.closing)
-    turns = play.default if part is None else part.turns
-    number = at.turn
-    for turn in turns:
+def choose_turn(script: ModelScript, request: ScriptRequest) -> ScriptedTurn:
+    """Return the turn that answers a request; raise `ModelError` if there is none."""
+    part = next((part for part in script.parts if part.matches(request)), None)
+    if part is not None and request.closing and part.closing is not None:
+        return _choose_option(script, request, part.closing)
+    turns = script.default if part is None else part.turns
+    number = request.turn
+    for turn in turns:  # a turn with `repeat` counts as so many
         if number < turn.repeat:
-            return _chosen(play, at, turn)
+            return _choose_option(script, request, turn)
         number -= turn.repeat
-    known = f"the part that matches has {len(turns)}" if part else "no part matches"
-    raise _no_line(play, at, known)
+    reason = f"the part that matches has {len(turns)}" if part else "no part matches"
+    raise _no_turn(script, request, reason)
 
 
-def _chosen(play: ModelScript, at: ScriptRequest, turn: ScriptedTurn) -> ScriptedTurn:
+def _choose_option(script: ModelScript, request: ScriptRequest, turn: ScriptedTurn) -> ScriptedTurn:
     if not turn.choose:
         return turn
     for option in turn.choose:
-        if option.when.holds(at):
-            return _chosen(play, at, option)
-    raise _no_line(play, at, "no choice of the turn holds")
+        if option.when.holds(request):
+            return _choose_option(script, request, option)
+    raise _no_turn(script, request, "no choice of the turn holds")
 
 
-def _no_line(play: ModelScript, at: ScriptRequest, why: str) -> ModelError:
+def _no_turn(script: ModelScript, request: ScriptRequest, reason: str) -> ModelError:
     return ModelError(
-        f"The play {play.name!r} has no line for {at}: {why}.",
+        f"The model script {script.name!r} has no turn for {request}: {reason}.",
         scope="run",
-        next_step="Add a turn, a part or a default to the play.",
+        next_step="Add a turn, a part or a default to the model script.",
     )

@@ -1,7 +1,7 @@
-"""A model that speaks from a play: no network, no key, the same words each time.
+"""A model whose answers come from a model script, without network or key.
 
-It keeps nothing of a conversation: what comes next is counted from the messages it is shown, so a restarted engine goes on where it
-was. Only how often a fault was staged is remembered, for the life of the process.
+It keeps no conversation: the next turn follows from the messages, so a restarted engine continues. Only the number of faults
+that have occurred is remembered, for the life of the process.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from mimir.llm.scripted.script import (
     ScriptedTurn,
     ScriptRequest,
     TurnFault,
-    cue,
-    scene,
+    choose_turn,
+    script_request,
 )
 
 _ROLE = re.compile(r"[a-z]+(?:_[a-z]+)*")
@@ -33,7 +33,7 @@ _ROLE = re.compile(r"[a-z]+(?:_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptName:
-    """A lane's name, taken apart: `run/task/attempt/role`, the last with a mark where a role has more than one lane."""
+    """Parts of a transcript's name: `run/task/attempt/role`, the role perhaps with a mark."""
 
     task: str = ""
     attempt: int = 0
@@ -41,8 +41,8 @@ class TranscriptName:
     last: str = ""
 
     @classmethod
-    def of(cls, lane: str) -> "TranscriptName":
-        """Take a name apart; parts that are not there are empty."""
+    def parse(cls, lane: str) -> "TranscriptName":
+        """Split a name; missing parts are empty."""
         parts = lane.split("/")
         last = parts[-1]
         role = _ROLE.match(last)
@@ -56,74 +56,61 @@ class TranscriptName:
 
 
 class ScriptState:
-    """A play that is being given: chooses the turn, and counts how often its faults were staged."""
+    """A model script in use, with the number of faults that have occurred."""
 
     def __init__(self, play: ModelScript, *, exists: Callable[[str], bool] | None = None) -> None:
         self.play = play
         self._exists = exists or _exists
-        self._staged: Counter[tuple[str, int]] = Counter()
+        self._faults: Counter[tuple[str, int]] = Counter()
 
-    def enter(self, lane: str, at: ScriptRequest) -> ScriptedTurn:
-        """Return the turn to be said; its fault is set only if it strikes now.
-
-        Raises:
-            ModelError: The play has no line here.
-        """
-        turn = cue(self.play, at)
-        if turn.fault is None or self._strikes(turn.fault, (lane, at.turn)):
+    def next_turn(self, lane: str, request: ScriptRequest) -> ScriptedTurn:
+        """Return the turn that answers a request; its fault is set only if it occurs now."""
+        turn = choose_turn(self.play, request)
+        if turn.fault is None or self._occurs(turn.fault, (lane, request.turn)):
             return turn
         return replace(turn, fault=None)
 
-    def _strikes(self, fault: TurnFault, key: tuple[str, int]) -> bool:
+    def _occurs(self, fault: TurnFault, key: tuple[str, int]) -> bool:
         if fault.while_file:
             return self._exists(fault.while_file)
         if fault.name == "unsupported_parameter":
-            return True  # its striking follows from the request
-        self._staged[key] += 1
-        return self._staged[key] <= fault.times
+            return True  # the parameters of the request decide
+        self._faults[key] += 1
+        return self._faults[key] <= fault.times
 
 
 def _exists(path: str) -> bool:
     return Path(path).exists()
 
 
-def perform(turn: ScriptedTurn, at: ScriptRequest, request: ModelRequest) -> Answer:
-    """Make the answer of a turn, odd where its fault says so.
-
-    Raises:
-        ModelError: A quote is wanted that the prompt does not hold.
-    """
+def build_answer(turn: ScriptedTurn, at: ScriptRequest, request: ModelRequest) -> Answer:
+    """Build the answer of a turn, altered by its fault."""
     text = turn.text or ""
-    calls = _calls(turn.calls, at.turn)
     if turn.verdict is not None:
-        text = scripted_judge.verdict(turn.verdict, at.brief)
+        text = scripted_judge.write_qc_answer(turn.verdict, at.brief)
     fault = turn.fault.name if turn.fault else ""
-    text, calls, finish = _odd(fault, text, calls, at.turn)
+    text, calls, finish = _apply_fault(fault, text, _calls(turn.calls, at.turn), at.turn)
     message = Message(role="assistant", text=text, calls=calls)
     usage = None if fault == "usage_missing" else _usage(turn, request, message)
-    normal: Finish = "tool_calls" if calls else "stop"
-    return Answer(
-        message=message, finish=turn.finish or finish or normal, usage=usage, model="play"
-    )
+    finish = turn.finish or finish or ("tool_calls" if calls else "stop")
+    return Answer(message=message, finish=finish, usage=usage, model="play")
 
 
-def _calls(cues: tuple[ScriptedCall, ...], turn: int) -> tuple[ToolCall, ...]:
-    wanted = [cue for cue in cues for _ in range(cue.times)]
+def _calls(scripted: tuple[ScriptedCall, ...], turn: int) -> tuple[ToolCall, ...]:
+    expanded = [call for call in scripted for _ in range(call.times)]
     return tuple(
         ToolCall(
-            id=cue.id if cue.id and cue.times == 1 else f"call-{turn}-{n}",
-            name=cue.tool,
-            arguments=cue.arguments,
+            id=call.id if call.id and call.times == 1 else f"call-{turn}-{n}",
+            name=call.tool,
+            arguments=call.arguments,
         )
-        for n, cue in enumerate(wanted)
+        for n, call in enumerate(expanded)
     )
 
 
-def _odd(
+def _apply_fault(
     fault: str, text: str, calls: tuple[ToolCall, ...], turn: int
 ) -> tuple[str, tuple[ToolCall, ...], Finish | None]:
-    """Return text, calls and finish as the fault makes them."""
-
     def call(name: str, arguments: object, number: int = 0) -> ToolCall:
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         return ToolCall(id=f"call-{turn}-{number}", name=name, arguments=raw)
@@ -164,7 +151,7 @@ def _tokens(message: Message) -> int:
 
 
 class ScriptedEndpoint:
-    """An `Endpoint` that needs none: gives every lane its model from one play."""
+    """An `Endpoint` whose models all answer from one model script."""
 
     def __init__(
         self,
@@ -173,40 +160,36 @@ class ScriptedEndpoint:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         exists: Callable[[str], bool] | None = None,
     ) -> None:
-        self._stage = ScriptState(play, exists=exists)
+        self._state = ScriptState(play, exists=exists)
         self._sleep = sleep
 
     def for_lane(self, lane: str) -> ChatModel:
-        """Return the model of one lane, `run/task/attempt/role`."""
-        return ScriptedModel(self._stage, lane, sleep=self._sleep)
+        """Return the model of one transcript, `run/task/attempt/role`."""
+        return ScriptedModel(self._state, lane, sleep=self._sleep)
 
     async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing: there is no connection."""
 
 
 class ScriptedModel:
-    """A `ChatModel` that speaks one lane's lines of a play."""
+    """A `ChatModel` that answers one transcript from a model script."""
 
     def __init__(
         self,
-        stage: ScriptState,
+        state: ScriptState,
         lane: str,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._stage = stage
+        self._state = state
         self._lane = lane
-        self._name = TranscriptName.of(lane)
+        self._name = TranscriptName.parse(lane)
         self._sleep = sleep
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Say the next line.
-
-        Raises:
-            ModelError: The play stages one, or has no line here.
-        """
+        """Return the next answer; raise `ModelError` for a fault or a missing turn."""
         name = self._name
-        at = scene(
+        at = script_request(
             name.role,
             name.task,
             name.attempt,
@@ -214,18 +197,19 @@ class ScriptedModel:
             lane=name.last,
             closing=request.tool_choice == "none",
         )
-        turn = self._stage.enter(self._lane, at)
+        turn = self._state.next_turn(self._lane, at)
         if turn.delay_seconds:
             await self._sleep(turn.delay_seconds)
+        # This model accepts every parameter; only a served script can refuse one.
         if turn.fault is not None and turn.fault.name != "unsupported_parameter":
             error = as_error(turn.fault.name, turn.fault.seconds)
             if error is not None:
                 raise error
-        return _received(perform(turn, at, request))
+        return _clean_answer(build_answer(turn, at, request))
 
 
-def _received(answer: Answer) -> Answer:
-    """Return the answer as the real client would give it: encodable, whatever the play wrote; nothing of a filtered one."""
+def _clean_answer(answer: Answer) -> Answer:
+    """Return the answer in the form of the real client: encodable, empty if filtered."""
     message = answer.message
     if answer.finish == "content_filter":
         return replace(answer, message=replace(message, text="", calls=()))

@@ -1,14 +1,12 @@
-"""A model that remembers: each question is in the lane before it is asked, each answer after; a replayed lane answers by itself.
+"""Model wrapper that records each call in a transcript, or answers from it.
 
-What is recorded of a question is what is new in it since the one before, so a lane grows with the conversation, not with its square.
+Only the messages that are new since the previous request are recorded: a transcript grows linearly with its conversation.
 """
 
 import hashlib
 import json
 import operator
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.message import Answer, Message, ModelRequest
@@ -19,7 +17,7 @@ from mimir.llm.protocol import ChatModel
 
 
 class JournaledModel:
-    """A `ChatModel` bound to one lane; calls of one lane come one after another."""
+    """A `ChatModel` bound to one transcript, whose calls come one after another."""
 
     def __init__(self, inner: ChatModel, lane: Transcript) -> None:
         self._inner = inner
@@ -27,30 +25,28 @@ class JournaledModel:
         self._before: tuple[Message, ...] = ()
         self._tokens: list[int] = []
         """Estimated tokens of each message of `_before`."""
-        self._terms: _RequestSettings | None = None
+        self._bare = ModelRequest(messages=())
+        self._digest = ""
+        self._tool_tokens = 0
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask, or answer from the record.
-
-        Raises:
-            StoreError: The record holds no answer that can be read.
-        """
-        kept = _common(self._before, request.messages)
+        """Send a request, or answer from the transcript; raise `StoreError` if unreadable."""
+        kept = _common_prefix(self._before, request.messages)
         new = request.messages[kept:]
-        terms, before = _RequestSettings.of(request), self._terms
-        asked: dict[str, object] = {
+        changed_settings = self._note_settings(request)
+        hashed: dict[str, object] = {
             "kept": kept,
             "messages": [codec.encode_message(message) for message in new],
-            "settings": terms.digest,
+            "settings": self._digest,
         }
         delta: dict[str, object] = {
             "kept": kept,
             "messages": [codec.message_json(message) for message in new],
+            **changed_settings,
         }
-        if before is None or terms.digest != before.digest:
-            delta["settings"] = terms.settings
+        # Only new messages are estimated: the cost of a conversation stays linear.
         self._tokens = [*self._tokens[:kept], *map(_tokens, new)]
-        self._before, self._terms = request.messages, terms
+        self._before = request.messages
 
         async def work() -> CallOutcome:
             answer = await self._inner.ask(request)
@@ -58,11 +54,11 @@ class JournaledModel:
 
         outcome = await self._lane.call(
             "model",
-            asked,
+            hashed,
             delta,
             work,
-            effectful=True,
-            reserve=sum(self._tokens) + terms.tool_tokens + request.max_tokens,
+            effectful=True,  # a model call costs money, so its intent is written first
+            reserve=sum(self._tokens) + self._tool_tokens + request.max_tokens,
             of_answer=request.max_tokens,
             title=request.model,
         )
@@ -71,37 +67,24 @@ class JournaledModel:
         except ValueError as error:
             raise StoreError(f"A recorded answer cannot be read: {error}.") from None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RequestSettings:
-    """What a request holds besides its messages; the same in most requests of all lanes, so it is looked through once."""
-
-    bare: ModelRequest
-    """Without messages."""
-    settings: Mapping[str, object]
-    """As `settings_json` writes them."""
-    digest: str
-    tool_tokens: int
-
-    @classmethod
-    def of(cls, request: ModelRequest) -> "_RequestSettings":
-        """Return a request's terms."""
-        bare = replace(request, messages=())
-        for known in _KNOWN_TERMS:
-            if _are_written_alike(bare, known.bare):
-                return known
-        settings, tokens = settings_json(request), _tool_tokens(request)
-        terms = cls(bare=bare, settings=settings, digest=_digest(settings), tool_tokens=tokens)
-        _KNOWN_TERMS.append(terms)
-        return terms
+    def _note_settings(self, request: ModelRequest) -> dict[str, object]:
+        """Return the settings of a request for the record; empty if they are unchanged."""
+        bare, earlier = replace(request, messages=()), self._digest
+        # Tools and schema are long, so the digest is computed only for settings that may have changed.
+        if earlier and _have_equal_json(bare, self._bare):
+            return {}
+        settings = settings_json(request)
+        text = json.dumps(settings, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        self._bare, self._digest = bare, hashlib.sha256(text.encode()).hexdigest()
+        self._tool_tokens = sum(
+            estimate(spec.description) + estimate(json.dumps(dict(spec.input_schema)))
+            for spec in request.tools
+        )
+        return {} if self._digest == earlier else {"settings": settings}
 
 
-_KNOWN_TERMS: deque[_RequestSettings] = deque(maxlen=8)
-"""Of requests of this process; each follows from its request alone."""
-
-
-def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
-    """Tell whether requests have the same terms to the letter: what is equal need not be (0 and 0.0), what is the same object is."""
+def _have_equal_json(bare: ModelRequest, other: ModelRequest) -> bool:
+    # Equal values may differ in JSON (0 and 0.0); the same objects cannot.
     return (
         bare == other
         and repr(bare.temperature) == repr(other.temperature)
@@ -110,15 +93,15 @@ def _are_written_alike(bare: ModelRequest, other: ModelRequest) -> bool:
     )
 
 
-def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
-    """Return how many messages both begin with; as a rule all of `before`."""
+def _common_prefix(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
+    """Return the number of messages with which both begin."""
     if now[: len(before)] == before:
         return len(before)
     return next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), len(now))
 
 
 def settings_json(request: ModelRequest) -> dict[str, object]:
-    """Return all that decides the answer besides the messages."""
+    """Return everything but the messages that decides the answer."""
     return {
         "model": request.model,
         "max_tokens": request.max_tokens,
@@ -130,17 +113,5 @@ def settings_json(request: ModelRequest) -> dict[str, object]:
     }
 
 
-def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _tokens(message: Message) -> int:
     return estimate(message.text) + sum(estimate(c.name + c.arguments) for c in message.calls)
-
-
-def _tool_tokens(request: ModelRequest) -> int:
-    return sum(
-        estimate(spec.description) + estimate(json.dumps(dict(spec.input_schema)))
-        for spec in request.tools
-    )

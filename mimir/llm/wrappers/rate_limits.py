@@ -1,6 +1,6 @@
-"""How fast one endpoint may be asked, shared by all who ask it: requests and tokens a minute, calls at once, and its own "not now".
+"""Rate limits of one endpoint: requests, tokens, concurrent calls, Retry-After.
 
-`RateWindow` decides, pure but for what it remembers; `RateLimiter` waits. Any 60 seconds hold at most the allowed requests and tokens.
+`RateWindow` decides and `RateLimiter` waits. Any 60 seconds hold at most the allowed requests and tokens.
 """
 
 import asyncio
@@ -18,23 +18,22 @@ from mimir.errors import ModelError
 from mimir.llm.protocol import ChatModel
 
 WINDOW_SECONDS = 60.0
+# Cap of a Retry-After.
 LONGEST_HOLD_SECONDS = 120.0
-"""As long as a Retry-After is believed."""
-TOO_MANY = 429
 
 
 @dataclass(slots=True, eq=False)
 class AdmittedCall:
-    """One call that was let through."""
+    """One call that was started."""
 
     at: float
     tokens: int
     counts: bool = True
-    """False: older than a minute, or nothing is limited."""
+    """False: older than a minute, or there is no limit."""
 
 
 class RateWindow:
-    """What was let through in the last minute, and what may be."""
+    """The calls of the last minute, and the room for the next one."""
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self._requests = requests
@@ -44,20 +43,17 @@ class RateWindow:
         self._sum = 0
 
     def wait(self, now: float, tokens: int) -> float:
-        """Return the seconds until a call of so many tokens may go; 0: now.
-
-        A call that alone is larger than the limit goes when the minute before it is empty: it could never go otherwise.
-        """
-        self._forget(now)
+        """Return the seconds until a call of so many tokens may start; 0: now."""
+        self._drop_old(now)
         until = self._held_until
         if self._requests is not None and len(self._entries) >= self._requests:
             until = max(until, self._entries[-self._requests].at + WINDOW_SECONDS)
         if self._tokens is not None:
-            until = max(until, self._when_room(tokens))
+            until = max(until, self._time_of_room(tokens))
         return max(0.0, until - now)
 
     def admit(self, now: float, tokens: int) -> AdmittedCall:
-        """Let a call through; its entry is corrected with `settle`."""
+        """Count a call that starts; `settle` corrects its tokens."""
         is_limited = self._requests is not None or self._tokens is not None
         entry = AdmittedCall(now, tokens, counts=is_limited)
         if is_limited:
@@ -66,19 +62,20 @@ class RateWindow:
         return entry
 
     def settle(self, entry: AdmittedCall, tokens: int) -> None:
-        """Replace the estimate of a call by what it used."""
+        """Replace the estimated tokens of a call by the used ones."""
         if entry.counts:
             self._sum += tokens - entry.tokens
         entry.tokens = tokens
 
     def hold(self, now: float, seconds: float) -> None:
-        """Let nothing through for so long: the endpoint asked for it."""
+        """Start no call for so long, as the endpoint asked."""
         self._held_until = max(self._held_until, now + seconds)
 
-    def _when_room(self, tokens: int) -> float:
+    def _time_of_room(self, tokens: int) -> float:
         assert self._tokens is not None
         over = self._sum + tokens - self._tokens
         until = 0.0
+        # A call above the limit starts when the window is empty: otherwise it could never start.
         for entry in self._entries:
             if over <= 0:
                 break
@@ -86,15 +83,15 @@ class RateWindow:
             until = entry.at + WINDOW_SECONDS
         return until
 
-    def _forget(self, now: float) -> None:
+    def _drop_old(self, now: float) -> None:
         while self._entries and self._entries[0].at + WINDOW_SECONDS <= now:
-            gone = self._entries.popleft()
-            gone.counts = False
-            self._sum -= gone.tokens
+            entry = self._entries.popleft()
+            entry.counts = False
+            self._sum -= entry.tokens
 
 
 class FairQueue:
-    """Lets one at a time through, whoever has asked for longest first: a call that was refused keeps its place."""
+    """A lock in the order of tickets: a refused call keeps its ticket, so it stays first."""
 
     def __init__(self) -> None:
         self._taken = False
@@ -102,28 +99,29 @@ class FairQueue:
         self._tickets = count(1)
 
     def ticket(self) -> int:
-        """Return the next place in the queue."""
+        """Return the next ticket."""
         return next(self._tickets)
 
     @asynccontextmanager
     async def turn(self, ticket: int) -> AsyncGenerator[None]:
-        """Wait for the turn; it is passed on when the block ends."""
+        """Hold the lock during the block."""
         if self._taken:
             mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            # The second number breaks ties between calls with one ticket.
             heappush(self._waiting, (ticket, next(self._tickets), mine))
             try:
                 await mine
             except asyncio.CancelledError:
                 if mine.done() and not mine.cancelled():
-                    self._pass_on()
+                    self._release()  # the lock arrived together with the cancellation
                 raise
         self._taken = True
         try:
             yield
         finally:
-            self._pass_on()
+            self._release()
 
-    def _pass_on(self) -> None:
+    def _release(self) -> None:
         self._taken = False
         while self._waiting:
             _, _, next_one = heappop(self._waiting)
@@ -134,11 +132,10 @@ class FairQueue:
 
 
 class RateLimiter:
-    """The limits of one endpoint: one object for all its lanes.
+    """The limits of one endpoint, shared by all its transcripts.
 
-    An endpoint that says "not now" is heard by all of them. Afterwards no more calls are under way at once than twice what it took
-    the last time, and each answer makes room for one more: an endpoint whose limits nobody has told us is found out without
-    asking it in vain over and over.
+    After a refusal, at most twice the calls that it last accepted run at once, and each answer allows one more. So the limits
+    of an unknown endpoint are found with few refused calls.
     """
 
     def __init__(
@@ -152,41 +149,28 @@ class RateLimiter:
     ) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._given = (requests_per_minute, tokens_per_minute, concurrency)
         self._window = RateWindow(requests_per_minute, tokens_per_minute)
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
         self._turns = FairQueue()
         self._ended = asyncio.Event()
         self._under_way = 0
         self._most: int | None = None
-        """Calls at once since the endpoint has refused one; None: it never has."""
-        self._taken = 0
-        """Calls that it answered since it has refused one."""
+        """Concurrent calls allowed since a refusal; None: there was none."""
+        self._accepted = 0
+        """Calls answered since the last refusal."""
         self._refused_at = -1.0
         self.answers = 0
-        """So far, to anybody."""
-
-    def like(self) -> "RateLimiter":
-        """Return the same limits for another endpoint."""
-        requests, tokens, concurrency = self._given
-        return RateLimiter(
-            clock=self._clock,
-            sleep=self._sleep,
-            requests_per_minute=requests,
-            tokens_per_minute=tokens,
-            concurrency=concurrency,
-        )
+        """Calls answered so far."""
 
     def ticket(self) -> int:
-        """Return a place in the queue; who was refused comes back with the one it had."""
+        """Return a place in the queue; a refused call keeps its place."""
         return self._turns.ticket()
 
     @asynccontextmanager
-    async def admit(self, tokens: int, ticket: int | None = None) -> AsyncGenerator[AdmittedCall]:
-        """Wait for room, who asked first first; a slot is held until the call ends."""
-        place = self.ticket() if ticket is None else ticket
+    async def admit(self, tokens: int, ticket: int) -> AsyncGenerator[AdmittedCall]:
+        """Wait for room, in the order of tickets; the block is the call."""
         async with self._slots or nullcontext():
-            entry = await self._admit(tokens, place)
+            entry = await self._admit(tokens, ticket)
             try:
                 yield entry
             finally:
@@ -194,38 +178,35 @@ class RateLimiter:
                 self._ended.set()
 
     def settle(self, entry: AdmittedCall, tokens: int) -> None:
-        """Replace the estimate of a call by what it used."""
+        """Replace the estimated tokens of a call by the used ones."""
         self._window.settle(entry, tokens)
 
     def record_answer(self) -> None:
-        """Take in that the endpoint has answered a call."""
+        """Count a call that the endpoint answered."""
         self.answers += 1
-        self._taken += 1
+        self._accepted += 1
         if self._most is not None:
             self._most += 1
 
     def record_refusal(self, entry: AdmittedCall, seconds: float) -> None:
-        """Let nothing through for so long, and fewer at once afterwards."""
-        self.hold(seconds)
-        if entry.at > self._refused_at:  # the others of a burst are refused for the same reason
-            self._most = max(1, 2 * self._taken)
-            self._taken = 0
-        self._refused_at = self._clock.monotonic()
-
-    def hold(self, seconds: float) -> None:
-        """Let nothing through for so long."""
-        self._window.hold(self._clock.monotonic(), min(seconds, LONGEST_HOLD_SECONDS))
+        """Start no call for so long, and fewer at once afterwards."""
+        now = self._clock.monotonic()
+        self._window.hold(now, min(seconds, LONGEST_HOLD_SECONDS))
+        if entry.at > self._refused_at:  # a burst counts as one refusal
+            self._most = max(1, 2 * self._accepted)
+            self._accepted = 0
+        self._refused_at = now
 
     async def _admit(self, tokens: int, ticket: int) -> AdmittedCall:
         async with self._turns.turn(ticket):
-            # Asked again after each wait: somebody may have held everything back meanwhile.
+            # Checked again after each wait: another refusal may have extended the hold.
             while not await self._is_room(tokens):
                 pass
             self._under_way += 1
             return self._window.admit(self._clock.monotonic(), tokens)
 
     async def _is_room(self, tokens: int) -> bool:
-        """Tell whether a call may go now; if not, wait for what could change that."""
+        """Return whether a call may start; if not, wait for the next change."""
         seconds = self._window.wait(self._clock.monotonic(), tokens)
         if seconds > 0:
             await self._sleep(seconds)
@@ -238,10 +219,7 @@ class RateLimiter:
 
 
 class RateLimitedModel:
-    """A `ChatModel` that keeps to an endpoint's limits. Stands below `RetryingModel`: each try counts.
-
-    One a lane: a lane asks one thing after another, so a request that comes again is one that was refused.
-    """
+    """A `ChatModel` within rate limits; below `RetryingModel`, so each try counts."""
 
     def __init__(self, inner: ChatModel, limits: RateLimiter) -> None:
         self._inner = inner
@@ -249,23 +227,21 @@ class RateLimitedModel:
         self._request: ModelRequest | None = None
         self._ticket = 0
         self._seen: int | None = None
-        """Answers of the endpoint when it refused this request last; None: it has not."""
+        """Answers of the endpoint at the last refusal of this request; None: no refusal."""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask when there is room; a Retry-After holds back everybody.
-
-        An endpoint that goes on answering others is not in trouble, it is full: then the request waits for its turn here, and no
-        try is used up.
-        """
+        """Send a request when there is room; a Retry-After delays all transcripts."""
+        # A transcript sends one request after another, so the same object again is a retry: it keeps its ticket.
         if request is not self._request:
             self._request, self._ticket, self._seen = request, self._limits.ticket(), None
         while True:
             try:
                 return await self._try(request)
             except ModelError as error:
-                goes_on = self._seen is not None and self._limits.answers > self._seen
+                # An endpoint that answers other calls is full, not broken: wait here, use up no retry.
+                is_full = self._seen is not None and self._limits.answers > self._seen
                 self._seen = self._limits.answers
-                if not (goes_on and error.retry_after_seconds and error.status == TOO_MANY):
+                if not (is_full and error.retry_after_seconds and error.status == 429):
                     raise
 
     async def _try(self, request: ModelRequest) -> Answer:

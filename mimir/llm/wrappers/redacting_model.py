@@ -1,6 +1,7 @@
-"""A model whose words hold no secret that is known: replaced before anybody sees them, so that what is kept of them is what was heard.
+"""Model wrapper that replaces known secrets in answers.
 
-It stands below the journal. A resumed conversation is made of the same words as the first one, and so are the hashes of its requests.
+It is below the journal: the transcript holds redacted text, so a resumed conversation sends the same messages and has the
+same request hashes.
 """
 
 from collections.abc import Callable
@@ -14,23 +15,23 @@ Veil = Callable[[str], str]
 
 
 class RedactingModel:
-    """A `ChatModel` that repeats no secret."""
+    """A `ChatModel` whose answers hold no known secret."""
 
     def __init__(self, inner: ChatModel, veil: Veil) -> None:
         self._inner = inner
         self._veil = veil
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask; an endpoint that echoes a key, or a model that was told one, does not carry it further."""
+        """Send a request; a key that the endpoint or the model repeats is replaced."""
         answer = await self._inner.ask(request)
-        message = answer.message
-        words = [message.text, answer.model]
-        words += [word for call in message.calls for word in (call.name, call.arguments)]
-        if all(self._veil(word) == word for word in words):  # as hardly ever not
+        message, veil = answer.message, self._veil
+        texts = [message.text, answer.model]
+        texts += [text for call in message.calls for text in (call.name, call.arguments)]
+        if all(veil(text) == text for text in texts):  # nearly always, so nothing is copied
             return answer
         calls = tuple(
-            replace(call, name=self._veil(call.name), arguments=self._veil(call.arguments))
+            replace(call, name=veil(call.name), arguments=veil(call.arguments))
             for call in message.calls
         )
-        said = replace(message, text=self._veil(message.text), calls=calls)
-        return replace(answer, message=said, model=self._veil(answer.model))
+        message = replace(message, text=veil(message.text), calls=calls)
+        return replace(answer, message=message, model=veil(answer.model))

@@ -1,6 +1,6 @@
-"""The one place where model calls are tried again.
+"""Model wrapper that retries: the only place that repeats a model call.
 
-Everything below raises at once; everything above sees an answer, a pause, or an error that ends the attempt.
+Every layer below raises at once. Every layer above gets an answer, a pause, or an error that ends the attempt.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,20 +12,20 @@ from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import ModelError, Paused
 from mimir.llm.protocol import ChatModel
 
+# Calls that failed together must not return together.
 _JITTER = 0.25
-"""Share by which a delay is spread, so that calls that failed together do not come back together."""
+# After a Retry-After: never earlier than asked, at most this share later.
 _WAIT_JITTER = 0.05
-"""The same after a Retry-After: never earlier than asked, at most this much later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often, how long, how far apart."""
+    """Number and spacing of tries."""
 
     tries: int = 6
     """The first one included."""
     window_seconds: float = 300.0
-    """No try begins later than this after the first failure; one that is under way may end."""
+    """No try starts later than this after the first failure."""
     first_delay_seconds: float = 1.0
     factor: float = 2.0
     longest_delay_seconds: float = 60.0
@@ -33,22 +33,18 @@ class RetryPolicy:
     """Cap of a Retry-After."""
 
     def delay(self, failures: int, asked: float | None, spread: float) -> float:
-        """Return how long to wait before the next try.
-
-        Args:
-            failures: So far, at least 1.
-            asked: Seconds of a Retry-After; None: not said. 0 means "at once" and is believed the first time only.
-            spread: Random, 0 to 1.
-        """
+        """Return the seconds before the next try; `asked` by a Retry-After, `spread` from 0 to 1."""
+        # A wait of 0 means "at once" and is believed only the first time.
         if asked is not None and (asked > 0 or failures == 1):
             wait = min(max(asked, 0.0), self.longest_wait_seconds)
             return wait * (1 + _WAIT_JITTER * spread)
+        # The exponent is bounded: a float must not overflow.
         delay = self.first_delay_seconds * self.factor ** min(failures - 1, 30)
         return min(delay, self.longest_delay_seconds) * (1 + _JITTER * (2 * spread - 1))
 
 
 class RandomSource(Protocol):
-    """A source of chance, such as a `random.Random`."""
+    """A source of random numbers, such as `random.Random`."""
 
     def random(self) -> float:
         """Return a number from 0 to below 1."""
@@ -56,7 +52,7 @@ class RandomSource(Protocol):
 
 
 class RetryingModel:
-    """A `ChatModel` that outlasts short trouble, and pauses the run for what it cannot outlast."""
+    """A `ChatModel` that retries short failures and pauses the run for long ones."""
 
     def __init__(
         self,
@@ -66,21 +62,19 @@ class RetryingModel:
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
         chance: RandomSource,
-        on_retry: Callable[[ModelError, float], None] | None = None,
     ) -> None:
         self._inner = inner
         self._policy = policy
         self._clock = clock
         self._sleep = sleep
         self._chance = chance
-        self._on_retry = on_retry
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Ask until there is an answer.
+        """Send a request until there is an answer.
 
         Raises:
             ModelError: Scope `attempt`: this conversation cannot be answered.
-            Paused: Reason `provider` (75): trouble outlasted the retries. Reason `configuration` (78): a person must act.
+            Paused: Reason `provider` (75): the retries are used up. Reason `configuration` (78): the user must act.
         """
         failures, first_failure = 0, 0.0
         while True:
@@ -88,24 +82,21 @@ class RetryingModel:
                 return await self._inner.ask(request)
             except ModelError as error:
                 trouble = error
+            if trouble.scope == "run":
+                raise _configuration_pause(trouble)
             if trouble.scope != "call":
-                break
+                raise trouble
             failures += 1
             now = self._clock.monotonic()
             first_failure = first_failure if failures > 1 else now
             delay = self._policy.delay(failures, trouble.retry_after_seconds, self._chance.random())
             late = now + delay - first_failure > self._policy.window_seconds
             if failures >= self._policy.tries or late:
-                raise _outlasted(trouble, failures)
-            if self._on_retry is not None:
-                self._on_retry(trouble, delay)
+                raise _provider_pause(trouble, failures)
             await self._sleep(delay)
-        if trouble.scope == "run":
-            raise _fatal(trouble)
-        raise trouble
 
 
-def _outlasted(trouble: ModelError, failures: int) -> Paused:
+def _provider_pause(trouble: ModelError, failures: int) -> Paused:
     times = "once" if failures == 1 else f"{failures} times"
     wait = trouble.retry_after_seconds
     until = f" It asks to wait {wait:.0f} s." if wait else ""
@@ -113,11 +104,11 @@ def _outlasted(trouble: ModelError, failures: int) -> Paused:
         f"{trouble} Tried {times}.{until}",
         reason="provider",
         exit_code=75,
-        next_step="Nothing is lost: `mimir resume` goes on when the endpoint answers again.",
+        next_step="Nothing is lost. Continue when the endpoint answers again: `mimir resume`.",
     )
 
 
-def _fatal(trouble: ModelError) -> Paused:
+def _configuration_pause(trouble: ModelError) -> Paused:
     fix = trouble.next_step or "Correct llm.base_url, llm.api_key or llm.model."
     return Paused(
         str(trouble),

@@ -181,7 +181,7 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         base_commit=record.base_commit,
         base_tree=record.base_tree,
         preambles=preambles,
-        background=PlannerKnowledge.of(plan, given),
+        background=PlannerKnowledge.from_plan(plan, given),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
         learned=record.learned.decode(dict[str, float]) if record.learned else {},

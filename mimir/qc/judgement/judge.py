@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
 from mimir.agents.context.inputs import ContextBudgets, QCInput
-from mimir.agents.context.qc import quotable
+from mimir.agents.context.qc import quotable_sources
 from mimir.agents.context.receipt import ContextReceipt
 from mimir.agents.context.task_context import DEFAULT_BUDGETS, get_task_context
 from mimir.domain.agent import ROLES

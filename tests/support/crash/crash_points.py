@@ -136,10 +136,10 @@ def _model(fuse: Fuse) -> None:
     from mimir.llm.openai import endpoint
 
     def lane(self: object, _: object) -> str:
-        header = next(iter(self._headers.values()), "")  # type: ignore[attr-defined]
+        header = next(iter(self.headers.values()), "")  # type: ignore[attr-defined]
         return unquote(header).partition("/")[2]
 
-    endpoint._Bound.ask = fuse.around("model", endpoint._Bound.ask, lane)  # type: ignore[method-assign]
+    endpoint.TranscriptModel.ask = fuse.around("model", endpoint.TranscriptModel.ask, lane)  # type: ignore[method-assign]
 
 
 def _tools(fuse: Fuse, effects: Path | None) -> None:

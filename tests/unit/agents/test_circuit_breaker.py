@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents import tool_log
-from mimir.agents.circuit_breaker import CircuitBreaker, Trip, count_loop_messages, warn
+from mimir.agents.circuit_breaker import CircuitBreaker, Trip, count_loop_messages, warn_repeated
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
@@ -181,7 +181,7 @@ def test_cycle_of_two_calls_is_warned_in_its_second_round_and_trips_in_its_third
     assert kind_after(steps(*cycle, *cycle)) is None
     assert kind_after(steps(*cycle, *cycle, cycle[0])) == "repetition"
     asked = (*steps(*cycle), asks(TEST))
-    (warned,) = warn(asked, (result("red"),))
+    (warned,) = warn_repeated(asked, (result("red"),))
     assert warned.text == "red" + tool_log.REPEATED
 
 
@@ -217,17 +217,17 @@ def test_second_time_adds_a_warning_and_numbers_do_not_hide_it():
     first = result(tool_log.number_result("call", 1, "red"))
     asked = (*steps((TEST, first)), asks(TEST))
     second = result(tool_log.number_result("call", 2, "red"))
-    (warned,) = warn(asked, (second,))
+    (warned,) = warn_repeated(asked, (second,))
     assert warned.text == "[call:2]\nred" + tool_log.REPEATED
-    assert tool_log.plain(warned) == "red"
+    assert tool_log.result_text(warned) == "red"
     assert kind_after((*asked, warned, asks(TEST), result("[call:3]\nred"))) == "repetition"
 
 
 def test_first_time_and_changed_tree_add_no_warning():
-    assert warn((*BRIEF, asks(TEST)), (result(),)) == (result(),)
+    assert warn_repeated((*BRIEF, asks(TEST)), (result(),)) == (result(),)
     asked = (*steps((TEST, result())), asks(TEST))
     changed = result(tree="t1")
-    assert warn(asked, (changed,)) == (changed,)
+    assert warn_repeated(asked, (changed,)) == (changed,)
 
 
 wishes = st.lists(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.agents.citations import MAX_CITATIONS, Citation, find_unsupported, parse
+from mimir.agents.citations import MAX_CITATIONS, Citation, find_unsupported, parse_citations
 
 LEDGER = {1: "[engine] exit code 0\n\n3 passed in\n   0.02s", 7: 'say "hi"'}
 
@@ -19,15 +19,15 @@ LEDGER = {1: "[engine] exit code 0\n\n3 passed in\n   0.02s", 7: 'say "hi"'}
     ],
 )
 def test_citation_is_read(answer: str, number: int, quote: str):
-    assert parse(answer) == (Citation(number=number, quote=quote),)
+    assert parse_citations(answer) == (Citation(number=number, quote=quote),)
 
 
 def test_text_without_citations_has_none():
-    assert parse('3 passed, "call 7", [call:x], [qc:1] "words"') == ()
+    assert parse_citations('3 passed, "call 7", [call:x], [qc:1] "words"') == ()
 
 
 def test_equal_citations_are_one():
-    assert len(parse('[call:1] "a" and [call:1] "a" and [call:2] "a"')) == 2
+    assert len(parse_citations('[call:1] "a" and [call:1] "a" and [call:2] "a"')) == 2
 
 
 def test_words_that_the_call_said_are_supported():

@@ -7,7 +7,7 @@ from mimir.demo.setup import HERE, PLAY
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.message import Answer, Message
 from mimir.llm.scripted.loader import load_script
-from mimir.llm.scripted.script import ModelScript, ScriptedTurn, ScriptRequest, cue
+from mimir.llm.scripted.script import ModelScript, ScriptedTurn, ScriptRequest, choose_turn
 from mimir.planning import parser
 from mimir.planning.lint.plan_check import check
 
@@ -22,7 +22,7 @@ def turn(play: ModelScript, task: str, attempt: int, brief: str) -> ScriptedTurn
     scene = ScriptRequest(
         role="worker", task=task, attempt=attempt, lane="worker", brief=brief, last="", turn=0
     )
-    return cue(play, scene)
+    return choose_turn(play, scene)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mimir.agents.context import quotation
 from mimir.agents.context.inputs import ChangedFile, FileView, MemoryHit, RelatedTask
-from mimir.agents.context.qc import check_text, quotable
+from mimir.agents.context.qc import check_text, quotable_sources
 from mimir.agents.context.task_context import PlannerKnowledge, get_task_context
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Plan
@@ -54,19 +54,19 @@ def test_marks_on_a_check_are_told():
 def test_answer_is_a_source_only_where_no_file_was_changed():
     assert "=== worker answer (not a source) ===" in qc().text
     assert "=== source answer ===\n```" not in qc().text
-    assert "answer" not in quotable(QC)
+    assert "answer" not in quotable_sources(QC)
     bare = replace(QC, changed=())
     assert "=== source answer ===\n```text\nAll tests pass." in qc(changed=()).text
-    assert quotable(bare)["answer"] == "All tests pass."
+    assert quotable_sources(bare)["answer"] == "All tests pass."
 
 
 def test_what_may_be_quoted_is_what_stands_in_the_blocks():
     given = replace(
         QC, cited={7: "3 passed"}, changed=(*QC.changed, ChangedFile(path="b", status="deleted"))
     )
-    assert set(quotable(given)) == {"check:unit", "file:limiter.py", "call:7"}
+    assert set(quotable_sources(given)) == {"check:unit", "file:limiter.py", "call:7"}
     text = get_task_context("qc", given).text
-    for name, source in quotable(given).items():
+    for name, source in quotable_sources(given).items():
         assert f"=== source {name} ===" in text
         assert source in text
 
@@ -157,7 +157,7 @@ def test_receipt_counts_the_whole_prompt_and_what_the_role_may_not_see():
     other = replace(TASK, id="task-9", dependencies=(), prompt="secret plan " * 100)
     plan = Plan(title="P", tasks=(TASK, other), reasoning="Because of alternatives " * 50)
     planning = get_task_context("pm", PM).receipt
-    background = PlannerKnowledge.of(plan, planning)
+    background = PlannerKnowledge.from_plan(plan, planning)
     context = worker(hidden=background.hidden_from(TASK))
     receipt = context.receipt
     assert receipt.given_tokens >= estimate(context.text)

@@ -12,13 +12,11 @@ from mimir.agents.context.receipt import (
     PieceFingerprint,
     Why,
     WithheldPiece,
-    deduplication,
     fingerprint,
-    fingerprints,
-    reduction,
-    sums,
+    receipt_totals,
 )
 from mimir.errors import StoreError
+from tests.support.receipt_figures import deduplication_ratio, merge_fingerprints, reduction_ratio
 
 
 def given(name: str, tokens: int) -> GivenPiece:
@@ -39,8 +37,8 @@ def receipt(
 def test_reduction_is_what_was_not_given_of_all_there_was():
     one = receipt(given("a", 10), withheld=(WithheldPiece(name="r", why="role", tokens=90),))
     two = receipt(given("b", 30), withheld=(WithheldPiece(name="f", why="budget", tokens=70),))
-    assert reduction([one, two]) == pytest.approx(0.8)
-    assert reduction([]) == 0
+    assert reduction_ratio([one, two]) == pytest.approx(0.8)
+    assert reduction_ratio([]) == 0
 
 
 def test_deduplication_counts_each_piece_once_over_the_fleet():
@@ -50,13 +48,13 @@ def test_deduplication_counts_each_piece_once_over_the_fleet():
         receipt(given("a", 10), given("b", 20)),
         receipt(given("a", 10), withheld=(same, role)),
     ]
-    assert deduplication(fleet) == pytest.approx(1 - 30 / 50)
-    assert deduplication([]) == 0
+    assert deduplication_ratio(fleet) == pytest.approx(1 - 30 / 50)
+    assert deduplication_ratio([]) == 0
 
 
 def test_fingerprints_of_a_fleet_remember_the_first_lane_and_count_uses():
     fleet = [receipt(given("a", 1), lane="one"), receipt(given("a", 1), given("b", 1), lane="two")]
-    assert [(f.content, f.first_seen, f.use_count) for f in fingerprints(fleet)] == [
+    assert [(f.content, f.first_seen, f.use_count) for f in merge_fingerprints(fleet)] == [
         ("a", "one", 2),
         ("b", "two", 1),
     ]
@@ -88,7 +86,7 @@ def test_receipt_is_read_back_as_it_was_written():
         {"withheld": [{"name": "a", "why": "role", "tokens": True}]},
     ],
 )
-@pytest.mark.parametrize("read", [ContextReceipt.from_json, sums])
+@pytest.mark.parametrize("read", [ContextReceipt.from_json, receipt_totals])
 def test_record_that_is_no_receipt_is_refused(
     read: Callable[[Mapping[str, object]], object], damage: dict[str, object]
 ):
@@ -104,7 +102,7 @@ def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
     pieces = tuple(WithheldPiece(name="w", why=why, tokens=count) for why, count in withheld)
     one = receipt(*(given("a", count) for count in tokens), withheld=pieces)
 
-    found = sums(one.as_json())
+    found = receipt_totals(one.as_json())
 
     assert (found.role, found.given) == (one.role, one.given_tokens)
     assert found.available == one.available_tokens

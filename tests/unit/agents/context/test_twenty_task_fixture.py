@@ -5,10 +5,7 @@ from pathlib import Path
 
 from mimir.agents.context.receipt import (
     ContextReceipt,
-    deduplication,
-    fingerprints,
     flatten_receipt,
-    reduction,
 )
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.domain.plan import Plan
@@ -17,6 +14,7 @@ from mimir.reporting.summary.metrics import NOTHING, context_use, metrics
 from mimir.reporting.summary.run_loader import load_attempt
 from mimir.store.records.attempt_records import AttemptRecord
 from tests.support import twenty_task_fixture as fixture
+from tests.support.receipt_figures import deduplication_ratio, merge_fingerprints, reduction_ratio
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
 
@@ -35,20 +33,19 @@ def test_documented_figures_are_what_is_measured():
     receipts = fixture.fleet()
     workers = [one for one in receipts if one.role == "worker"]
     assert len(receipts) == 46
-    assert documented("reduction, all 46 agents") == percent(reduction(receipts))
-    assert documented("reduction, workers") == percent(reduction(workers))
-    assert documented("deduplication over the fleet") == percent(deduplication(receipts))
+    assert documented("reduction, all 46 agents") == percent(reduction_ratio(receipts))
+    assert documented("reduction, workers") == percent(reduction_ratio(workers))
+    assert documented("deduplication over the fleet") == percent(deduplication_ratio(receipts))
 
 
 def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
-    tally, node = MetricTally(), {"id": "r/t/1", "taskId": "t", "seq": 1, "status": "completed"}
-    for one in receipts:
-        record = AttemptRecord.from_row({**node, **flatten_receipt(one)})
-        tally.add_attempt(load_attempt(record, 0, {}))
-    measured = tally.inputs(NOTHING, ())
-    assert metrics(measured)[0].value == round(deduplication(receipts), 6)
-    assert context_use(measured).reduction == round(reduction(receipts), 6)
+    rows = [flatten_receipt(one) for one in receipts]
+    measuring = MetricCounter()
+    measuring.take((), rows)
+    measured = measuring.counted()
+    assert metrics(measured)[0].value == round(deduplication_ratio(receipts), 6)
+    assert context_use(measured).reduction == round(reduction_ratio(receipts), 6)
     assert {name for row in map(flatten_receipt, receipts, ["qc"] * 46) for name in row} >= {
         "qcContextTokens", "qcContextTokensAvailable", "qcContextPieces",
     }  # fmt: skip
@@ -56,7 +53,9 @@ def test_the_report_counts_from_plain_properties_what_the_receipts_say():
 
 def test_a_piece_that_many_are_given_is_one_fingerprint_with_its_uses():
     found = [
-        one for one in fingerprints(fixture.fleet()) if one.content.startswith("def accounts_0")
+        one
+        for one in merge_fingerprints(fixture.fleet())
+        if one.content.startswith("def accounts_0")
     ]
     shared = max(found, key=lambda one: one.use_count)
     assert shared.first_seen == "run/task-0/1/worker"
@@ -66,7 +65,7 @@ def test_a_piece_that_many_are_given_is_one_fingerprint_with_its_uses():
 def test_a_receipt_does_not_grow_with_the_plan():
     def lines(tasks: int) -> int:
         plan = Plan(title="x", tasks=tuple(map(fixture.task, range(20))) * tasks, reasoning="r")
-        return len(PlannerKnowledge.of(plan, fixture.planner()).hidden_from(plan.tasks[0]))
+        return len(PlannerKnowledge.from_plan(plan, fixture.planner()).hidden_from(plan.tasks[0]))
 
     assert lines(1) == lines(50) == len(fixture.planner().given) + 2
 

@@ -9,13 +9,12 @@ from mimir.agents.preambles import frontmatter, templates
 from mimir.agents.preambles.agentinator import (
     SECTIONS,
     Agentinator,
-    ModelQuery,
     Preamble,
     accept_generated,
 )
 from mimir.agents.preambles.preamble_cache import PreambleCache, PreambleKey
 from mimir.domain.estimates import role_key
-from mimir.domain.message import Answer
+from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import AnswerError, ModelError, Paused, PlanError
 from mimir.llm.protocol import ChatModel
 from tests.support.conversation import FakeModel, says
@@ -43,7 +42,7 @@ def agentinator(project: Path, opened: Opened, model: str = "m") -> Agentinator:
         project=project,
         library=PreambleCache(project, project / ".mimir" / "locks"),
         open_model=opened,
-        asking=ModelQuery(model=model),
+        asking=ModelRequest(messages=(), model=model, max_tokens=8000),
         created_by="mimir test",
     )
 
@@ -188,7 +187,7 @@ async def test_changed_file_is_used_as_the_user_changed_it(tmp_path: Path):
         (says("# Short"), "characters"),
         (says(GOOD + "x" * 10_000), "characters"),
         (says(GOOD.replace("## Output", "## Else")), "lacks the section 'Output'"),
-        (says(GOOD, finish="length"), "not finished"),
+        (says(GOOD, finish="length"), "not complete"),
         (says(GOOD + "\x1b[31m"), "control"),
         (ModelError("no luck", scope="call"), "no luck"),
         (ModelError("filtered", scope="attempt"), "filtered"),
@@ -237,14 +236,14 @@ async def file_of(project: Path) -> tuple[Preamble, Path]:
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
-        ("kind: worker", "kind worker", 3, "is no `key: value`"),
+        ("kind: worker", "kind worker", 3, "is not `key: value`"),
         ("kind: worker", "kind: worker\nkind: worker", 4, "twice"),
         ("kind: worker\n", "", 1, "'kind' is missing"),
         ("kind: worker", "kind: worker\nmodels: m", 1, "did you mean 'model'"),
         ("kind: worker", "kind: qc", 1, "another role"),
         (f"role: {ROLE}", "role: Painter", 1, "another role"),
-        (f"role: {ROLE}", 'role: "Painter', 2, "no quoted text"),
-        ("---\n# Engineer", "# Engineer", 8, "is no `key: value`"),
+        (f"role: {ROLE}", 'role: "Painter', 2, "not a quoted text"),
+        ("---\n# Engineer", "# Engineer", 8, "is not `key: value`"),
     ],
 )
 async def test_damaged_head_is_refused_with_file_and_line(

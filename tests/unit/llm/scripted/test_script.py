@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mimir.domain.message import Message
 from mimir.errors import ModelError, PlanError
 from mimir.llm.scripted.loader import from_value, load_script, parse
-from mimir.llm.scripted.script import FOREVER, ScriptRequest, cue, scene
+from mimir.llm.scripted.script import FOREVER, ScriptRequest, choose_turn, script_request
 from tests.support.model_requests import said
 
 PLAY = """
@@ -51,33 +51,37 @@ def at(
 
 def test_a_part_is_found_by_role_task_and_attempt():
     play = parse(PLAY)
-    assert cue(play, at()).calls[0].tool == "write_file"
-    assert cue(play, at(turn=1)).text == "It is done."
-    assert cue(play, at("qc")).verdict == {"auto": "pass"}
-    assert cue(play, at("qc", lane="qc-fresh")).verdict == {"auto": "fail"}
+    assert choose_turn(play, at()).calls[0].tool == "write_file"
+    assert choose_turn(play, at(turn=1)).text == "It is done."
+    assert choose_turn(play, at("qc")).verdict == {"auto": "pass"}
+    assert choose_turn(play, at("qc", lane="qc-fresh")).verdict == {"auto": "fail"}
 
 
 def test_a_part_may_depend_on_what_stands_in_the_brief():
     play = parse(PLAY)
-    assert cue(play, at(attempt=2, brief="one required fix")).text == "Mended."
-    assert cue(play, at(attempt=2)).text == "I do not know."
-    assert cue(play, at(attempt=2, brief="required fix; never")).text == "I do not know."
+    assert choose_turn(play, at(attempt=2, brief="one required fix")).text == "Mended."
+    assert choose_turn(play, at(attempt=2)).text == "I do not know."
+    assert choose_turn(play, at(attempt=2, brief="required fix; never")).text == "I do not know."
 
 
 def test_a_turn_is_repeated_and_the_next_one_follows():
     play = parse(PLAY)
     brief = "required fix"
-    assert [cue(play, at(attempt=3, turn=n, brief=brief, last="")).text for n in (0, 1, 2)] == [
+    assert [
+        choose_turn(play, at(attempt=3, turn=n, brief=brief, last="")).text for n in (0, 1, 2)
+    ] == [
         "Mended.",
         "Mended.",
         "It went well.",
     ]
-    assert cue(play, at(attempt=3, turn=2, brief=brief, last="1 failed")).text == "It failed."
+    assert (
+        choose_turn(play, at(attempt=3, turn=2, brief=brief, last="1 failed")).text == "It failed."
+    )
 
 
 def test_the_closing_answer_is_said_whatever_the_turn():
     closing = at(attempt=2, turn=99, brief="required fix", closing=True)
-    assert cue(parse(PLAY), closing).text == "I stop here."
+    assert choose_turn(parse(PLAY), closing).text == "I stop here."
 
 
 def test_a_play_without_a_line_says_where_and_what_is_known():
@@ -85,10 +89,10 @@ def test_a_play_without_a_line_says_where_and_what_is_known():
         ModelError,
         match=r"'Two attempts'.*role 'worker', task 'task-1.1', attempt 1, turn 3.* has 2",
     ) as caught:
-        cue(parse(PLAY), at(turn=2))
+        choose_turn(parse(PLAY), at(turn=2))
     assert caught.value.scope == "run"
     with pytest.raises(ModelError, match="no part matches"):
-        cue(parse("parts: [{role: qc, turns: [x]}]"), at())
+        choose_turn(parse("parts: [{role: qc, turns: [x]}]"), at())
 
 
 ASK = Message(role="user", text="ask")
@@ -120,12 +124,15 @@ RESULT = Message(role="tool", text="r", call_id="c")
 )
 def test_the_turn_follows_from_the_messages_alone(after, closing, turn):
     brief = (Message(role="system", text="s"), Message(role="user", text="b"))
-    assert scene("worker", "t", 1, (*brief, *after), lane="worker", closing=closing).turn == turn
+    assert (
+        script_request("worker", "t", 1, (*brief, *after), lane="worker", closing=closing).turn
+        == turn
+    )
 
 
 def test_brief_and_latest_messages_are_told_apart():
     messages = (Message(role="system", text="s"), Message(role="user", text="b"), said("a"), RESULT)
-    seen = scene("worker", "t", 1, messages, lane="worker", closing=False)
+    seen = script_request("worker", "t", 1, messages, lane="worker", closing=False)
     assert (seen.brief, seen.last) == ("s\nb", "r")
 
 
@@ -172,11 +179,11 @@ def test_a_fault_strikes_once_before_an_answer_and_else_always(text: str, times:
         ),
         (
             "parts: [{turns: [{text: a, verdict: pass}]}]",
-            r"turns\[0\]: a verdict is a text by itself",
+            r"turns\[0\]: a verdict is the text",
         ),
         ("parts: [{turns: [{verdict: maybe}]}]", r"turns\[0\].verdict: auto"),
         ("parts: [{turns: [{verdict: [pass]}]}]", r"turns\[0\].verdict: a verdict is a table"),
-        ("parts: [{turns: [{text: a, choose: [b]}]}]", r"turns\[0\]: a turn either"),
+        ("parts: [{turns: [{text: a, choose: [b]}]}]", r"turns\[0\]: a turn has either"),
         (
             "parts: [{turns: [{fault: gremlin}]}]",
             r"turns\[0\].fault: unknown fault 'gremlin'; known are rate_limited",

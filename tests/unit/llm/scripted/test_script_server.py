@@ -113,7 +113,7 @@ def test_a_play_that_has_no_line_says_so():
     ):
         ask(server.url, ("user", "x"), header="r/t/1/worker")
     assert caught.value.code == 403
-    assert "has no line" in caught.value.read().decode()
+    assert "has no turn" in caught.value.read().decode()
     caught.value.close()
 
 

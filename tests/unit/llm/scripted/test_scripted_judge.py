@@ -3,7 +3,7 @@ import json
 import pytest
 
 from mimir.errors import ModelError
-from mimir.llm.scripted.scripted_judge import parse_review_prompt, verdict
+from mimir.llm.scripted.scripted_judge import parse_review_prompt, write_qc_answer
 
 PROMPT = """\
 Judge this.
@@ -50,7 +50,7 @@ class Limiter:  # the token bucket
 
 
 def made(wanted: dict, prompt: str = PROMPT) -> dict:
-    return json.loads(verdict(wanted, prompt))
+    return json.loads(write_qc_answer(wanted, prompt))
 
 
 def test_criteria_fixes_and_sources_are_read():

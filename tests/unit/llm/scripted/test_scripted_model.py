@@ -27,7 +27,7 @@ def lane(text: str, name: str = "run/task-1/1/worker", **more: object):
     ],
 )
 def test_a_lanes_name_is_taken_apart(name: str, parts: tuple[str, int, str, str]):
-    found = TranscriptName.of(name)
+    found = TranscriptName.parse(name)
     assert (found.task, found.attempt, found.role, found.last) == parts
 
 
@@ -126,6 +126,6 @@ async def test_trouble_has_a_scope(name: str):
 
 
 async def test_no_line_is_an_error_of_the_play():
-    with pytest.raises(ModelError, match="has no line") as caught:
+    with pytest.raises(ModelError, match="has no turn") as caught:
         await lane("parts: [{role: qc, turns: [x]}]").ask(question())
     assert caught.value.scope == "run"

@@ -121,21 +121,6 @@ async def test_other_errors_pass_through():
         await retry.ask(question())
 
 
-async def test_each_retry_is_told():
-    told: list[float] = []
-    clock = FrozenClock()
-    retry = RetryingModel(
-        Troubled(trouble()),
-        RetryPolicy(),
-        clock=clock,
-        sleep=Sleeper(clock),
-        chance=Middle(),
-        on_retry=lambda error, seconds: told.append(seconds),
-    )
-    await retry.ask(question())
-    assert told == [1]
-
-
 @given(
     st.integers(1, 50),
     st.none() | st.floats(allow_nan=False),
