@@ -115,13 +115,13 @@ async def tree_of_project(
         found, (tracked, before) = await gather_both(rules, listed)
         outside = lift_rules_to_root(found, prefix.rstrip("/"))
         if edits := _edits(before, tracked.entries):
-            await put_entries(hidden, index, edits)
+            await put_entries(hidden, index, edits, tree=top)
         filtered, (nested, refused) = await gather_both(
             _filtered(person, tracked), _add_all(hidden, top, index, outside, prefix, skip)
         )
         kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
         if kept:
-            await put_entries(hidden, index, {one.path: one for one in kept})
+            await put_entries(hidden, index, {one.path: one for one in kept}, tree=top)
         tree = await _written(hidden, index, prefix)
         await asyncio.to_thread(_keep, hidden, index)
     return tree, _warnings(prefix, tracked, filtered, nested, refused)

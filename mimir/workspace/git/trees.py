@@ -207,11 +207,25 @@ async def edit_tree(
 
 
 async def put_entries(
-    hidden: HiddenRepository, index: Path, edits: Mapping[str, TreeEntry | None]
+    hidden: HiddenRepository,
+    index: Path,
+    edits: Mapping[str, TreeEntry | None],
+    *,
+    tree: Path | None = None,
 ) -> None:
-    """Write entries into an index, which is made if it is not there; removals go first, so that a file may take a directory's place."""
+    """Write entries into an index file, creating it if it is missing.
+
+    Args:
+        hidden: The repository.
+        index: The index file.
+        edits: New entry of each path; None: removed. Removals go first, so a file may replace a directory.
+        tree: Work tree that the index describes. None: the index holds no file times.
+    """
+    # Git rewrites the index. Entries as young as the old index must be compared with their files
+    # before that: in a newer index they would count as unchanged. Without the tree git cannot.
     await hidden.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
+        tree=tree,
         index=index,
         stdin=index_lines(edits, hidden.id_length),
     )
