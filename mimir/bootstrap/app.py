@@ -56,9 +56,10 @@ from mimir.store.publishing_store import PublishingStore
 from mimir.store.transfer.store_copy import CopyResult
 from mimir.tools.secrets import Redactor
 from mimir.workspace.aio import gather_both
-from mimir.workspace.git.history import GitHistory, GitRemote
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.remote import GitRemote
 from mimir.workspace.process_locks import ProcessLocks
-from mimir.workspace.sandbox.sandbox import ProcessLimits as SandboxLimits
+from mimir.workspace.sandbox.process import ProcessLimits as SandboxLimits
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from mimir.workspace.state_dir import ROOM, prepare
 

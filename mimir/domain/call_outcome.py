@@ -1,4 +1,4 @@
-"""What a lane records of a call: the outcome that a replay serves again."""
+"""The recorded result of one call of a transcript. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from mimir.domain.usage import TokenUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The result of one model or tool call, in the form in which the journal keeps it."""
+    """Result of one model or tool call, as the transcript stores it for replay."""
 
     value: Mapping[str, object]
-    """JSON values; written and read by the wrapper that made it."""
+    """JSON values; written and read by the wrapper that recorded the call."""
     tree: str = ""
-    """Workspace tree after the call; empty where nothing can have changed."""
+    """Workspace tree after the call; empty if nothing can have changed."""
     usage: TokenUsage | None = None
     """Model calls only. None: unknown, charged at the reservation."""

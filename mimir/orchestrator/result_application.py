@@ -20,7 +20,7 @@ from mimir.store.operations import runs
 from mimir.store.protocol import Row, WriteOps
 from mimir.store.schema import NodeLabel, pack, unpack
 from mimir.workspace.user_tree import apply as workspace
-from mimir.workspace.user_tree.apply import ApplyStep, UserFileConflict
+from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +125,14 @@ async def _apply(parts: ProjectServices, row: Row, *, commit: bool) -> ApplyResu
 
 async def _begin(
     parts: ProjectServices, row: Row
-) -> tuple[tuple[ApplyStep, ...], tuple[UserFileConflict, ...]]:
+) -> tuple[tuple[FileChange, ...], tuple[UserFileConflict, ...]]:
     """Plan and apply; the steps are in the store before the first change."""
     run = str(row["id"])
     base, final = row_fields.text_field(row, "baseTree"), row_fields.text_field(row, "headTree")
     changes = await parts.history.diff_trees(base, final)
     planned = await workspace.plan(changes, parts.project)
 
-    async def journal(steps: Sequence[ApplyStep]) -> None:
+    async def journal(steps: Sequence[FileChange]) -> None:
         text = pack([asdict(step) for step in steps])
         await parts.store.write(partial(_note, run=run, props={"applyJson": text}))
 
@@ -140,10 +140,10 @@ async def _begin(
     return planned.steps, conflicts
 
 
-def _read(text: str) -> tuple[ApplyStep, ...]:
+def _read(text: str) -> tuple[FileChange, ...]:
     rows = cast("list[dict[str, str | None]]", unpack(text)) if text else []
     return tuple(
-        ApplyStep(path=str(row["path"]), old=row.get("old"), new=row.get("new")) for row in rows
+        FileChange(path=str(row["path"]), old=row.get("old"), new=row.get("new")) for row in rows
     )
 
 

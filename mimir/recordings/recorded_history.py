@@ -13,13 +13,10 @@ from mimir.errors import RecordingMiss, StoreError
 from mimir.store import codec
 from mimir.store.schema import pack
 from mimir.workspace.git import merge
-from mimir.workspace.git.history import (
-    MAX_DIFF_BYTES,
-    GitHistory,
-    TreeChange,
-    TreeMerge,
-    WorkspaceSnapshot,
-)
+from mimir.workspace.git.history import MAX_DIFF_BYTES, GitHistory
+from mimir.workspace.git.merge import TreeMerge
+from mimir.workspace.git.snapshot import WorkspaceSnapshot
+from mimir.workspace.git.trees import TreeChange
 
 T = TypeVar("T")
 Note = Callable[[Sequence[object], object], None]

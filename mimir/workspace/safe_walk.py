@@ -1,8 +1,7 @@
-"""Going down a directory tree by descriptors, so that no link and no race leads out of it.
+"""Descent into a directory by descriptors, so that no link and no race leads out of it.
 
-The rule: every part of a path is opened relative to the directory before it, with `O_NOFOLLOW`. A path is
-never joined, resolved and opened as text, because between the check and the use another process can swap a
-directory for a link.
+Each part of a path is opened relative to its directory, with `O_NOFOLLOW`. Opened as one text, a
+path could change between check and use: another process can swap a directory for a link.
 """
 
 import contextlib
@@ -24,11 +23,7 @@ _SHOWN_CHARACTERS = 200
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Split a relative path into its parts; `.` parts and doubled slashes are dropped.
-
-    Raises:
-        ToolError: The path is empty, absolute, holds `..` or NUL, names `.git`, or cannot be a file name.
-    """
+    """Split a relative path into its parts; raise ToolError if it is not one."""
     if not path.strip():
         raise ToolError(
             "The path is empty. Give a path relative to the workspace, such as 'src/app.py'."
@@ -60,18 +55,14 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def quote_path(path: str) -> str:
-    """Write a path for a message: quoted, control characters escaped, bounded."""
+    """Quote a path for a message: control characters escaped, bounded."""
     text = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "…"
     return ascii(text) if any(0xD800 <= ord(c) <= 0xDFFF for c in text) else repr(text)
 
 
 @contextlib.contextmanager
 def opened_root(root: Path) -> Generator[int]:
-    """Open the top directory; the caller gets a descriptor that is closed at the end.
-
-    Raises:
-        WorkspaceError: It is gone, or is no directory.
-    """
+    """Open the top directory; raise WorkspaceError if it is missing."""
     try:
         top = os.open(root, _DIRECTORY)
     except OSError as error:
@@ -87,15 +78,9 @@ def opened_root(root: Path) -> Generator[int]:
 
 @contextlib.contextmanager
 def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) -> Generator[int]:
-    """Open the directory at `parts` below `top`, part by part, following no link.
+    """Open the directory at `parts` below the descriptor `top`, following no link.
 
-    Args:
-        top: Descriptor of the directory to start from; stays open.
-        parts: Names; none of them: `top` itself.
-        make: Create what is missing, with the owner of `top`.
-
-    Raises:
-        ToolError: A part is missing, a link, or no directory.
+    `make` creates what is missing, with the owner of `top`. ToolError: a part is missing or a link.
     """
     here = os.dup(top)
     try:
@@ -119,18 +104,14 @@ def _make_directory(parent: int, name: str, *, owner_of: int) -> None:
 
 
 def give(parent: int, name: str, *, owner_of: int) -> None:
-    """Hand a new entry to the owner of a directory; only root can and needs to."""
+    """Give a new entry to the owner of a directory, if the engine runs as root."""
     if os.geteuid() == 0:
         owner = os.fstat(owner_of)
         os.chown(name, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
 
 
 def open_regular(parent: int, name: str, path: str) -> int:
-    """Open a regular file for reading, following no link and waiting for nobody.
-
-    Raises:
-        ToolError: It is missing, a link, a directory, or something that is no file.
-    """
+    """Open a regular file for reading, following no link."""
     with describe_os_error(path):
         file = os.open(name, _FILE, dir_fd=parent)
     try:
@@ -142,11 +123,7 @@ def open_regular(parent: int, name: str, path: str) -> int:
 
 
 def require_regular(status: os.stat_result, path: str) -> None:
-    """Refuse anything but a regular file.
-
-    Raises:
-        ToolError: What it is instead, and what to do.
-    """
+    """Raise ToolError unless it is a regular file."""
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
@@ -161,7 +138,7 @@ def require_regular(status: os.stat_result, path: str) -> None:
 
 
 def status_at(parent: int, name: str) -> os.stat_result | None:
-    """Look at an entry without following it; None: there is none."""
+    """Return the status of an entry, without following it; None: there is none."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -178,16 +155,16 @@ def replace_file(
     owner: tuple[int, int] | None,
     durable: bool = False,
 ) -> None:
-    """Put a file in place in one step: a reader sees the old bytes or the new ones, never half.
+    """Replace a file in one step: a reader sees the old bytes or the new ones.
 
     Args:
         parent: Descriptor of its directory.
         name: Its name there.
         data: The new content.
-        temporary: Name of the intermediate file in the same directory; must not exist.
-        mode: Permission bits; None: as the process' umask makes a new file.
-        owner: User and group id to give it to; None: as created.
-        durable: Have it on the disk before it takes its place.
+        temporary: Unused name of the intermediate file.
+        mode: Permission bits. None: by the umask.
+        owner: User and group id. None: as created.
+        durable: Flush it to the disk before the replacement.
     """
     file = os.open(temporary, _NEW, 0o666, dir_fd=parent)
     try:
@@ -209,7 +186,7 @@ def replace_file(
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:
-    """Write every byte, however the system cuts it."""
+    """Write every byte, also after short writes."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
@@ -217,12 +194,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 @contextlib.contextmanager
 def describe_os_error(path: str) -> Generator[None]:
-    """Turn what the system says of `path` into words a model can act on.
-
-    Raises:
-        ToolError: What, why, what to do; names no path outside the workspace.
-        Paused: The disk is full: no model can mend it.
-    """
+    """Turn an OSError at `path` into a ToolError for a model, or into Paused."""
     try:
         yield
     except FileExistsError:
@@ -232,7 +204,7 @@ def describe_os_error(path: str) -> Generator[None]:
 
 
 def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
-    """Say what a system error on `path` means for the one who asked."""
+    """Return the error for a model; Paused if the disk is full."""
     if error.errno in _FULL:
         return Paused(
             "There is no space left on the disk.",

@@ -29,7 +29,7 @@ from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.aio import gather_both
-from mimir.workspace.git.history import BaseCommit
+from mimir.workspace.git.base_capture import BaseCommit
 
 
 async def create(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol, cast
 
-from mimir.domain.actor import SPEAKER, Actor
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.check_execution import Phase
@@ -50,7 +50,7 @@ class JournaledChecks:
     ) -> CheckRun:
         """Run a check and keep the run, before anything is made of it."""
         ran = await self._inner.run(check, tree, phase, answer=answer, again=again)
-        speaker = SPEAKER.get()
+        speaker = CURRENT_ACTOR.get()
         if speaker is not None:
             self._count += 1
             name = f"{speaker.run}#check-{self._owner}-{self._count:06d}"

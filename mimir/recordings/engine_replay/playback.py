@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from mimir.attempts.services import OpenLane, RoleTools, Stand, WorkerWorkspace
-from mimir.domain.actor import SPEAKER
+from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
@@ -237,7 +237,7 @@ class PlaybackChecks:
             RecordingMiss: It was never made.
         """
         del answer
-        speaker = SPEAKER.get()
+        speaker = CURRENT_ACTOR.get()
         by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
         await self._served.delay(f"check {check.id}")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import cast
 
 from mimir.attempts.results import JUDGEMENT, WORK, Deliverable
-from mimir.domain.actor import SPEAKER, Actor
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
@@ -71,7 +71,7 @@ async def take_over(
         UsageError: There is no such run.
         Paused: A check could not be run.
     """
-    SPEAKER.set(Actor(run=crew.facts.id))
+    CURRENT_ACTOR.set(Actor(run=crew.facts.id))
     before = await crew.store.read(partial(runs.get, run=source_run))
     theirs = runs.plan_of(before)
     done = await crew.store.read(partial(_completed, run=crew.facts.id))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import WORK
-from mimir.domain.actor import SPEAKER, Actor, on_behalf
+from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.ids import attempt_id
@@ -76,7 +76,7 @@ async def finish_run(crew: RunServices, history: GitHistory, checks: CheckRunner
         Paused: A check could not be run.
     """
     run = crew.facts.id
-    SPEAKER.set(Actor(run=run))
+    CURRENT_ACTOR.set(Actor(run=run))
     found = await crew.store.read(partial(_standing, run=run, plan=crew.facts.plan))
     tree = row_fields.text_field(found.run, "headTree")
     passage = await _gate(checks, found, tree)
@@ -107,7 +107,7 @@ async def _gate(checks: CheckRunner, found: _OutcomeInput, tree: str) -> GateRes
     async def run_check(
         one: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(one.task.id)
+        act_for_task(one.task.id)
         return await checks.on_tree(one, check, tree, others, phase="gate")
 
     trees = {

@@ -7,7 +7,7 @@ from functools import partial
 from mimir.attempts.nodes.judge import judge_merged
 from mimir.attempts.results import JUDGEMENT, AttemptState, Deliverable
 from mimir.attempts.services import AttemptServices
-from mimir.domain.actor import on_behalf
+from mimir.domain.actor import act_for_task
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
@@ -87,7 +87,7 @@ class TaskCompletion:
     async def _run_check(
         self, one: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(one.task.id)
+        act_for_task(one.task.id)
         return await self._desk.checks.on_tree(one, check, tree, others, phase="merged")
 
     async def _judge(self, tree: str, both: Sequence[str]) -> Verdict | Cause:

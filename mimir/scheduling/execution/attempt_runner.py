@@ -12,7 +12,7 @@ from mimir.attempts import machine
 from mimir.attempts.nodes.work import nodes
 from mimir.attempts.results import JUDGEMENT, OUTCOMES, TRIP, WORK, AttemptState, Deliverable
 from mimir.attempts.services import AttemptServices, ModelChoice, ModelSource, Props, RoleTools
-from mimir.domain.actor import SPEAKER, Actor
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
@@ -20,7 +20,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.message import CallContext
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause, TaskStatus
-from mimir.domain.turn_hook import TURN
+from mimir.domain.turn_hook import YIELD_TURN
 from mimir.errors import MimirError
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.scheduling import retry
@@ -94,9 +94,9 @@ class AttemptRunner:
             Paused: The run must stop; the phase is kept.
             LeaseLost: Another holder has the task.
         """
-        SPEAKER.set(Actor(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
+        CURRENT_ACTOR.set(Actor(run=self._crew.facts.id, task=claim.task, attempt=claim.attempt))
         turn, pace = CpuTurn(self._crew.turns), self._crew.pace
-        TURN.set(turn.yield_turn)
+        YIELD_TURN.set(turn.yield_turn)
         try:
             await pace.before_start(claim.task, claim.attempt)
             await turn.acquire()

@@ -34,7 +34,8 @@ from mimir.store.operations.claims import Claim
 from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.schema import pack
 from mimir.store.transcripts import shared_texts
-from mimir.workspace.git.history import GitHistory, TreeMerge
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.merge import TreeMerge
 
 START = JsonCodec(AttemptStart)
 MOST_FILES = 10

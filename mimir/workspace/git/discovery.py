@@ -1,7 +1,6 @@
-"""What git knows of the person's directory: which repository it is in, and where that keeps its objects.
+"""Discovery of the repository that a project is in, and of its ignore rules.
 
-The rule: the person's repository is only asked here; what is written into it is in `sharing`, and it is
-nothing but objects and refs of mimir's own.
+It only reads; `user_refs` and `user_branch` write the few things that mimir adds.
 """
 
 import os
@@ -19,18 +18,18 @@ class UserRepository:
     """The repository that a project is, or is a part of."""
 
     git: GitCommand
-    """Runs in it, with nothing of its configuration that runs programs."""
+    """Runs in it, without configuration that runs programs."""
     top: Path
     """Its work tree."""
     prefix: str
-    """Where the project lies in it, without slashes around; "": the project is the work tree."""
+    """Relative path of the project in the work tree; "": the project is the work tree."""
     common: Path
     """Git directory that all its work trees share."""
     objects: Path
     object_format: str
 
     async def checked_out_commit(self) -> tuple[str | None, str | None, str]:
-        """Return the commit that is checked out, the branch, and the commit's tree (empty: not asked): one question for three."""
+        """Return the checked-out commit, the branch, and the tree (empty: unknown)."""
         asked = ("rev-parse", "HEAD^{commit}", "HEAD^{tree}", "--abbrev-ref=loose", "HEAD")
         ended = await self.git.run(*asked, ok=None)
         answers = ended.word.split("\n")
@@ -40,24 +39,21 @@ class UserRepository:
         return head, None if branch == "HEAD" else branch, tree
 
     async def head(self) -> str | None:
-        """Return the commit that is checked out; None: there is none yet."""
+        """Return the checked-out commit; None: there is none."""
         ended = await self.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}", ok=None)
         return ended.word if ended.code == 0 else None
 
     async def branch(self) -> str | None:
-        """Return the branch that is checked out, also one without commits; None: detached."""
+        """Return the checked-out branch, even without commits; None: detached."""
         ended = await self.git.run("symbolic-ref", "-q", "--short", "HEAD", ok=None)
         return ended.word if ended.code == 0 else None
 
     def shallow(self) -> bytes | None:
-        """Return the list of commits whose parents are not there; None: all are."""
+        """Return the list of commits without parents here; None: not a shallow clone."""
         return _bytes_of(self.common / "shallow")
 
     def ignore_rules(self) -> list[str]:
-        """Return the rules from outside the project, as rules at the project's top.
-
-        They stand in `.git/info/exclude` and in the `.gitignore` files of the directories above the project.
-        """
+        """Return the rules from outside the project, as rules at its top."""
         found = user_ignores.push_rules_down(
             user_ignores.lines(_text_of(self.common / "info/exclude")), self.prefix
         )
@@ -71,10 +67,7 @@ class UserRepository:
 
 
 async def find(project: Path, program: str = "git") -> UserRepository | None:
-    """Find the repository of a directory; None: it is worked on as a plain directory.
-
-    A directory inside a work tree in which nothing is tracked is not part of that repository: it lies there by chance.
-    """
+    """Find the repository of a directory; None: it is a plain directory."""
     outside = GitCommand(directory=None, program=program)
     answers = await _ask(outside, project)
     if answers is None:
@@ -106,8 +99,8 @@ _QUESTIONS = (
 
 
 async def _ask(git: GitCommand, project: Path) -> Sequence[str] | None:
-    """Ask git where things are; one by one if a directory's name holds a line end."""
     ask = ("-C", str(project), "rev-parse", "--path-format=absolute")
+    # One call for all answers; one call each if the name of a directory holds a line end.
     whole = await git.run(*ask, *(word for question in _QUESTIONS for word in question), ok=None)
     if whole.code != 0:
         return None
@@ -118,9 +111,9 @@ async def _ask(git: GitCommand, project: Path) -> Sequence[str] | None:
 
 
 async def _is_part(repository: UserRepository) -> bool:
-    """Say whether the project belongs to the repository that it lies in."""
     if not repository.prefix:
         return True
+    # A directory without tracked files is in the work tree by chance.
     tracked = await repository.git.run(
         "ls-files", "-z", "--", repository.prefix, tree=repository.top, literal=True, max_bytes=1
     )
@@ -128,12 +121,7 @@ async def _is_part(repository: UserRepository) -> bool:
 
 
 async def global_rules(home: Path, program: str = "git") -> list[str]:
-    """Return the rules of the person's global ignore file.
-
-    Args:
-        home: Home directory; git's own configuration there names the file, else it is `.config/git/ignore`.
-        program: The git to ask.
-    """
+    """Return the rules of the user's global ignore file, which git's configuration may name."""
     for configuration in (home / ".gitconfig", home / ".config/git/config"):
         if not _is_there(configuration):
             continue
@@ -152,7 +140,7 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
 
 
 def _is_there(path: Path) -> bool:
-    return os.path.exists(path)  # noqa: PTH110  false also where one may not look
+    return os.path.exists(path)  # noqa: PTH110  false also without permission
 
 
 def _text_of(path: Path) -> str:

@@ -1,7 +1,4 @@
-"""The list of ignore rules that holds in a workspace: of a base tree, never of the workspace itself.
-
-It is a file that git is given by name, kept per tree; beside it stand the tree's submodules, which nobody may touch.
-"""
+"""Ignore rules of a workspace: those of its base tree, never those in the workspace."""
 
 import asyncio
 import hashlib
@@ -21,39 +18,39 @@ _DEFAULTS = "defaults.exclude"
 
 
 async def persons_rules(hidden: HiddenRepository) -> list[str]:
-    """Return the rules that stand outside the tree: the engine's, the person's global ones, the repository's own."""
+    """Return the rules from outside the tree: the engine's, the global and the repository's."""
     outside = hidden.person.ignore_rules() if hidden.person else []
     return [*user_ignores.DEFAULTS, *await global_rules(hidden.home, hidden.git.program), *outside]
 
 
 async def pin_persons_rules(hidden: HiddenRepository) -> list[str]:
-    """Write down the rules outside the tree as they are when a run starts, and return them."""
+    """Store and return the rules from outside the tree when a run starts."""
     found = await persons_rules(hidden)
     await pin_rules(hidden, "\n".join(found) + "\n")
     return found
 
 
 async def pin_rules(hidden: HiddenRepository, text: str) -> None:
-    """Write down rules of outside the tree, a line each."""
+    """Store rules from outside the tree, one a line."""
     await asyncio.to_thread(write_atomically, hidden.room / "rules" / _PERSONS, os.fsencode(text))
     hidden.known_rules.clear()
 
 
 async def pinned_rules(hidden: HiddenRepository) -> str:
-    """Return what was written down last; empty: nothing was."""
+    """Return the stored rules; empty: there are none."""
     found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
     return os.fsdecode(found or b"")
 
 
 async def ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
-    """Return what is ignored in a workspace that comes from `base`, a commit or tree."""
+    """Return what is ignored in a workspace on `base`, a commit or tree."""
     known = hidden.known_rules.get(base)
     if known is None:
-        known = hidden.known_rules[base] = await _ignoring(hidden, base)
+        known = hidden.known_rules[base] = await _load_ignored_paths(hidden, base)
     return known
 
 
-async def _ignoring(hidden: HiddenRepository, base: str) -> IgnoredPaths:
+async def _load_ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
     tree = await tree_of(hidden, base)
     room = hidden.room / "rules"
     pinned = await asyncio.to_thread(_read, room / _PERSONS)
@@ -80,7 +77,7 @@ async def _ignoring(hidden: HiddenRepository, base: str) -> IgnoredPaths:
 
 
 async def _of_tree(hidden: HiddenRepository, tree: str) -> tuple[bytes, bytes]:
-    """Return the rules in a tree's `.gitignore` files, and its submodules, NUL between them."""
+    """Return the rules of a tree's `.gitignore` files, and its submodules separated by NUL."""
     found = await entries(hidden, tree)
     files = [
         one for one in found if one.path.rpartition("/")[2] == ".gitignore" and one.mode != LINK

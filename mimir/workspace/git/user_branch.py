@@ -1,4 +1,4 @@
-"""One commit on the person's branch; their index is otherwise kept, and nothing of theirs runs."""
+"""One commit on the user's branch, with an otherwise unchanged index and without hooks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,13 +10,7 @@ from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.trees import TreeEntry, index_lines, put_entries
 
-_UNDER_WAY = (
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "rebase-merge",
-    "rebase-apply",
-)
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
 async def commit_for_person(
@@ -26,21 +20,11 @@ async def commit_for_person(
     *,
     when: int | None,
 ) -> str:
-    """Commit exactly these files on the branch that the person is on; return the commit.
-
-    Args:
-        hidden: The history, which has the files' contents.
-        files: By their paths in the project; None: removed.
-        message: The commit's text.
-        when: Seconds since 1970. None: the time of the commit before.
-
-    Raises:
-        WorkspaceError: The project is in no repository, a merge or rebase is going on, or git refused.
-    """
+    """Commit exactly these files (None: removed) on the user's branch; return the commit."""
     person = hidden.person
     if person is None:
         raise WorkspaceError(
-            "The project is in no git repository, so there is no branch to commit on.",
+            "Cannot commit: the project is not in a git repository.",
             next_step="Use --apply auto.",
         )
     await asyncio.to_thread(_require_rest, person)
@@ -58,7 +42,7 @@ async def commit_for_person(
     time = await newest(hidden, [head] if head else []) if when is None else when
     made = await commit(hidden, tree, [head] if head else [], message, when=time)
     await user_refs.push_result(hidden, person, made)
-    # The index first: if another git holds its lock, the branch has not moved yet.
+    # The index first: if another git has its lock, the branch is not moved.
     await person.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
         tree=person.top,
@@ -86,6 +70,6 @@ def _require_rest(person: UserRepository) -> None:
     for name in _UNDER_WAY:
         if (directory / name).exists():
             raise WorkspaceError(
-                f"A merge, rebase or the like is going on in {person.top} ({name}), so nothing is committed there.",
+                f"Cannot commit: a merge, rebase or the like is unfinished in {person.top} ({name}).",
                 next_step="Finish it, then: mimir apply",
             )

@@ -1,7 +1,4 @@
-"""What mimir writes into the person's repository: refs of its own, and the objects that they need.
-
-The rule: hooks are off, nothing of the person's is moved. In a plain directory the refs stay in the hidden repository.
-"""
+"""Refs of mimir in the user's repository, with the objects that they need; no hook runs."""
 
 import asyncio
 import json
@@ -22,27 +19,20 @@ _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BranchOrigin:
-    """Which base a line of commits continues."""
+    """The base that a sequence of commits continues."""
 
     head: str | None
     left_out: tuple[str, ...]
 
 
 def ref_part(name: str) -> str:
-    """Make any text one part of a ref's name."""
+    """Make any text one part of the name of a ref."""
     part = _BAD.sub("-", name).strip("-.")
-    return f"{part.removesuffix('.lock')}" or "unnamed"
+    return part.removesuffix(".lock") or "unnamed"
 
 
 async def pin(hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None) -> None:
-    """Make a ref lead to a commit, where the person's garbage collection sees it.
-
-    Args:
-        hidden: The repository.
-        ref: Whole name.
-        id: The commit.
-        head: The person's commit, if it was just asked for.
-    """
+    """Point a ref at a commit, where the user's garbage collection respects it."""
     await gather_both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
     hidden.pins[ref] = id
 
@@ -56,13 +46,10 @@ async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | No
 
 
 async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
-    """Make or move the branch `mimir/<name>` to a commit of a run's line; return its name.
+    """Create or move the branch `mimir/<name>` to a commit of the run branch; return its name.
 
-    What the base left out, and what lies beside the project in its repository, is put back on the way: the branch is
-    something to merge.
-
-    Raises:
-        WorkspaceError: The branch cannot be made; the commit is kept under `refs/mimir/result/<name>` all the same.
+    What the base left out, and what is outside of the project, is restored in it: it can be merged.
+    WorkspaceError: it is checked out; the commit stays at `refs/mimir/result/<name>`.
     """
     part = ref_part(name)
     short = f"mimir/{part}"
@@ -71,30 +58,29 @@ async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
     if person is None:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
-    lifted = await export_commit(hidden, person, id)
-    if lifted != id:  # which has just been sent
-        await push_result(hidden, person, lifted)
-    if await _is_checked_out(person, f"refs/heads/{short}", lifted):
+    exported = await export_commit(hidden, person, id)
+    if exported != id:  # `pin` copied the commit itself
+        await push_result(hidden, person, exported)
+    if await _is_checked_out(person, f"refs/heads/{short}", exported):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
-            next_step=f"Check out another branch, then: git branch -f {short} {lifted[:12]}",
+            next_step=f"Check out another branch, then: git branch -f {short} {exported[:12]}",
         )
-    await _set(person.git, f"refs/heads/{short}", lifted)
+    await _set(person.git, f"refs/heads/{short}", exported)
     return short
 
 
 async def pin_ref(hidden: HiddenRepository, name: str, id: str) -> str:
-    """Keep a commit where nobody's branches are touched; return the branch that it is to have where the run was begun."""
+    """Pin a commit without a branch; return the name that the branch has elsewhere."""
     part = ref_part(name)
     await _set(hidden.git, f"refs/mimir/result/{part}", id)
     return f"mimir/{part}"
 
 
 async def export_commit(hidden: HiddenRepository, person: UserRepository, id: str) -> str:
-    """Return a commit that fits into the person's repository.
+    """Return a commit that fits into the user's repository.
 
-    The commit itself, if its tree is the repository's whole tree. Otherwise one commit on the person's commit, with
-    the project's files in their place and everything else as it is there.
+    If the project is a part of it, this is a commit on the user's commit with all else unchanged.
     """
     origin = await _origin(hidden, id)
     if origin is None or origin.head is None:
@@ -138,7 +124,7 @@ async def left_out_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
 
 
 async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
-    """Find the newest base that a commit comes from."""
+    """Return the newest base that a commit comes from."""
     notes = await asyncio.to_thread(_notes, hidden)
     if not notes:
         return None
@@ -158,15 +144,15 @@ def _notes(hidden: HiddenRepository) -> Mapping[str, _BranchOrigin]:
 
 
 async def push_result(hidden: HiddenRepository, person: UserRepository, id: str) -> None:
-    """Bring a commit and all it reaches into the person's repository."""
+    """Copy a commit and all that it reaches into the user's repository."""
     head = await person.head()
     if id == head:
         return
     known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
-    not_again = {*known.word.split(), *([head] if head else [])}
-    if id in not_again:
+    known_ids = {*known.word.split(), *([head] if head else [])}
+    if id in known_ids:
         return
-    wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(not_again))])
+    wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(known_ids))])
     await hidden.git.pipe(
         ("pack-objects", "--revs", "--stdout", "-q", "--missing=allow-any"),
         wanted.encode(),
@@ -180,7 +166,7 @@ async def _set(repository: GitCommand, ref: str, id: str) -> None:
 
 
 async def _is_checked_out(person: UserRepository, ref: str, id: str) -> bool:
-    """Say whether some work tree of the person's stands on a branch that would be moved under it."""
+    """Return whether a work tree of the user has a branch checked out that would move."""
     now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
     if now.code != 0 or now.word == id:
         return False

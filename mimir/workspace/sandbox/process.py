@@ -1,8 +1,6 @@
-"""One command, from its start until nothing of it is left.
+"""One command, from its start until no process of it is left.
 
-The rules: it is started from the event loop's own thread (bubblewrap ends with the thread that started it); its output
-is read to the end, whatever is kept of it; on a timeout, a limit or a cancelled caller everything it started is killed,
-and this comes back only when it is gone.
+On a timeout, an exceeded limit or a cancelled caller every process of it is killed.
 """
 
 import asyncio
@@ -24,10 +22,10 @@ from mimir.workspace.sandbox.descriptors import DescriptorSet
 from mimir.workspace.sandbox.output import BoundedOutput
 
 Stop = Literal["", "timeout", "memory", "processes", "output"]
-"""Why a command was ended; "": it ended by itself."""
+"""Why a command was ended; "": it ended itself."""
 
 MAX_OUTPUT_BYTES = 256_000_000
-"""A command that says more is ended: reading it keeps the engine from its work."""
+"""A command with more output is ended: reading it blocks the engine."""
 
 _GRACE_SECONDS = 5.0
 _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
@@ -35,49 +33,49 @@ _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """What one command may use."""
+    """Limits of one command."""
 
     processes: int = 256
-    """Threads included, where the system counts them."""
+    """With threads, where the system counts them."""
     memory_bytes: int = 4 << 30
-    """Of all its processes together."""
+    """Of all its processes."""
     file_bytes: int = 1 << 30
-    """Size of one file that it writes."""
+    """Size of one written file."""
     cpu_seconds: int = 3600
     """Of one process."""
     tmp_bytes: int = 1 << 30
-    """Size of /tmp, which is kept in memory."""
+    """Size of /tmp, which is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxCommand:
-    """What to start, and what it becomes."""
+    """What to start, and the command that it becomes."""
 
     sandbox: str | None
-    """The program that builds the sandbox. None: no sandbox."""
+    """The bubblewrap program. None: no sandbox."""
     options: tuple[str, ...] = ()
-    """For it; `{n}` is the file descriptor of the n-th of `contents`."""
+    """Of bubblewrap; `{n}` is the file descriptor of the n-th of `contents`."""
     contents: tuple[bytes, ...] = ()
     interpreter: str
-    """Runs the launcher; as the sandbox has it."""
+    """Runs the launcher; a path inside."""
     become: tuple[str, ...]
     environment: Mapping[str, str]
     limits: Mapping[str, int]
     """For `resource`, without `RLIMIT_`."""
     user: int | None
-    """User and group that the launcher takes on. None: as it is."""
+    """User and group that the launcher takes on. None: unchanged."""
     directory: str
-    """Where it starts; as the sandbox has it."""
+    """Where it starts; a path inside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """How it ended."""
+    """How a command ended."""
 
     exit_code: int
     stop: Stop
     started: bool
-    """False: the command was never reached; what was said is the sandbox's."""
+    """False: the command was not reached; the output is from the sandbox."""
     missing: bool
     """True: there is no such program."""
 
@@ -91,18 +89,9 @@ async def run(
     on_output: Callable[[bytes], None] | None = None,
     is_bounded: bool = True,
 ) -> ProcessExit:
-    """Run a command to its end, or end it.
+    """Run a command to its end, or end it after `seconds`, the start of the sandbox included.
 
-    Args:
-        command: What to run.
-        seconds: Wall clock, the sandbox's start included.
-        limits: Its memory and processes are watched from here; the rest is set inside.
-        output: Takes what it says.
-        on_output: Told each piece as it comes.
-        is_bounded: False: it needs no control group, into which the kernel may take ten milliseconds to put it.
-
-    Raises:
-        OSError: The program could not be started at all.
+    Without `is_bounded` it gets no control group, which can take ten milliseconds.
     """
     descriptors = DescriptorSet()
     grouped = is_bounded and command.sandbox is not None
@@ -115,7 +104,7 @@ async def run(
         try:
             stop = await one.follow(seconds, output, on_output)
         finally:
-            await _undisturbed(one.bury())
+            await _await_to_end(one.bury())
         said = descriptors.status_now()
         if stop == "" and group is not None and group.ran_out():
             stop = "memory"
@@ -148,7 +137,8 @@ async def _start(
         words = [*_sandbox(command, descriptors, waits=waits), "--", *words]
     give_way()
     listen()
-    # No environment: what bubblewrap is started with can be read inside, at /proc/1/environ.
+    # From the thread of the event loop: bubblewrap ends with the thread that started it.
+    # No environment: inside, /proc/1/environ shows that of bubblewrap.
     process = await asyncio.create_subprocess_exec(
         *words,
         env={},
@@ -164,7 +154,8 @@ async def _start(
 
 
 def _sandbox(command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool) -> list[str]:
-    """Name the options by a descriptor: they hold paths that the command could read in the list of processes."""
+    """Compose the call of bubblewrap."""
+    # Options go through a descriptor: the command could read paths in the list of processes.
     contents = [str(descriptors.content(content)) for content in command.contents]
     options = b"".join(
         os.fsencode(contents[int(word[1:-1])] if _is_number(word) else word) + b"\0"
@@ -200,7 +191,7 @@ class _RunningProcess:
     async def follow(
         self, seconds: float, output: BoundedOutput, on_output: Callable[[bytes], None] | None
     ) -> Stop:
-        """Read what it says until it ends or has to be ended; say why it has to."""
+        """Read its output until it ends or must be ended; return why."""
         flooded = asyncio.get_running_loop().create_future()
 
         def take(piece: bytes) -> None:
@@ -217,8 +208,8 @@ class _RunningProcess:
             done, _ = await asyncio.wait(
                 {over, guard, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
-            await _undisturbed(self.bury())
-            # What it said last may still be in the pipe.
+            await _await_to_end(self.bury())
+            # The last output may still be in the pipe.
             await asyncio.wait({reading}, timeout=_GRACE_SECONDS)
         finally:
             for task in (reading, guard, over):
@@ -231,33 +222,33 @@ class _RunningProcess:
         return "output" if flooded in done else "timeout"
 
     async def bury(self) -> None:
-        """Kill what is left of it, and wait until it is gone."""
+        """Kill its processes, and wait until they are gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
         await self._descriptors.until_first_ended(_GRACE_SECONDS)
 
     async def _guard(self) -> Stop:
-        """Come back when it uses too much."""
+        """Return when it exceeds a limit."""
         first = await self._first() if self._is_sandboxed else self._process.pid
         if first is None:
             await self._process.wait()
             return ""
         while True:
             await asyncio.sleep(resource_usage.INTERVAL_SECONDS)
-            # In the first version of control groups the system kills one process of several: the others would go on.
+            # Control groups of version 1 kill one process of several: the others would continue.
             if self._group is not None and self._group.ran_out():
                 return "memory"
             now = resource_usage.usage(first)
             if now.processes > self._limits.processes:
                 return "processes"
             most = self._limits.memory_bytes
-            # What processes share was counted for each of them: look again, more exactly.
+            # Shared memory was counted for each process: measure exactly now.
             if now.memory_bytes > most and resource_usage.own_memory(first) > most:
                 return "memory"
 
     async def _first(self) -> int | None:
-        """Learn which process is the first inside, put it under its limit, and let it go on."""
+        """Find the first process inside, put it under its limit, and let it continue."""
         said = bytearray()
 
         def take(piece: bytes) -> bool:
@@ -271,14 +262,14 @@ class _RunningProcess:
             return None
         self._descriptors.hold_first(first)
         if self._group is not None:
-            # The kernel takes many milliseconds for it, in which others go on.
+            # On a thread: the kernel takes many milliseconds for it.
             await to_thread_shielded(self._group.take, first)
         self._descriptors.let_go()
         return first
 
 
-async def _undisturbed(work: Coroutine[None, None, None]) -> None:
-    """Do this to its end, also if the caller is cancelled meanwhile."""
+async def _await_to_end(work: Coroutine[None, None, None]) -> None:
+    """Await work to its end, even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace.sandbox import cgroups, process
-from mimir.workspace.sandbox.sandbox import ProcessLimits, Sandbox
+from mimir.workspace.sandbox.process import ProcessLimits
+from mimir.workspace.sandbox.sandbox import Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running, names, sh
 
 
