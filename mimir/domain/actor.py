@@ -29,5 +29,5 @@ def act_for_task(task: str) -> None:
         CURRENT_ACTOR.set(replace(actor, whose=task))
 
 
+# Set where an attempt or the end of a run starts; asyncio tasks inherit it. None: no run.
 CURRENT_ACTOR: ContextVar[Actor | None] = ContextVar("speaker", default=None)
-"""Set where an attempt or the end of a run starts; asyncio tasks inherit it. None: no run."""

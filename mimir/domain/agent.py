@@ -8,7 +8,6 @@ class RoleLimits:
     """Token limits and tools of one role."""
 
     answer_tokens: int
-    """Limit of a closing answer."""
     working_tokens: int
     """Limit of a reply that may call tools."""
     tools: tuple[str, ...]
@@ -26,6 +25,7 @@ MEMORY_TOOLS = (
 )
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
 
+# QC gets 150 answer tokens more for each criterion.
 ROLES: dict[str, RoleLimits] = {
     "ecko": RoleLimits(answer_tokens=4000, working_tokens=4000, tools=()),
     "pm": RoleLimits(
@@ -39,4 +39,3 @@ ROLES: dict[str, RoleLimits] = {
     "qc_reporter": RoleLimits(answer_tokens=2000, working_tokens=2000, tools=()),
     "pm_reporter": RoleLimits(answer_tokens=3000, working_tokens=3000, tools=()),
 }
-"""QC gets 150 answer tokens more for each criterion."""

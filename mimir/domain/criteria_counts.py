@@ -1,7 +1,7 @@
 """Counts of criteria by outcome; executed and judged ones are never added. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,7 @@ class CriteriaCounts:
 
     def as_json(self) -> dict[str, int]:
         """Return the counts as scripts read them."""
-        return {
-            "executed": self.executed,
-            "judged": self.judged,
-            "unverified": self.unverified,
-            "failed": self.failed,
-        }
+        return asdict(self)
 
 
 NO_CRITERIA = CriteriaCounts()

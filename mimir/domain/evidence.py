@@ -16,7 +16,6 @@ class CheckRun:
     argv: tuple[str, ...]
     phase: Literal["before", "after", "merged", "gate"]
     tree: str
-    """Git tree that was checked out."""
     exit_code: int | None
     """None: killed (timeout) or never started (missing)."""
     timed_out: bool = False
@@ -78,7 +77,6 @@ class CheckOutcome:
     self_authored: bool = False
     """True: the attempt wrote the files of its own check."""
     findings: tuple[str, ...] = ()
-    """Remarks for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from typing import Literal
 
 Role = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
 
+# Task part of the transcript ids of a planning run and of a run's own agents.
 PLAN_TASK = "plan"
-"""Task part of the transcript ids of a planning run and of a run's own agents."""
 
 
 def task_id(run: str, task: str) -> str:

@@ -5,8 +5,8 @@ from typing import TypeGuard, TypeVar
 
 T = TypeVar("T")
 
+# A JSON object; its members are JSON values.
 JsonObject = Mapping[str, object]
-"""A JSON object; its members are JSON values."""
 NO_MEMBERS: JsonObject = {}
 
 

@@ -31,7 +31,6 @@ class Message:
     call_id: str = ""
     """Tool only: the call that it answers."""
     tool: str = ""
-    """Tool only: its name."""
     ran: bool = True
     """Tool only. False: the call did not run and is not counted."""
     tree: str = ""
@@ -103,7 +102,6 @@ class Answer:
     """One reply of a model."""
 
     message: Message
-    """Role assistant."""
     finish: Finish = "stop"
     usage: TokenUsage | None = None
     """None: unknown; charged at its estimate."""

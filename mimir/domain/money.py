@@ -5,10 +5,10 @@ from decimal import Decimal
 
 from mimir.domain.usage import TokenUsage
 
+# Units of one currency unit: with prices of six decimals a token costs whole units.
 UNITS = 10**12
-"""Units of one currency unit: with prices of six decimals a token costs whole units."""
+# Highest limit, and highest charge of one call: sums stay within 64 bits.
 MOST = 100_000 * UNITS
-"""Highest limit, and highest charge of one call: sums stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

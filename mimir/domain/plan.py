@@ -11,14 +11,14 @@ CheckKind = Literal["flip", "hold"]
 DEFAULT_MAX_RETRIES = 2
 DEFAULT_TIME_LIMIT_MINUTES = 30
 DEFAULT_TIMEOUT_SECONDS = 60.0
+# Tool calls of an attempt without an estimate; also of QC and the PM.
 DEFAULT_CALL_LIMIT = 50
-"""Tool calls of an attempt without an estimate; also of QC and the PM."""
 
 _SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
+# First words that are no program: shell built-ins and assignments.
 _SHELL_START = re.compile(
     r"\s*(?:!|:|\.|cd|exit|source|eval|export|set|type|ulimit|[A-Za-z_]\w*=\S*)(?:\s|$)"
 )
-"""First words that are no program: shell built-ins and assignments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

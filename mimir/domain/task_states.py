@@ -29,9 +29,7 @@ class TransitionActor(StrEnum):
     """The part that makes a transition."""
 
     WORKER = "worker"
-    """The claim."""
     MACHINE = "machine"
-    """A node of the attempt machine."""
     SCHEDULING = "scheduling"
     """The lease holder after the machine, or the coordinator."""
 
@@ -57,16 +55,17 @@ class Cause(StrEnum):
 
 S = TaskStatus
 
+# Statuses during an attempt; with a live lease the task is "running".
 EXECUTING = (S.WORKER_EXECUTING, S.WORKER_COMPLETED, S.QC_EXECUTING, S.QC_PASSED, S.QC_FAILED)
-"""Statuses during an attempt; with a live lease the task is "running"."""
+# Nodes of the attempt machine; the others are its exits.
 NODES = (S.WORKER_EXECUTING, S.WORKER_COMPLETED, S.QC_EXECUTING)
-"""Nodes of the attempt machine; the others are its exits."""
 TERMINAL = (S.COMPLETED, S.FAILED, S.BLOCKED, S.CANCELLED)
 CLAIMABLE = (S.PENDING, S.PREPARING_RETRY, *EXECUTING)
 
 _OPEN = (S.PENDING, *EXECUTING, S.PREPARING_RETRY)
 _M, _S, _W = TransitionActor.MACHINE, TransitionActor.SCHEDULING, TransitionActor.WORKER
 
+# `MOVES[from][to]` is the part that makes the transition; anything else is illegal.
 MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.PENDING: {S.WORKER_EXECUTING: _W, S.COMPLETED: _S, S.BLOCKED: _S, S.CANCELLED: _S},
     S.WORKER_EXECUTING: {
@@ -85,7 +84,6 @@ MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.BLOCKED: {},
     S.CANCELLED: {},
 }
-"""`MOVES[from][to]` is the part that makes the transition; anything else is illegal."""
 
 
 def guard(at: TaskStatus, to: TaskStatus, mover: TransitionActor) -> None:

@@ -11,5 +11,5 @@ def give_way() -> None:
         give()
 
 
+# Set where an attempt starts; inherited by asyncio tasks.
 YIELD_TURN: ContextVar[Callable[[], None] | None] = ContextVar("turn", default=None)
-"""Set where an attempt starts; inherited by asyncio tasks."""

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
+# Highest plausible count of one call; a higher one is not used.
 MOST = 10**9
-"""Highest plausible count of one call; a higher one is not used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

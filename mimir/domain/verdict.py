@@ -59,7 +59,6 @@ class CriterionResult:
     quote: str = ""
     source: str = ""
     reason: str = ""
-    """Why it is not passed; empty when passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

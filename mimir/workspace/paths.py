@@ -28,14 +28,14 @@ from mimir.workspace.safe_walk import (
 
 Kind = Literal["file", "directory", "symlink", "other"]
 
+# Limit of one read.
 MAX_READ_BYTES = 10_000_000
-"""Limit of one read."""
+# Limit of one write.
 MAX_WRITE_BYTES = 32_000_000
-"""Limit of one write."""
+# Directory entries that one walk visits.
 MAX_ENTRIES = 200_000
-"""Directory entries that one walk visits."""
+# Depth of a walk: each level costs one open for every directory below it.
 MAX_DEPTH = 100
-"""Depth of a walk: each level costs one open for every directory below it."""
 
 _numbers = itertools.count()
 
@@ -132,14 +132,14 @@ class DirectoryTree:
             raise ToolError(
                 f"The glob {quote_path(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
             )
+        # Below the literal start of the glob is everything that it can match.
+        parts = [part for part in glob.split("/") if part not in ("", ".")]
+        start = tuple(itertools.takewhile(lambda part: not has_wildcard(part), parts[:-1]))
         with opened_root(self.root) as top:
-            found = sorted(
-                path for path in self._files(top, _literal_start(glob)) if matches(path, (glob,))
-            )
+            found = sorted(path for path in self._files(top, start) if matches(path, (glob,)))
         return tuple(found if limit is None else found[:limit])
 
     def _visible_parts(self, path: str) -> tuple[str, ...]:
-        """Split a path that the caller may see."""
         parts = parts_of(path)
         if parts[0] in self._hidden:
             raise ToolError(f"{quote_path(path)} is not part of the workspace. Work without it.")
@@ -149,10 +149,7 @@ class DirectoryTree:
     def _parent(self, path: str, *, make: bool = False) -> Generator[tuple[int, int, str]]:
         """Open the directory of `path`: descriptors of the top and of it, and the last name."""
         parts = self._visible_parts(path)
-        with (
-            opened_root(self.root) as top,
-            opened_directory(top, parts[:-1], make=make) as parent,
-        ):
+        with opened_root(self.root) as top, opened_directory(top, parts[:-1], make=make) as parent:
             yield top, parent, parts[-1]
 
     def _files(self, top: int, start: tuple[str, ...]) -> Iterator[str]:
@@ -235,7 +232,7 @@ def _kind_of(status: os.stat_result) -> Kind:
 
 
 def _entries(top: int, parts: tuple[str, ...]) -> list[tuple[str, Kind]]:
-    """List a directory; one that vanished or became a link has no entries."""
+    # A directory that vanished or became a link has no entries.
     try:
         with opened_directory(top, parts) as here, os.scandir(here) as entries:
             return [(entry.name, _kind_of_entry(entry)) for entry in entries]
@@ -247,9 +244,3 @@ def _kind_of_entry(entry: os.DirEntry[str]) -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return "directory"
     return "file" if entry.is_file(follow_symlinks=False) else "other"
-
-
-def _literal_start(glob: str) -> tuple[str, ...]:
-    """Return the directory that contains everything a glob can match."""
-    parts = [part for part in glob.split("/") if part not in ("", ".")]
-    return tuple(itertools.takewhile(lambda part: not has_wildcard(part), parts[:-1]))

@@ -66,16 +66,12 @@ def _is_free(path: Path) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        return _can_lock(fd)
     finally:
         os.close(fd)
-    return True
 
 
 def _is_abandoned(path: str) -> bool:
-    """True if the file is there, of this user, and its lock is free."""
     # The path was read in a store, so nothing is followed. A missing file proves nothing: its
     # directory may be invisible to this process.
     try:
@@ -84,11 +80,14 @@ def _is_abandoned(path: str) -> bool:
         return False
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
-            return False
+        return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and _can_lock(fd)
+    finally:
+        os.close(fd)
+
+
+def _can_lock(fd: int) -> bool:
+    try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return False
-    finally:
-        os.close(fd)
     return True

@@ -60,16 +60,19 @@ def quote_path(path: str) -> str:
     return ascii(text) if any(0xD800 <= ord(c) <= 0xDFFF for c in text) else repr(text)
 
 
+def workspace_error(problem: str) -> WorkspaceError:
+    """Return the error of a workspace that is missing or unusable."""
+    step = "Resume the run: a new workspace is made from the recorded tree."
+    return WorkspaceError(problem, next_step=step)
+
+
 @contextlib.contextmanager
 def opened_root(root: Path) -> Generator[int]:
     """Open the top directory; raise WorkspaceError if it is missing."""
     try:
         top = os.open(root, _DIRECTORY)
     except OSError as error:
-        raise WorkspaceError(
-            f"The directory {root} cannot be opened: {error.strerror}.",
-            next_step="Resume the run: a new workspace is made from the recorded tree.",
-        ) from error
+        raise workspace_error(f"Directory {root} cannot be opened: {error.strerror}.") from error
     try:
         yield top
     finally:
@@ -87,7 +90,9 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
         for number, part in enumerate(parts):
             path = "/".join(parts[: number + 1])
             if make:
-                _make_directory(here, part, owner_of=top)
+                with contextlib.suppress(FileExistsError), describe_os_error(part):
+                    os.mkdir(part, dir_fd=here)
+                    _give_entry(here, part, owner_of=top)
             with describe_os_error(path):
                 below = os.open(part, _DIRECTORY, dir_fd=here)
             os.close(here)
@@ -97,14 +102,7 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
         os.close(here)
 
 
-def _make_directory(parent: int, name: str, *, owner_of: int) -> None:
-    with contextlib.suppress(FileExistsError), describe_os_error(name):
-        os.mkdir(name, dir_fd=parent)
-        give(parent, name, owner_of=owner_of)
-
-
-def give(parent: int, name: str, *, owner_of: int) -> None:
-    """Give a new entry to the owner of a directory, if the engine runs as root."""
+def _give_entry(parent: int, name: str, *, owner_of: int) -> None:
     if os.geteuid() == 0:
         owner = os.fstat(owner_of)
         os.chown(name, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
@@ -203,14 +201,17 @@ def describe_os_error(path: str) -> Generator[None]:
         raise explain_os_error(error, path) from error
 
 
+def disk_full() -> Paused:
+    """Return the pause of a run whose disk is full."""
+    return Paused(
+        "The disk is full.", reason="disk", next_step="Free some space, then resume the run."
+    )
+
+
 def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
     """Return the error for a model; Paused if the disk is full."""
     if error.errno in _FULL:
-        return Paused(
-            "There is no space left on the disk.",
-            reason="disk",
-            next_step="Free some space, then resume the run.",
-        )
+        return disk_full()
     match error.errno:
         case errno.ENOENT:
             text = f"There is no {quote_path(path)}. list_files shows what exists."

@@ -81,7 +81,6 @@ def index_of(where: Path) -> Path:
 
 
 def _with_notes(where: Path) -> list[Path]:
-    """Return a workspace and the files next to it."""
     return [where, *where.parent.glob(f"{where.name}.index*")]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.tree_removal import remove_tree
 
+# What a process removes itself unless it is killed.
 LEFT = (
     "checks/*",
     "probe-*",
@@ -16,7 +17,6 @@ LEFT = (
     "history.git/*.lock",
     "history.git/refs/**/*.lock",
 )
-"""What a process removes itself unless it is killed."""
 
 
 def remove_stale_files(work: Path, alone: Callable[[], bool]) -> int:

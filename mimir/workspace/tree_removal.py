@@ -13,8 +13,8 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Deeper directories are neither visited nor given to a user; removal reaches all.
 MAX_DEPTH = 100
-"""Deeper directories are neither visited nor given to a user; removal reaches all."""
 _MOVED = ".mimir-removed-"
 
 
@@ -109,7 +109,7 @@ def _is_directory(parent: int, name: str) -> bool:
 
 
 def _open(parent: int, name: str) -> int:
-    """Open a directory for emptying; its owner gets the permissions back first."""
+    # Without permissions its owner gets them back first.
     with contextlib.suppress(PermissionError):
         here = os.open(name, _DIRECTORY, dir_fd=parent)
         if os.geteuid() == 0 or os.fstat(here).st_mode & 0o300 == 0o300:
@@ -121,6 +121,6 @@ def _open(parent: int, name: str) -> int:
 
 
 def _allow(parent: int, name: str) -> None:
-    """Give the owner all rights to a directory; moving it needs them too."""
+    # A directory needs these rights also to be moved to another parent.
     if os.geteuid() != 0:
         os.chmod(name, 0o700, dir_fd=parent)

@@ -96,7 +96,7 @@ async def test_a_workspace_removed_under_the_engine_pauses_and_is_made_again(
         ending = await begin(mimir)
         assert meanwhile.done == 1
         assert (ending.outcome, ending.exit_code) == ("paused", 75)
-        assert "gone" in ending.message or "cannot be opened" in ending.message
+        assert "missing" in ending.message or "cannot be opened" in ending.message
         assert "resume" in ending.next_step.lower()
         status = await mimir.status(ending.run)
     assert {t["id"]: t["status"] for t in status["tasks"]} == {  # type: ignore[attr-defined]

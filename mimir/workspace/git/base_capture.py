@@ -7,8 +7,9 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
@@ -38,13 +39,10 @@ class BaseCommit:
     branch: str | None
     """The user's branch. None: detached, or no repository."""
     warnings: tuple[str, ...]
-    """For the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TrackedFiles:
-    """The content of the user's index."""
-
     entries: tuple[TreeEntry, ...] = ()
     absent: frozenset[str] = frozenset()
     """Left out of the work tree on purpose (sparse checkout)."""
@@ -108,7 +106,7 @@ async def tree_of_project(
         if kept:
             await put_entries(hidden, index, {one.path: one for one in kept}, tree=top)
         tree = await _write_project_tree(hidden, index, prefix)
-        await asyncio.to_thread(_keep, hidden, index)
+        await asyncio.to_thread(_save_index, hidden, index)
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
 
 
@@ -116,7 +114,7 @@ def _saved_index(hidden: HiddenRepository) -> Path:
     return hidden.room / "base.index"
 
 
-def _keep(hidden: HiddenRepository, index: Path) -> None:
+def _save_index(hidden: HiddenRepository, index: Path) -> None:
     # Only the time that the next base takes depends on the saved index.
     with contextlib.suppress(OSError):
         index.replace(_saved_index(hidden))
@@ -138,7 +136,7 @@ async def _link_saved_index(hidden: HiddenRepository, index: Path) -> Mapping[st
 def _edits(
     before: Mapping[str, TreeEntry], tracked: Sequence[TreeEntry]
 ) -> Mapping[str, TreeEntry | None]:
-    """Return the changes that give an index these entries; equal ones keep their file times."""
+    # Entries that stay equal keep the file times that git has for them.
     wanted = {one.path: one for one in tracked}
     gone = dict.fromkeys(path for path in before if path not in wanted)
     return gone | {path: one for path, one in wanted.items() if before.get(path) != one}
@@ -182,66 +180,36 @@ async def _add_all(
     rules: Sequence[str],
     prefix: str,
     skip: Sequence[str],
-) -> tuple[tuple[str, ...], list[str]]:
-    """Update the index from the disk; return nested repositories and unreadable files."""
+) -> tuple[list[str], list[str]]:
     exclude = hidden.scratch("exclude")
     await asyncio.to_thread(write_atomically, exclude, os.fsencode("\n".join(rules) + "\n"))
+    # A file named here has the lowest rank, so the user's own rules win.
+    git = partial(hidden.git.run, "-c", f"core.excludesFile={exclude}", tree=top, index=index)
     try:
-        nested = await _find_nested_repositories(hidden, top, index, exclude, prefix)
-        return nested, await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
+        listed = await git(
+            *("ls-files", "-z", "-o", "--exclude-standard", "--", prefix or "."), literal=True
+        )
+        # Git lists a repository that is no submodule as a directory, and cannot add it.
+        nested = [name.rstrip("/") for name in listed.names if name.endswith("/")]
+        arguments = [
+            *("add", "-A", "--ignore-errors", "--"),
+            f":(top,literal){prefix}" if prefix else ":(top)",
+            *(f":(top,exclude,literal){name}" for name in (*skip, *nested)),
+        ]
+        added = await git(*arguments, ok=None)
     finally:
         await asyncio.to_thread(exclude.unlink)
-
-
-async def _find_nested_repositories(
-    hidden: HiddenRepository, top: Path, index: Path, exclude: Path, prefix: str
-) -> tuple[str, ...]:
-    ended = await hidden.git.run(
-        *_exclude_option(exclude),
-        *("ls-files", "-z", "-o", "--exclude-standard", "--", prefix or "."),
-        tree=top,
-        index=index,
-        literal=True,
-    )
-    # Git lists a repository that is no submodule as a directory, and cannot add it.
-    return tuple(name.rstrip("/") for name in ended.names if name.endswith("/"))
-
-
-async def _add(
-    hidden: HiddenRepository,
-    top: Path,
-    index: Path,
-    exclude: Path,
-    prefix: str,
-    skip: Iterable[str],
-) -> list[str]:
-    """Add and remove files as on the disk; return the unreadable ones."""
-    arguments = [
-        *_exclude_option(exclude),
-        *("add", "-A", "--ignore-errors", "--"),
-        f":(top,literal){prefix}" if prefix else ":(top)",
-        *(f":(top,exclude,literal){name}" for name in skip),
-    ]
-    ended = await hidden.git.run(*arguments, tree=top, index=index, ok=None)
-    if ended.code not in (0, 1):
-        raise failure(arguments, ended)
-    return _parse_refused(ended)
-
-
-def _parse_refused(ended: GitResult) -> list[str]:
-    """Return the files that git could not open."""
+    if added.code not in (0, 1):
+        raise failure(arguments, added)
     mark = 'error: open("'
-    return [
-        line[len(mark) :].partition('")')[0]
-        for line in ended.err.splitlines()
-        if line.startswith(mark)
-    ]
+    errors = [line for line in added.err.splitlines() if line.startswith(mark)]
+    return nested, [line[len(mark) :].partition('")')[0] for line in errors]
 
 
 async def _find_filtered_files(
     person: UserRepository | None, tracked: _TrackedFiles
 ) -> frozenset[str]:
-    """Return tracked files that a filter changes on their way to the disk."""
+    # The bytes of these files on the disk are not what git stores (LFS and the like).
     if person is None or not tracked.entries:
         return frozenset()
     ended = await person.git.run(
@@ -258,7 +226,7 @@ async def _find_filtered_files(
 
 
 def _entries_of_git(top: Path, tracked: _TrackedFiles, filtered: Iterable[str]) -> list[TreeEntry]:
-    """Return the entries that keep their content in git: present filtered files, absent files."""
+    # Not from the disk: filtered files that are there, and absent ones.
     chosen = frozenset(filtered)
     return [
         one
@@ -281,9 +249,9 @@ async def _write_project_tree(hidden: HiddenRepository, index: Path, prefix: str
 def _warnings(
     prefix: str,
     tracked: _TrackedFiles,
-    filtered: Iterable[str],
-    nested: Iterable[str],
-    refused: Iterable[str],
+    filtered: Collection[str],
+    nested: Collection[str],
+    refused: Collection[str],
 ) -> list[str]:
     submodules = [one.path for one in tracked.entries if one.mode == SUBMODULE]
     groups = (
@@ -293,26 +261,15 @@ def _warnings(
         ("Files that cannot be read are not part of the run", refused),
         ("Files with an unfinished merge are taken as they are on the disk", tracked.unmerged),
     )
-    return [
-        f"{text}: {_format_names(names, prefix)}."
-        for text, names in groups
-        if any(True for _ in names)
-    ]
+    return [f"{text}: {_format_names(names, prefix)}." for text, names in groups if names]
 
 
 def _format_names(names: Iterable[str], prefix: str) -> str:
     found = sorted(name.removeprefix(prefix) for name in names)
+    shown = [name if name.isprintable() else ascii(name) for name in found[:_MAX_NAMES]]
     more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
-    return (
-        ", ".join(ascii(name) if not name.isprintable() else name for name in found[:_MAX_NAMES])
-        + more
-    )
+    return ", ".join(shown) + more
 
 
 def _is_below(path: str, tops: Iterable[str]) -> bool:
     return any(path == top or path.startswith(f"{top}/") for top in tops)
-
-
-def _exclude_option(file: Path) -> tuple[str, str]:
-    # This file has the lowest rank, so the user's own rules win.
-    return "-c", f"core.excludesFile={file}"

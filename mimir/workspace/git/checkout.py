@@ -11,6 +11,7 @@ from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git.commits import tree_of
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
+from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import give_all, remove_empty_directories, remove_tree
 
 
@@ -21,8 +22,12 @@ async def fill_directory(
     tree = await tree_of(hidden, source)
     passed_over = await ignored_paths(hidden, base)
     is_new = await to_thread_shielded(_prepare, where, index)
-    if not await _reset(hidden, tree, where, index):
-        await _fill_anew(hidden, tree, where, index)
+    try:
+        await hidden.git.run("read-tree", "--reset", "-u", tree, tree=where, index=index)
+    except WorkspaceError:  # The index is unusable: start without one.
+        await asyncio.to_thread(index.unlink, missing_ok=True)
+        await hidden.git.run("read-tree", tree, index=index)
+        await hidden.git.run("checkout-index", "-a", "-f", "-q", "-u", tree=where, index=index)
     if not is_new:
         await _clean(hidden, where, index, passed_over)
     if hidden.owner is not None:
@@ -59,25 +64,9 @@ async def checkout(hidden: HiddenRepository, source: str, where: Path) -> None:
         await to_thread_shielded(give_all, where, hidden.owner)
 
 
-async def _reset(hidden: HiddenRepository, tree: str, where: Path, index: Path) -> bool:
-    """Reset a workspace through its index; False: the index is unusable."""
-    try:
-        await hidden.git.run("read-tree", "--reset", "-u", tree, tree=where, index=index)
-    except WorkspaceError:
-        await asyncio.to_thread(index.unlink, missing_ok=True)
-        return False
-    return True
-
-
-async def _fill_anew(hidden: HiddenRepository, tree: str, where: Path, index: Path) -> None:
-    await hidden.git.run("read-tree", tree, index=index)
-    await hidden.git.run("checkout-index", "-a", "-f", "-q", "-u", tree=where, index=index)
-
-
 async def _clean(
     hidden: HiddenRepository, where: Path, index: Path, passed_over: IgnoredPaths
 ) -> None:
-    """Remove what is neither in the tree nor ignored."""
     # `git clean` would obey the `.gitignore` files of the workspace. A nested repository is listed
     # as a directory, and is removed as a whole.
     untracked = await hidden.git.run(
@@ -125,10 +114,7 @@ async def rules_of(
             return await asyncio.to_thread(note.read_text)
     chosen = base or first
     if chosen is None:
-        raise WorkspaceError(
-            f"The workspace of {index.name} is gone.",
-            next_step="Resume the run: a new workspace is made from the recorded tree.",
-        )
+        raise workspace_error(f"The workspace of {index.name} is missing.")
     tree = await tree_of(hidden, chosen)
     await asyncio.to_thread(index.parent.mkdir, parents=True, exist_ok=True)
     await asyncio.to_thread(write_atomically, note, tree.encode())

@@ -78,7 +78,7 @@ async def trees_of(hidden: HiddenRepository, ids: Sequence[str]) -> list[str]:
 
 
 async def _lookup_trees(hidden: HiddenRepository, ids: Sequence[str]) -> list[str] | None:
-    """Return the trees; None: git gave up."""
+    # None: git gave up at a damaged object.
     if not ids:
         return []
     ended = await hidden.git.run(

@@ -4,7 +4,6 @@ It only reads; `user_refs` and `user_branch` write the few things that mimir add
 """
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,6 @@ class UserRepository:
     git: GitCommand
     """Runs in it, without configuration that runs programs."""
     top: Path
-    """Its work tree."""
     prefix: str
     """Relative path of the project in the work tree; "": the project is the work tree."""
     common: Path
@@ -68,10 +66,15 @@ class UserRepository:
 
 async def find(project: Path, program: str = "git") -> UserRepository | None:
     """Find the repository of a directory; None: it is a plain directory."""
-    outside = GitCommand(directory=None, program=program)
-    answers = await _ask(outside, project)
-    if answers is None:
+    git = GitCommand(directory=None, program=program)
+    ask = ("-C", str(project), "rev-parse", "--path-format=absolute")
+    # One call for all answers; one call each if the name of a directory holds a line end.
+    whole = await git.run(*ask, *(word for question in _QUESTIONS for word in question), ok=None)
+    if whole.code != 0:
         return None
+    answers = whole.word.split("\n")
+    if len(answers) != len(_QUESTIONS):
+        answers = [(await git.run(*ask, *question)).word for question in _QUESTIONS]
     top, directory, common, objects, object_format = answers
     repository = UserRepository(
         git=GitCommand(directory=Path(directory), program=program),
@@ -81,7 +84,13 @@ async def find(project: Path, program: str = "git") -> UserRepository | None:
         objects=Path(objects),
         object_format=object_format,
     )
-    return repository if await _is_part(repository) else None
+    if not repository.prefix:
+        return repository
+    # A directory without tracked files is in the work tree by chance.
+    tracked = await repository.git.run(
+        "ls-files", "-z", "--", repository.prefix, tree=repository.top, literal=True, max_bytes=1
+    )
+    return repository if tracked.out else None
 
 
 def _prefix(project: Path, top: str) -> str:
@@ -96,28 +105,6 @@ _QUESTIONS = (
     ("--git-path", "objects"),
     ("--show-object-format",),
 )
-
-
-async def _ask(git: GitCommand, project: Path) -> Sequence[str] | None:
-    ask = ("-C", str(project), "rev-parse", "--path-format=absolute")
-    # One call for all answers; one call each if the name of a directory holds a line end.
-    whole = await git.run(*ask, *(word for question in _QUESTIONS for word in question), ok=None)
-    if whole.code != 0:
-        return None
-    answers = whole.word.split("\n")
-    if len(answers) == len(_QUESTIONS):
-        return answers
-    return [(await git.run(*ask, *question)).word for question in _QUESTIONS]
-
-
-async def _is_part(repository: UserRepository) -> bool:
-    if not repository.prefix:
-        return True
-    # A directory without tracked files is in the work tree by chance.
-    tracked = await repository.git.run(
-        "ls-files", "-z", "--", repository.prefix, tree=repository.top, literal=True, max_bytes=1
-    )
-    return bool(tracked.out)
 
 
 async def global_rules(home: Path, program: str = "git") -> list[str]:

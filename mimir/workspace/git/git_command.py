@@ -13,11 +13,12 @@ from pathlib import Path
 from mimir.domain.turn_hook import give_way
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace.child_processes import listen
+from mimir.workspace.safe_walk import disk_full
 
+# Where git is searched.
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/opt/local/bin"
-"""Where git is searched."""
+# First version with `merge-tree --write-tree`.
 OLDEST = (2, 38)
-"""First version with `merge-tree --write-tree`."""
 
 _SETTINGS = {
     "safe.directory": "*",
@@ -270,11 +271,7 @@ async def require_version(git: GitCommand) -> None:
 def failure(arguments: Sequence[str], ended: GitResult) -> WorkspaceError | Paused:
     """Return the error of a failed git command; Paused if the disk is full."""
     if "No space left on device" in ended.err or "Disk quota exceeded" in ended.err:
-        return Paused(
-            "There is no space left on the disk.",
-            reason="disk",
-            next_step="Free some space, then resume the run.",
-        )
+        return disk_full()
     text = ended.err.strip()[-500:] or "no output"
     return WorkspaceError(f"git {arguments[0]} ended with {ended.code}: {text}")
 
@@ -311,7 +308,7 @@ def _is_missing(where: Path | None) -> bool:
 
 
 def _quote_path(path: Path) -> str:
-    """Quote a path for a list that `:` separates."""
+    # `:` separates the paths of the list, and a leading quote has a meaning.
     text = str(path)
     if ":" not in text and not text.startswith('"') and "\n" not in text:
         return text

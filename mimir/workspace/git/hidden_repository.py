@@ -14,14 +14,14 @@ from mimir.workspace.git.discovery import UserRepository, find
 from mimir.workspace.git.git_command import GitCommand, require_version
 from mimir.workspace.tree_removal import remove_tree
 
+# Bytes stay bytes. Git ranks this file above any `.gitattributes` of a work tree.
 ATTRIBUTES = (
     "* -text -ident -filter -eol !merge !diff !working-tree-encoding !whitespace "
     "!conflict-marker-size !delta\n"
 )
-"""Bytes stay bytes. Git ranks this file above any `.gitattributes` of a work tree."""
 
+# Seconds since 1970: time of commits without parent and given time.
 DEFAULT_TIME = 1_700_000_000
-"""Seconds since 1970: time of commits without parent and given time."""
 
 _numbers = itertools.count()
 
@@ -35,7 +35,6 @@ class IgnoredPaths:
     defaults: Path
     """The engine's own rules; they apply even to wildcards of a task's `files`."""
     submodules: frozenset[str]
-    """Paths that stay unchanged."""
 
     def is_fixed(self, path: str) -> bool:
         """Return whether a path is a submodule or lies in one."""
@@ -44,7 +43,7 @@ class IgnoredPaths:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HiddenRepository:
     """The hidden repository of one project."""
 
@@ -58,23 +57,17 @@ class HiddenRepository:
     """User and group id of files in workspaces. None: those of the engine."""
     home: Path
     """Directory of the user's global ignore file."""
-    known_rules: dict[str, IgnoredPaths] = field(
-        default_factory=dict[str, IgnoredPaths], compare=False, repr=False
-    )
+    known_rules: dict[str, IgnoredPaths] = field(default_factory=dict[str, IgnoredPaths])
     """Base → what is ignored on it; cleared when a run pins rules."""
-    trees: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    trees: dict[str, str] = field(default_factory=dict[str, str])
     """Commit or tree → its tree."""
-    times: dict[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
+    times: dict[str, int] = field(default_factory=dict[str, int])
     """Commit → its time."""
-    parents: dict[str, tuple[str, ...]] = field(
-        default_factory=dict[str, tuple[str, ...]], compare=False, repr=False
-    )
+    parents: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Commit that was created here → its parents."""
-    listings: dict[str, tuple[object, ...]] = field(
-        default_factory=dict[str, tuple[object, ...]], compare=False, repr=False
-    )
+    listings: dict[str, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
     """Latest answers of git about object ids (see `trees`)."""
-    pins: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    pins: dict[str, str] = field(default_factory=dict[str, str])
     """Ref → commit that it was pinned to here."""
 
     def wrote(self, tree: str) -> str:
@@ -125,9 +118,7 @@ async def open_repository(
         require_version(GitCommand(directory=None, program=program)), find(project, program)
     )
     git = GitCommand(
-        directory=directory,
-        alternates=(person.objects,) if person else (),
-        program=program,
+        directory=directory, alternates=(person.objects,) if person else (), program=program
     )
     if not await asyncio.to_thread((directory / "HEAD").exists):
         await _make(git, directory, person.object_format if person else "sha1")
@@ -166,7 +157,6 @@ def _put_in_place(made: Path, directory: Path) -> None:
 
 
 def _create_files(hidden: HiddenRepository) -> None:
-    """Write the attributes, and the list of commits without parents here."""
     for room in ("scratch", "rules", "bases", "views"):
         (hidden.room / room).mkdir(parents=True, exist_ok=True)
     info = hidden.directory / "info"

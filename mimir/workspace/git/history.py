@@ -86,7 +86,6 @@ class GitHistory:
             await self._exchange.share()
 
     async def _have(self, *ids: str | None) -> None:
-        """Fetch missing objects, if there is a remote."""
         if self._exchange:
             await self._exchange.have(id for id in ids if id and is_object(id))
 
@@ -214,9 +213,9 @@ class GitHistory:
     async def with_files(self, tree: str, from_tree: str, globs: Sequence[str]) -> str:
         """Return `tree` with the files that `globs` match as in `from_tree`."""
         await self._have(tree, from_tree)
-        made = await trees.with_files(
-            self._hidden, tree, from_tree, lambda path: matches(path, globs)
-        )
+        changes = await trees.diff_trees(self._hidden, tree, from_tree)
+        edits = {one.path: one.new for one in changes if matches(one.path, globs)}
+        made = await trees.edit_tree(self._hidden, tree, edits)
         self._made(tree=made)
         return made
 
@@ -244,7 +243,8 @@ class GitHistory:
     async def paths(self, source: str, globs: Sequence[str] | None = None) -> tuple[str, ...]:
         """List the paths of a commit or tree that `globs` match; None: all."""
         await self._have(source)
-        return await trees.paths(self._hidden, source, globs)
+        listed = [entry.path for entry in await trees.entries(self._hidden, source)]
+        return tuple(path for path in listed if globs is None or matches(path, globs))
 
     async def entries(self, source: str) -> tuple[TreeEntry, ...]:
         """List the files of a commit or tree with mode and blob id."""
@@ -297,6 +297,6 @@ class GitHistory:
         return await object_check.verify(self._hidden, commits, trees)
 
     async def _fetch_for_proof(self, ids: Sequence[str]) -> None:
-        """Fetch objects of other processes; the proof names those that are missing."""
+        # The proof itself names objects that cannot be fetched.
         with contextlib.suppress(WorkspaceError):
             await self._have(*ids)

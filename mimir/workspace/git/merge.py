@@ -28,13 +28,11 @@ class TreeMerge:
     """Sorted paths on which the sides disagree; empty: a clean merge."""
 
 
-@dataclass(slots=True)
-class _MergeSides:
-    """Entries of the three trees at one path."""
-
-    base: TreeEntry | None = None
-    ours: TreeEntry | None = None
-    theirs: TreeEntry | None = None
+# Stages of an unmerged path in git's index, and its entries by stage.
+_BASE, _OURS, _THEIRS = "1", "2", "3"
+_Stages = Mapping[str, TreeEntry]
+# Base, ours and theirs of a file that both sides have.
+_Sides = tuple[TreeEntry | None, TreeEntry, TreeEntry]
 
 
 @dataclass(slots=True)
@@ -74,7 +72,6 @@ async def merge(
 
 
 async def _merge_base_tree(hidden: HiddenRepository, ours: str, theirs: str) -> str:
-    """Return the tree of the merge base; the empty tree if there is none."""
     known = _merge_base_on_run_branch(hidden, ours, theirs)
     if known:
         return await tree_of(hidden, known)
@@ -96,37 +93,29 @@ def _merge_base_on_run_branch(hidden: HiddenRepository, ours: str, theirs: str) 
     return ours if len(base) == 1 else ""
 
 
-async def _list_unmerged(hidden: HiddenRepository, index: Path) -> dict[str, _MergeSides]:
-    """List what git did not merge."""
+async def _list_unmerged(hidden: HiddenRepository, index: Path) -> dict[str, dict[str, TreeEntry]]:
     listed = await hidden.git.run("ls-files", "-z", "-u", index=index)
-    found: dict[str, _MergeSides] = {}
+    found: dict[str, dict[str, TreeEntry]] = {}
     for line in listed.names:
         facts, path = line.split("\t", 1)
         mode, blob, stage = facts.split(" ")
-        sides = found.setdefault(path, _MergeSides())
-        entry = TreeEntry(mode=mode, blob=blob, path=path)
-        match stage:
-            case "1":
-                sides.base = entry
-            case "2":
-                sides.ours = entry
-            case _:
-                sides.theirs = entry
+        found.setdefault(path, {})[stage] = TreeEntry(mode=mode, blob=blob, path=path)
     return found
 
 
 async def _merge_paths(
-    hidden: HiddenRepository, unmerged: Mapping[str, _MergeSides], labels: tuple[str, str]
+    hidden: HiddenRepository, unmerged: Mapping[str, _Stages], labels: tuple[str, str]
 ) -> _FileMerge:
     result = _FileMerge()
-    for path, sides in unmerged.items():
-        if sides.ours is None or sides.theirs is None:
+    for path, stages in unmerged.items():
+        base, ours, theirs = (stages.get(stage) for stage in (_BASE, _OURS, _THEIRS))
+        if ours is None or theirs is None:
             # Changed here and removed there, or added where a directory is: the file stays.
-            result.edits[path] = sides.ours or sides.theirs
-            if sides.base is not None and (sides.ours or sides.theirs) is not None:
+            result.edits[path] = ours or theirs
+            if base is not None and (ours or theirs) is not None:
                 result.conflicts.add(path)
             continue
-        entry, is_clean = await _merge_file(hidden, sides.base, sides.ours, sides.theirs, labels)
+        entry, is_clean = await _merge_file(hidden, (base, ours, theirs), labels)
         result.edits[path] = entry
         if not is_clean:
             result.conflicts.add(path)
@@ -134,24 +123,21 @@ async def _merge_paths(
 
 
 async def _merge_file(
-    hidden: HiddenRepository,
-    base: TreeEntry | None,
-    ours: TreeEntry,
-    theirs: TreeEntry,
-    labels: tuple[str, str],
+    hidden: HiddenRepository, sides: _Sides, labels: tuple[str, str]
 ) -> tuple[TreeEntry, bool]:
-    """Merge a file of both sides; also return whether they agree."""
+    # Links and submodules are never merged: ours stays, in conflict.
+    base, ours, theirs = sides
     mode, is_same_mode = _choose_mode(base, ours, theirs)
     if {ours.mode, theirs.mode} & {LINK, SUBMODULE}:
         return ours, False
     if ours.blob == theirs.blob:
         return TreeEntry(mode=mode, blob=ours.blob, path=ours.path), is_same_mode
-    blob, is_clean = await _merge_text(hidden, base, ours, theirs, labels)
+    blob, is_clean = await _merge_text(hidden, sides, labels)
     return TreeEntry(mode=mode, blob=blob, path=ours.path), is_clean and is_same_mode
 
 
 def _choose_mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> tuple[str, bool]:
-    """Choose the mode that was changed; also return whether the sides agree."""
+    # The side that changed the mode wins; if both did, they disagree.
     if ours.mode == theirs.mode or (base is not None and theirs.mode == base.mode):
         return ours.mode, True
     if base is not None and ours.mode == base.mode:
@@ -160,13 +146,10 @@ def _choose_mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> 
 
 
 async def _merge_text(
-    hidden: HiddenRepository,
-    base: TreeEntry | None,
-    ours: TreeEntry,
-    theirs: TreeEntry,
-    labels: tuple[str, str],
+    hidden: HiddenRepository, sides: _Sides, labels: tuple[str, str]
 ) -> tuple[str, bool]:
-    """Merge three texts; a binary file stays ours, in conflict."""
+    # A binary file stays ours, in conflict.
+    base, ours, theirs = sides
     contents = await blobs(hidden, (one.blob for one in (base, ours, theirs) if one is not None))
     room = hidden.scratch("merge")
     try:
@@ -201,22 +184,21 @@ def _lay_out(room: Path, **contents: bytes) -> None:
 async def _rename_colliding_files(
     hidden: HiddenRepository,
     index: Path,
-    unmerged: Mapping[str, _MergeSides],
+    unmerged: Mapping[str, _Stages],
     result: _FileMerge,
     labels: tuple[str, str],
 ) -> None:
-    """Rename a file where the other side has a directory; it is a conflict."""
+    # A file cannot be where the other side has a directory: it gets another name, in conflict.
     listed = await hidden.git.run("ls-files", "-z", "-c", index=index)
     present = {path for path in listed.names if result.edits.get(path, path) is not None}
     above = {
         "/".join(path.split("/")[:n]) for path in present for n in range(1, path.count("/") + 1)
     }
     for path in sorted(present & above):
-        sides = unmerged.get(path)
         entry = result.edits.get(path)
-        if sides is None or entry is None:
+        if path not in unmerged or entry is None:
             raise WorkspaceError(f"The merge has both a file and a directory {path!r}.")
-        label = labels[0] if sides.ours is not None else labels[1]
+        label = labels[0] if _OURS in unmerged[path] else labels[1]
         aside = f"{path}~{label}"
         result.edits[path] = None
         result.edits[aside] = TreeEntry(mode=entry.mode, blob=entry.blob, path=aside)

@@ -16,12 +16,9 @@ _TREE = b"40000"
 
 @dataclass(frozen=True, slots=True)
 class _RequiredObject:
-    """An object that must exist."""
-
     id: str
     kind: Kind
     path: str
-    """Where it is used."""
 
 
 async def verify(
@@ -117,7 +114,7 @@ def _tree_children(
 async def _find_missing(
     hidden: HiddenRepository, elsewhere: Sequence[_RequiredObject]
 ) -> list[str]:
-    """Ask git for objects in packs and in the user's repository; they are not hashed here."""
+    # These objects are in packs or in the user's repository, and are not hashed here.
     if not elsewhere:
         return []
     asked = "".join(f"{one.id}\n" for one in elsewhere).encode()
@@ -127,12 +124,7 @@ async def _find_missing(
         for one, answer in zip(elsewhere, answers, strict=True)
         if answer.split(" ")[1:2] != [one.kind]
     ]
-    return problems + await _packs(hidden)
-
-
-async def _packs(hidden: HiddenRepository) -> list[str]:
-    """Let git hash the packs; only fetches write some."""
-    problems: list[str] = []
+    # mimir itself writes no packs here; fetches do.
     for pack in await asyncio.to_thread(hidden.packs):
         ended = await hidden.git.run("verify-pack", str(pack), ok=None)
         if ended.code != 0:

@@ -14,8 +14,8 @@ from mimir.workspace.git.ignore_rules import persons_rules
 from mimir.workspace.git.user_refs import left_out_of
 from mimir.workspace.tree_removal import remove_tree
 
+# Longest history, in commits.
 DEPTH = 100
-"""Longest history, in commits."""
 
 
 async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> Path:
@@ -65,7 +65,6 @@ async def _history(hidden: HiddenRepository, id: str) -> tuple[list[str], list[s
 async def _find_commits_holding(
     hidden: HiddenRepository, commits: Sequence[str], names: Sequence[str]
 ) -> set[str]:
-    """Return the commits with one of these names at their top."""
     if not names:
         return set()
     asked = [(one, f"{one}:{name}") for one in commits for name in names if "\n" not in name]
@@ -81,7 +80,7 @@ async def _find_commits_holding(
 
 
 async def _pack(hidden: HiddenRepository, commits: Sequence[str], made: Path) -> None:
-    """Write the objects of these commits into one pack, without a search for deltas."""
+    # A search for deltas would take longer than it saves.
     objects = await hidden.git.run(
         *("rev-list", "--objects", "--no-walk=unsorted", "--missing=allow-any", "--stdin"),
         stdin="".join(f"{one}\n" for one in commits).encode(),

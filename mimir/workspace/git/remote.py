@@ -15,14 +15,14 @@ from mimir.workspace.git.git_command import GitResult, failure
 from mimir.workspace.git.hidden_repository import DEFAULT_TIME, HiddenRepository
 from mimir.workspace.git.user_refs import ref_part
 
+# Time limit of one push or fetch.
 SECONDS = 120.0
-"""Time limit of one push or fetch."""
 TRIES = 4
+# Packs before they get one index: each fetch adds a pack, and git searches all of them.
 UNINDEXED_PACKS = 50
-"""Packs before they get one index: each fetch adds a pack, and git searches all of them."""
 _FIRST_DELAY_SECONDS = 0.5
+# Without `ext::` and other transports that run a command.
 _PROTOCOLS = "file:git:http:https:ssh"
-"""Without `ext::` and other transports that run a command."""
 _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
 _NAME = "exchange"
 
@@ -36,7 +36,6 @@ class GitRemote:
     environment: Mapping[str, str]
     """What git needs to log in: the user's configuration and key agent."""
     name: str
-    """Unique name of this process."""
 
 
 class CommitExchange:
@@ -123,7 +122,6 @@ class CommitExchange:
         )
 
     async def _bundle_commit(self, trees: Sequence[str], commits: Sequence[str]) -> str:
-        """Return a commit that reaches all of these and all earlier objects."""
         rows = "".join(f"040000 tree {id}\t{id}\n" for id in trees)
         made = await self._hidden.git.run("mktree", "--missing", stdin=rows.encode())
         parents = [*([self._tip] if self._tip else []), *commits]
@@ -138,12 +136,18 @@ class CommitExchange:
         return [id for id, line in zip(ids, lines, strict=True) if line.endswith(" missing")]
 
     async def _run_remote(self, *words: str) -> None:
-        """Run a git command that uses the remote; retry if it fails."""
+        # A fetch must arrive as one pack: no other process may see a commit before its tree.
+        settings = {f"remote.{_NAME}.url": self._remote.url, "fetch.unpackLimit": "1"}
+        extra = {
+            **self._hidden.git.with_settings(settings),
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+            **self._remote.environment,
+        }
         delay = _FIRST_DELAY_SECONDS
         for left in reversed(range(TRIES)):
             try:
                 async with asyncio.timeout(SECONDS):
-                    ended = await self._hidden.git.run(*words, ok=None, extra=self._environment())
+                    ended = await self._hidden.git.run(*words, ok=None, extra=extra)
             except TimeoutError:
                 ended = GitResult(code=124, out=b"", err=f"no answer within {SECONDS:.0f} seconds")
             if ended.code == 0:
@@ -162,12 +166,6 @@ class CommitExchange:
                 next_step="Check that git can push to it (setting history.remote).",
             )
         return error
-
-    def _environment(self) -> dict[str, str]:
-        # A fetch must arrive as one pack: no other process may see a commit before its tree.
-        settings = {f"remote.{_NAME}.url": self._remote.url, "fetch.unpackLimit": "1"}
-        given = self._hidden.git.with_settings(settings)
-        return {**given, "GIT_ALLOW_PROTOCOL": _PROTOCOLS, **self._remote.environment}
 
 
 def hide_credentials(text: str) -> str:

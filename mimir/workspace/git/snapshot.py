@@ -4,20 +4,26 @@ import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.checkout import refresh
+from mimir.workspace.git.git_command import GitResult
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import leads_out
+from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import remove_tree
 
+# Each round reveals one level of nested repositories.
 _ROUNDS = 20
-"""Each round reveals one level of nested repositories."""
+
+
+_Git = Callable[..., Awaitable[GitResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +41,6 @@ class WorkspaceSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WorkTreeListing:
-    """A work tree compared with its index."""
-
     tracked: frozenset[str]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -51,24 +55,32 @@ async def snapshot(
 
     `files` are globs of paths that are recorded even if the rules of `base` ignore them.
     """
-    passed_over = await ignored_paths(hidden, base)
+    ignored = await ignored_paths(hidden, base)
     await asyncio.to_thread(_require, where, index)
     await refresh(hidden, where, index)
-    listing, nested = await _list_without_nested(hidden, where, index, files, passed_over)
+    git = partial(hidden.git.run, tree=where, index=index)
+    listing, nested = await _list_without_nested(git, where, files, ignored)
     changed = [
         path
         for path in (*listing.changed, *listing.untracked)
-        if not passed_over.is_fixed(path) and path not in listing.removed
+        if not ignored.is_fixed(path) and path not in listing.removed
     ]
     behind = await asyncio.to_thread(_behind_links, where, listing.tracked)
     sorted_out = await asyncio.to_thread(
         _classify_paths, where, (p for p in changed if p not in behind)
     )
     no_files = [p for p in (*sorted_out.special, *sorted_out.replaced) if p in listing.tracked]
-    removed = [path for path in (*listing.removed, *behind) if not passed_over.is_fixed(path)]
-    await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
+    removed = [path for path in (*listing.removed, *behind) if not ignored.is_fixed(path)]
     # Whole, without the user's objects: those may be collected.
-    written = await hidden.git.without_alternates().run("write-tree", "--missing-ok", index=index)
+    alone = partial(hidden.git.without_alternates().run, index=index)
+    if gone := (*removed, *no_files):
+        # By force: otherwise git cannot remove a path whose directory is a link now.
+        force = ("update-index", "--force-remove", "-z", "--stdin")
+        await alone(*force, tree=where, stdin=_encode_paths(gone))
+    if good := sorted_out.good:
+        add = ("update-index", "--add", "--replace", "-z", "--stdin")
+        await alone(*add, tree=where, stdin=_encode_paths(good))
+    written = await alone("write-tree", "--missing-ok")
     return WorkspaceSnapshot(
         tree=hidden.wrote(written.word),
         nested=nested,
@@ -78,18 +90,12 @@ async def snapshot(
 
 
 async def _list_without_nested(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    files: Sequence[str],
-    passed_over: IgnoredPaths,
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
 ) -> tuple[_WorkTreeListing, tuple[str, ...]]:
-    """List the work tree, after the removal of nested repositories."""
     opened: list[str] = []
     for _ in range(_ROUNDS):
         listing, wanted = await asyncio.gather(
-            _list(hidden, where, index, passed_over),
-            _named_though_ignored(hidden, where, index, files, passed_over),
+            _list(git, ignored), _named_though_ignored(git, where, files, ignored)
         )
         planted = await asyncio.to_thread(_find_planted_git, where, listing, wanted)
         if not planted:
@@ -102,13 +108,9 @@ async def _list_without_nested(
     raise WorkspaceError("The workspace has repositories that are nested too deep.")
 
 
-async def _list(
-    hidden: HiddenRepository, where: Path, index: Path, passed_over: IgnoredPaths
-) -> _WorkTreeListing:
-    ended = await hidden.git.run(
-        *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={passed_over.file}"),
-        tree=where,
-        index=index,
+async def _list(git: _Git, ignored: IgnoredPaths) -> _WorkTreeListing:
+    ended = await git(
+        *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={ignored.file}")
     )
     by_tag: dict[str, list[str]] = {"H": [], "C": [], "R": [], "?": []}
     for line in ended.names:
@@ -123,22 +125,16 @@ async def _list(
 
 
 async def _named_though_ignored(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    files: Sequence[str],
-    passed_over: IgnoredPaths,
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
 ) -> list[str]:
-    """List untracked paths that `files` name; wildcards do not reach caches and environments."""
+    # Wildcards of `files` do not reach caches and environments: the engine's rules exclude them.
     globs = [glob for glob in files if glob and not is_outside(glob)]
     if not globs:
         return []
-    wide = await hidden.git.run(
-        *("ls-files", "-z", "-o", f"--exclude-from={passed_over.defaults}", "--"),
+    wide = await git(
+        *("ls-files", "-z", "-o", f"--exclude-from={ignored.defaults}", "--"),
         *(f":(glob){glob}" for glob in globs),
         *(f":(literal){glob}" for glob in globs),
-        tree=where,
-        index=index,
     )
     exact = [glob.removeprefix("./") for glob in globs if not has_wildcard(glob)]
     found = [path for path in wide.names if matches(path, globs)]
@@ -146,7 +142,7 @@ async def _named_though_ignored(
 
 
 def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
-    """Return tracked paths below a directory that is a link now; git looks through it."""
+    # Git looks through a directory that is a link now, so it does not list these as removed.
     links: dict[str, bool] = {"": False}
 
     def is_behind(directory: str) -> bool:
@@ -160,7 +156,6 @@ def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
 
 
 def _find_planted_git(where: Path, listing: _WorkTreeListing, wanted: Iterable[str]) -> list[str]:
-    """Return the directories that contain a `.git`."""
     found = [*listing.nested, *(path.rstrip("/") for path in wanted if path.endswith("/"))]
     around = {
         path.rpartition("/")[0] for paths in (listing.tracked, listing.untracked) for path in paths
@@ -194,7 +189,6 @@ class _ClassifiedPaths:
 
 
 def _classify_paths(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
-    """Classify each changed path; unreadable files are made readable."""
     out = _ClassifiedPaths(good=[], refused=[], special=[], replaced=[])
     for path in dict.fromkeys(paths):
         full = where / path
@@ -223,32 +217,6 @@ def _classify_paths(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
     return out
 
 
-async def _record(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    present: Sequence[str],
-    removed: Sequence[str],
-) -> None:
-    """Bring the index up to date with the work tree."""
-    git = hidden.git.without_alternates()
-    if removed:
-        # Otherwise git cannot remove a path whose directory is a link now.
-        await git.run(
-            *("update-index", "--force-remove", "-z", "--stdin"),
-            tree=where,
-            index=index,
-            stdin=_encode_paths(removed),
-        )
-    if present:
-        await git.run(
-            *("update-index", "--add", "--replace", "-z", "--stdin"),
-            tree=where,
-            index=index,
-            stdin=_encode_paths(present),
-        )
-
-
 def _encode_paths(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
@@ -256,14 +224,11 @@ def _encode_paths(paths: Iterable[str]) -> bytes:
 def _require(where: Path, index: Path) -> None:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     if not where.is_dir() or not index.exists():
-        raise WorkspaceError(
-            f"The workspace {where} is missing.",
-            next_step="Resume the run: a new workspace is made from the recorded tree.",
-        )
+        raise workspace_error(f"The workspace {where} is missing.")
 
 
 def _files_among(where: Path, paths: Iterable[str]) -> list[str]:
-    """Return the paths of files and links in real directories."""
+    # Only in real directories: nothing is followed.
     found: list[str] = []
     for path in paths:
         full = where / path

@@ -1,12 +1,11 @@
 """Trees: list, compare, read and edit them without a work tree."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.commits import is_object
 from mimir.workspace.git.hidden_repository import HiddenRepository
@@ -18,8 +17,8 @@ EXECUTABLE = "100755"
 ChangeStatus = Literal["added", "modified", "deleted"]
 
 _STATUS: Mapping[str, ChangeStatus] = {"A": "added", "D": "deleted"}
+# Answers of git that are kept: a run asks about the same few trees again.
 MOST_LISTINGS = 64
-"""Answers of git that are kept: a run asks about the same few trees again."""
 _RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
 
 
@@ -75,14 +74,6 @@ async def entries(hidden: HiddenRepository, tree: str) -> list[TreeEntry]:
         found.append(TreeEntry(mode=mode, blob=blob, path=path))
     _remember(hidden, tree, tuple(found), tree)
     return found
-
-
-async def paths(
-    hidden: HiddenRepository, tree: str, globs: Sequence[str] | None
-) -> tuple[str, ...]:
-    """List the paths of a tree that `globs` match; None: all."""
-    listed = [entry.path for entry in await entries(hidden, tree)]
-    return tuple(path for path in listed if globs is None or matches(path, globs))
 
 
 async def diff_trees(hidden: HiddenRepository, a: str, b: str) -> tuple[TreeChange, ...]:
@@ -237,18 +228,6 @@ async def write_tree(hidden: HiddenRepository, files: Iterable[TreeEntry]) -> st
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in files})
         return hidden.wrote(await hidden.git.word("write-tree", index=index))
-
-
-async def with_files(
-    hidden: HiddenRepository, tree: str, from_tree: str, chosen: Callable[[str], bool]
-) -> str:
-    """Return `tree` with the chosen paths as in `from_tree`."""
-    edits = {
-        change.path: change.new
-        for change in await diff_trees(hidden, tree, from_tree)
-        if chosen(change.path)
-    }
-    return await edit_tree(hidden, tree, edits)
 
 
 async def links_out(

@@ -24,8 +24,7 @@ async def commit_for_person(
     person = hidden.person
     if person is None:
         raise WorkspaceError(
-            "Cannot commit: the project is not in a git repository.",
-            next_step="Use --apply auto.",
+            "Cannot commit: the project is not in a git repository.", next_step="Use --apply auto."
         )
     await asyncio.to_thread(_require_rest, person)
     prefix = f"{person.prefix}/" if person.prefix else ""
@@ -36,7 +35,10 @@ async def commit_for_person(
         for path, one in files.items()
     }
     head = await person.head()
-    tree = await _tree(hidden, head, edits)
+    with hidden.index() as index:
+        await hidden.git.run("read-tree", head or "--empty", index=index)
+        await put_entries(hidden, index, edits)
+        tree = await hidden.git.word("write-tree", index=index)
     if head is not None and await tree_of(hidden, head) == tree:
         return head
     time = await newest(hidden, [head] if head else []) if when is None else when
@@ -53,15 +55,6 @@ async def commit_for_person(
         *("HEAD", made, head or "0" * hidden.id_length),
     )
     return made
-
-
-async def _tree(
-    hidden: HiddenRepository, head: str | None, edits: Mapping[str, TreeEntry | None]
-) -> str:
-    with hidden.index() as index:
-        await hidden.git.run("read-tree", *([head] if head else ["--empty"]), index=index)
-        await put_entries(hidden, index, edits)
-        return await hidden.git.word("write-tree", index=index)
 
 
 def _require_rest(person: UserRepository) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+# Caches, environments and secrets. Rules of the lowest rank: the user's own rules win.
 DEFAULTS = (
     ".mimir/",
     ".env",
@@ -18,7 +19,6 @@ DEFAULTS = (
     ".nox/",
     ".coverage",
 )
-"""Caches, environments and secrets. Rules of the lowest rank: the user's own rules win."""
 
 _SPECIAL = frozenset("\\*?[")
 
@@ -83,7 +83,7 @@ def _prefix_rule(directory: str, rule: str) -> str:
 
 
 def _split(rule: str) -> tuple[str, str]:
-    """Split off the negation and an escape of the first character."""
+    # An escaped first character belongs to the name.
     if rule.startswith("!"):
         return "!", rule[1:]
     return "", rule[1:] if rule.startswith(("\\!", "\\#")) else rule

@@ -19,8 +19,6 @@ _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BranchOrigin:
-    """The base that a sequence of commits continues."""
-
     head: str | None
     left_out: tuple[str, ...]
 
@@ -124,7 +122,6 @@ async def left_out_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
 
 
 async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
-    """Return the newest base that a commit comes from."""
     notes = await asyncio.to_thread(_notes, hidden)
     if not notes:
         return None
@@ -166,7 +163,7 @@ async def _set(repository: GitCommand, ref: str, id: str) -> None:
 
 
 async def _is_checked_out(person: UserRepository, ref: str, id: str) -> bool:
-    """Return whether a work tree of the user has a branch checked out that would move."""
+    # A branch must not move under a work tree of the user.
     now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
     if now.code != 0 or now.word == id:
         return False

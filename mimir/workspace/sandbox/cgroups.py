@@ -103,7 +103,7 @@ def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _available_controllers(place: Path) -> tuple[str, ...]:
-    """Return what a directory of version 2 lets its groups limit."""
+    # Version 2: what the directory lets its groups limit.
     try:
         words = (place / "cgroup.subtree_control").read_text().split()
     except OSError:

@@ -10,8 +10,8 @@ from mimir.workspace.sandbox import mounts, toolchain
 from mimir.workspace.sandbox.process import ProcessLimits, SandboxCommand
 from mimir.workspace.tree_removal import give_all
 
+# How bubblewrap gets its rights: by a user namespace, or as root.
 Recipe = Literal["user", "root"]
-"""How bubblewrap gets its rights: by a user namespace, or as root."""
 
 # The sandboxes of root share one user, whose processes are counted together. Each has its own
 # limit (see `cgroups`); this one is the last resort.

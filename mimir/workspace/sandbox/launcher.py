@@ -25,13 +25,12 @@ if TYPE_CHECKING:
         user: int | None
         """User and group id to take on. None: unchanged."""
         directory: str
-        """Where it starts."""
 
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+# ENOEXEC: a script whose first line names no program.
 _NO_FORMAT = 8
-"""ENOEXEC: a script whose first line names no program."""
 
 
 def main(specification: int, status: int) -> None:

@@ -18,8 +18,8 @@ from mimir.workspace.tree_removal import remove_tree
 
 WORKSPACE = "/workspace"
 VIEW = "/git-view"
+# User and group id inside; also outside if root runs the engine.
 USER = 65534
-"""User and group id inside; also outside if root runs the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,7 @@ class MountRequest:
     view: Path | None
     """Git directory to show. None: the workspace is in no repository."""
     share: Sequence[str] = ()
-    """More folders of the project, relative."""
     read_only: Sequence[Path] = ()
-    """More directories of this machine."""
     extra: Mapping[str, Path] | None = None
     """More read-only files and directories, by path inside."""
     tmp_bytes: int = 1 << 30
@@ -87,8 +85,6 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
 
 
 class _DescriptorFiles:
-    """Contents that bubblewrap reads from file descriptors."""
-
     def __init__(self) -> None:
         self.contents: list[bytes] = []
 
@@ -158,7 +154,6 @@ def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
 
 
 def _places_of(project: Path | None) -> list[Path]:
-    """Return the paths of the project."""
     if project is None:
         return []
     places = dict.fromkeys((project, Path(os.path.realpath(project))))
@@ -171,7 +166,7 @@ def _alias(
     outer: Sequence[BindMount],
     inner: Sequence[BindMount],
 ) -> list[str]:
-    """Make the project's path lead to the workspace, for scripts and editable installs."""
+    # Scripts and editable installs contain the project's own path.
     options: list[str] = []
     for place in own:
         if toolchain.is_system(place) or any(place.is_relative_to(bind.target) for bind in outer):
@@ -224,7 +219,7 @@ def _split_binds(
 
 
 def _is_made(workspace: Path, name: str) -> bool:
-    """Create a mount point in the workspace; False: the workspace has something there."""
+    # False: the workspace has something of its own there.
     path = workspace / name
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         return False
@@ -238,7 +233,7 @@ def _is_made(workspace: Path, name: str) -> bool:
 
 
 def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
-    """Bind what the project's Python environments need, and their real paths."""
+    # The project's Python environments need their interpreters, at the given and the real path.
     return [
         base
         for bind in dependencies
@@ -251,7 +246,7 @@ def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
 
 
 def _read_only(binds: Iterable[BindMount]) -> list[str]:
-    """Bind directories read-only, shallow ones first, each target once."""
+    # Shallow mounts first: a later one would hide a deeper one.
     options: list[str] = []
     done: set[str] = set()
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
@@ -262,7 +257,7 @@ def _read_only(binds: Iterable[BindMount]) -> list[str]:
 
 
 def _parents(target: str) -> list[str]:
-    """Create the directories above a target, readable for every user of the sandbox."""
+    # Created explicitly, so that every user of the sandbox can read them.
     above = [str(path) for path in reversed(PurePosixPath(target).parents)][1:]
     return [
         word
@@ -273,7 +268,6 @@ def _parents(target: str) -> list[str]:
 
 
 def _extra(extra: Mapping[str, Path], files: _DescriptorFiles) -> list[str]:
-    """Show more files and directories."""
     options: list[str] = []
     for target, source in sorted(extra.items()):
         options += _parents(target)

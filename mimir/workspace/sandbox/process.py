@@ -21,11 +21,11 @@ from mimir.workspace.sandbox import cgroups, resource_usage
 from mimir.workspace.sandbox.descriptors import DescriptorSet
 from mimir.workspace.sandbox.output import BoundedOutput
 
+# Why a command was ended; "": it ended itself.
 Stop = Literal["", "timeout", "memory", "processes", "output"]
-"""Why a command was ended; "": it ended itself."""
 
+# A command with more output is ended: reading it blocks the engine.
 MAX_OUTPUT_BYTES = 256_000_000
-"""A command with more output is ended: reading it blocks the engine."""
 
 _GRACE_SECONDS = 5.0
 _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
@@ -61,11 +61,8 @@ class SandboxCommand:
     become: tuple[str, ...]
     environment: Mapping[str, str]
     limits: Mapping[str, int]
-    """For `resource`, without `RLIMIT_`."""
     user: int | None
-    """User and group that the launcher takes on. None: unchanged."""
     directory: str
-    """Where it starts; a path inside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +74,6 @@ class ProcessExit:
     started: bool
     """False: the command was not reached; the output is from the sandbox."""
     missing: bool
-    """True: there is no such program."""
 
 
 async def run(
@@ -99,7 +95,11 @@ async def run(
     try:
         process = await _start(command, descriptors, waits=group is not None)
         one = _RunningProcess(
-            process, descriptors, group, limits, is_sandboxed=command.sandbox is not None
+            process=process,
+            descriptors=descriptors,
+            group=group,
+            limits=limits,
+            is_sandboxed=command.sandbox is not None,
         )
         try:
             stop = await one.follow(seconds, output, on_output)
@@ -154,7 +154,6 @@ async def _start(
 
 
 def _sandbox(command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool) -> list[str]:
-    """Compose the call of bubblewrap."""
     # Options go through a descriptor: the command could read paths in the list of processes.
     contents = [str(descriptors.content(content)) for content in command.contents]
     options = b"".join(
@@ -170,23 +169,13 @@ def _is_number(word: str) -> bool:
     return word.startswith("{") and word.endswith("}") and word[1:-1].isdecimal()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RunningProcess:
-    """A command that was started."""
-
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        descriptors: DescriptorSet,
-        group: cgroups.ControlGroup | None,
-        limits: ProcessLimits,
-        *,
-        is_sandboxed: bool,
-    ) -> None:
-        self._process = process
-        self._descriptors = descriptors
-        self._group = group
-        self._limits = limits
-        self._is_sandboxed = is_sandboxed
+    process: asyncio.subprocess.Process
+    descriptors: DescriptorSet
+    group: cgroups.ControlGroup | None
+    limits: ProcessLimits
+    is_sandboxed: bool
 
     async def follow(
         self, seconds: float, output: BoundedOutput, on_output: Callable[[bytes], None] | None
@@ -201,9 +190,9 @@ class _RunningProcess:
             if output.total > MAX_OUTPUT_BYTES and not flooded.done():
                 flooded.set_result(None)
 
-        reading = asyncio.ensure_future(self._descriptors.read(self._descriptors.said, take))
+        reading = asyncio.ensure_future(self.descriptors.read(self.descriptors.said, take))
         guard = asyncio.ensure_future(self._guard())
-        over = asyncio.ensure_future(self._process.wait())
+        over = asyncio.ensure_future(self.process.wait())
         try:
             done, _ = await asyncio.wait(
                 {over, guard, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
@@ -224,25 +213,24 @@ class _RunningProcess:
     async def bury(self) -> None:
         """Kill its processes, and wait until they are gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        await self._descriptors.until_first_ended(_GRACE_SECONDS)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.process.wait()
+        await self.descriptors.until_first_ended(_GRACE_SECONDS)
 
     async def _guard(self) -> Stop:
-        """Return when it exceeds a limit."""
-        first = await self._first() if self._is_sandboxed else self._process.pid
+        first = await self._first() if self.is_sandboxed else self.process.pid
         if first is None:
-            await self._process.wait()
+            await self.process.wait()
             return ""
         while True:
             await asyncio.sleep(resource_usage.INTERVAL_SECONDS)
             # Control groups of version 1 kill one process of several: the others would continue.
-            if self._group is not None and self._group.ran_out():
+            if self.group is not None and self.group.ran_out():
                 return "memory"
             now = resource_usage.usage(first)
-            if now.processes > self._limits.processes:
+            if now.processes > self.limits.processes:
                 return "processes"
-            most = self._limits.memory_bytes
+            most = self.limits.memory_bytes
             # Shared memory was counted for each process: measure exactly now.
             if now.memory_bytes > most and resource_usage.own_memory(first) > most:
                 return "memory"
@@ -255,21 +243,21 @@ class _RunningProcess:
             said.extend(piece)
             return said.rstrip().endswith(b"}")
 
-        await self._descriptors.read(self._descriptors.info, take)
+        await self.descriptors.read(self.descriptors.info, take)
         try:
             first = int(json.loads(said)["child-pid"])
         except (ValueError, KeyError):
             return None
-        self._descriptors.hold_first(first)
-        if self._group is not None:
+        self.descriptors.hold_first(first)
+        if self.group is not None:
             # On a thread: the kernel takes many milliseconds for it.
-            await to_thread_shielded(self._group.take, first)
-        self._descriptors.let_go()
+            await to_thread_shielded(self.group.take, first)
+        self.descriptors.let_go()
         return first
 
 
 async def _await_to_end(work: Coroutine[None, None, None]) -> None:
-    """Await work to its end, even if the caller is cancelled."""
+    # The work must end even if the caller is cancelled.
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

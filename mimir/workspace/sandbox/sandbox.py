@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.domain.clock import Clock
-from mimir.errors import SandboxError, WorkspaceError
+from mimir.errors import SandboxError
 from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.sandbox import cgroups, commands, diagnosis, missing_program, mounts, process
 from mimir.workspace.sandbox.commands import Recipe
 from mimir.workspace.sandbox.diagnosis import SandboxReport
@@ -57,7 +58,6 @@ class CommandResult:
     output: str
     """Standard output and error, mixed; a mark replaces the middle of a long one."""
     output_bytes: int
-    """Of the whole output."""
     output_hash: str
     """SHA-256 of the whole output."""
     timed_out: bool
@@ -159,10 +159,7 @@ class Sandbox:
         if not report.ok:
             raise SandboxError(report.problem, next_step=report.fix)
         if not await asyncio.to_thread(workspace.is_dir):
-            raise WorkspaceError(
-                f"The workspace {workspace} is missing.",
-                next_step="Resume the run: a new workspace is made from the recorded tree.",
-            )
+            raise workspace_error(f"The workspace {workspace} is missing.")
         wanted = mounts.MountRequest(
             workspace=workspace,
             writable=writable,
@@ -259,7 +256,6 @@ class Sandbox:
 
 
 def _programs() -> list[Path]:
-    """Find bubblewrap: that of the system, then mimir's own."""
     found = shutil.which("bwrap", path=_PROGRAM_PATH)
     programs = [Path(found)] if found else []
     # Only Linux has the package.

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+# Bound as a whole.
 SYSTEM = ("/usr",)
-"""Bound as a whole."""
+# Links into /usr on most systems, directories on others.
 SYSTEM_ALIASES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into /usr on most systems, directories on others."""
+# Bound if they exist; without secrets and user data.
 SYSTEM_PARTS = (
     "/nix/store",
     "/etc/alternatives",
@@ -33,12 +34,11 @@ SYSTEM_PARTS = (
     "/etc/os-release",
     "/etc/debian_version",
 )
-"""Bound if they exist; without secrets and user data."""
+# In /etc: needed by programs of the system.
 _SYSTEM_PATTERNS = ("java-*", "python3*")
-"""In /etc: needed by programs of the system."""
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# Python environments of a project, the first that exists.
 ENVIRONMENTS = (".venv", "venv")
-"""Python environments of a project, the first that exists."""
 DEPENDENCIES = (*ENVIRONMENTS, "node_modules")
 
 _PARTS_OF_PYTHON = ("bin", "lib", "lib64", "libexec", "include")

@@ -31,8 +31,8 @@ class ApplyPlan:
         return not self.conflicts
 
 
+# Stores the steps for the next process; called once, before the first change.
 Journal = Callable[[Sequence[FileChange]], Awaitable[None]]
-"""Stores the steps for the next process; called once, before the first change."""
 
 
 async def plan(changes: Iterable[TreeChange], project: Path) -> ApplyPlan:
@@ -103,7 +103,7 @@ async def commit(
 
 
 async def _contents(history: GitHistory, steps: Iterable[FileChange]) -> dict[str, bytes]:
-    """Load everything before the first change: a missing object must stop all of it."""
+    # All of them before the first change: a missing object must stop everything.
     blobs = {one.new.partition(":")[2] for one in steps if one.new is not None}
     return {blob: await history.blob(blob) for blob in sorted(blobs)}
 

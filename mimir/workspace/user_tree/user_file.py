@@ -23,8 +23,8 @@ from mimir.workspace.safe_walk import (
 
 _LEFTOVER = ".mimir-apply-"
 _DIRECTORY = "directory"
+# A pipe or the like, or unreadable.
 _OTHER = "other"
-"""A pipe or the like, or unreadable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,6 @@ class UserFileConflict:
 
     path: str
     why: str
-    """For the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +134,6 @@ class _ChangeSet:
             raise
 
     def _in_the_way_above(self, parts: tuple[str, ...]) -> str | None:
-        """Return the first part above a path that is not a directory."""
         for depth in range(1, len(parts)):
             with opened_directory(self._top, parts[: depth - 1]) as parent:
                 status = status_at(parent, parts[depth - 1])
@@ -160,7 +158,6 @@ class _ChangeSet:
 
 
 def _state_at(parent: int, name: str, move: FileChange) -> str | None:
-    """Return the state of a file in the form of a change."""
     status = status_at(parent, name)
     if status is None:
         return None
@@ -182,7 +179,7 @@ def _state_at(parent: int, name: str, move: FileChange) -> str | None:
 
 
 def _hash(content: bytes, move: FileChange) -> str:
-    """Return the blob id, by the algorithm of the ids in the change."""
+    # The ids in the change show the algorithm.
     known = (move.old or move.new or "").partition(":")[2]
     algorithm = "sha256" if len(known) == 64 else "sha1"
     header = f"blob {len(content)}\0".encode()
@@ -190,7 +187,6 @@ def _hash(content: bytes, move: FileChange) -> str:
 
 
 def _remove_if_empty(parent: int, name: str) -> bool:
-    """Remove an empty directory; return whether there was one."""
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError:
@@ -220,7 +216,7 @@ def _write(top: int, parent: int, name: str, move: FileChange, content: bytes) -
 
 
 def _permissions(before: int | None, mode: str) -> int:
-    """Keep the user's permissions; only executability follows the result."""
+    # The user's permissions stay; only executability follows the result.
     known = stat.S_IMODE(before) if before is not None else 0o666 & ~_umask()
     return known | (known & 0o444) >> 2 if mode == EXECUTABLE else known & ~0o111
 
@@ -242,12 +238,11 @@ def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> Non
 
 
 def _temporary(path: str) -> str:
-    """Return the name of the intermediate file: constant, so that a leftover is found."""
+    # Always the same name, so that the leftover of a crash is found.
     return f"{_LEFTOVER}{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
 
 
 def _forget_leftover(parent: int, path: str) -> bool:
-    """Remove the leftover of a crash; return whether there was one."""
     try:
         os.unlink(_temporary(path), dir_fd=parent)
     except FileNotFoundError:
@@ -256,7 +251,7 @@ def _forget_leftover(parent: int, path: str) -> bool:
 
 
 def _prune(top: int, parts: tuple[str, ...]) -> None:
-    """Remove directories that a removal left empty, as git does."""
+    # Git removes empty directories too.
     while parts:
         try:
             with opened_directory(top, parts[:-1]) as parent:

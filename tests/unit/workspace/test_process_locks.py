@@ -5,8 +5,8 @@ from pathlib import Path
 from mimir.workspace.process_locks import ProcessLocks
 
 HOLD = (
-    "import sys; from pathlib import Path; from mimir.workspace.process_locks import Owners;"
-    "o = Owners(Path(sys.argv[1])); o.live('other'); print('held', flush=True); sys.stdin.read()"
+    "import sys; from pathlib import Path; from mimir.workspace.process_locks import ProcessLocks;"
+    "o = ProcessLocks(Path(sys.argv[1])); o.live('other'); print('held', flush=True); sys.stdin.read()"
 )
 
 

@@ -214,7 +214,7 @@ def dies_after(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
         os.close(file)
         raise Killed
 
-    monkeypatch.setattr(person_tree, "make", make)
+    monkeypatch.setattr(person_tree, "make_change", make)
     monkeypatch.setattr(apply, "undo", nothing)
 
 
@@ -436,5 +436,5 @@ async def test_plain_directory_has_no_branch_to_commit_on(
 ) -> None:
     (tmp_path / "plain").mkdir()
     history = await open_history(tmp_path / "plain")
-    with pytest.raises(WorkspaceError, match="no git repository"):
+    with pytest.raises(WorkspaceError, match="not in a git repository"):
         await apply.commit(history, [], "x")
