@@ -29,6 +29,7 @@ class IdFactory(Protocol):
 
 def stamp(moment: datetime) -> str:
     """Format a time as ISO-8601 UTC text of fixed width: text order is time order."""
+    # The form without offset has a fixed width.
     return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 

@@ -36,7 +36,7 @@ class CriteriaCounts:
 NO_CRITERIA = CriteriaCounts()
 
 
-def count(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
+def count_criteria(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
     """Count criteria, each given as (state, basis); an unknown pair counts as unverified."""
     executed = judged = unverified = failed = 0
     for criterion in criteria:
@@ -45,6 +45,7 @@ def count(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
                 executed += 1
             case ("passed", "judged"):
                 judged += 1
+            # A failed criterion counts the same for each basis.
             case ("failed", _):
                 failed += 1
             case _:

@@ -41,6 +41,7 @@ def medians(samples: Sequence[TaskSample]) -> LearnedEstimate | None:
 
 def role_key(role: str) -> str:
     """Normalise a role description: NFKC, case, white space and trailing punctuation."""
+    # Planners write one role with small differences; estimates must still match.
     text = " ".join(unicodedata.normalize("NFKC", role).casefold().split())
     while text and (unicodedata.category(text[-1])[0] == "P" or text[-1].isspace()):
         text = text[:-1]

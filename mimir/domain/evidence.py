@@ -43,12 +43,12 @@ class CheckRun:
     @property
     def describe_end(self) -> str:
         """How the command ended, as text."""
-        return how_it_ended(
+        return describe_exit(
             self.exit_code, timed_out=self.timed_out, missing=self.missing, cut_short=self.cut_short
         )
 
 
-def how_it_ended(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
+def describe_exit(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
     """Describe an exit, such as `exit 1`, `timed out` or `cut short (exit 0)`."""
     if missing:
         return "program missing"

@@ -25,6 +25,7 @@ def lane_id(run: str, task: str, attempt: int, role: str) -> str:
 
 def call_id(lane: str, seq: int) -> str:
     """Return the id of a call; `seq` is 0-based, text order is call order."""
+    # Fixed width makes text order equal to call order.
     return f"{lane}#{seq:05d}"
 
 

@@ -132,6 +132,7 @@ def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
     given = [c.points for c in criteria if c.points is not None]
     default = sum(given, Fraction(0)) / len(given) if given else Fraction(1)
     raw = {c.id: c.points if c.points is not None else default for c in criteria}
+    # Fractions: the shares must add up to exactly 100.
     total = sum(raw.values(), Fraction(0))
     if total == 0:
         return {id: Fraction(100, len(raw)) for id in raw}

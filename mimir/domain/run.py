@@ -47,4 +47,5 @@ def exit_code(outcome: RunStatus) -> int:
     """Return the exit code of the command line."""
     if outcome is RunStatus.COMPLETED:
         return 0
+    # 75 is EX_TEMPFAIL: the run can be resumed.
     return 75 if outcome in (RunStatus.PAUSED, RunStatus.RUNNING) else 1

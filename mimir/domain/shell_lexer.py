@@ -80,6 +80,7 @@ class ShellLexer:
             return ShellToken("input") if redirection[0].lstrip("0123456789") == "<" else None
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
+                # Arithmetic: `((` is not two subshells.
                 if self.text.startswith("((", self.at):
                     raise UnknownSyntax
                 self.at += len(operator)

@@ -78,6 +78,7 @@ MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.QC_EXECUTING: {S.QC_PASSED: _M, S.QC_FAILED: _M, S.FAILED: _M, S.CANCELLED: _S},
     S.QC_PASSED: {S.COMPLETED: _S, S.PREPARING_RETRY: _S, S.FAILED: _S, S.CANCELLED: _S},
     S.QC_FAILED: {S.PREPARING_RETRY: _S, S.FAILED: _S, S.CANCELLED: _S},
+    # A retry is claimed like a new task.
     S.PREPARING_RETRY: {S.WORKER_EXECUTING: _W, S.CANCELLED: _S},
     S.COMPLETED: {},
     S.FAILED: {},

@@ -11,6 +11,7 @@ B = TypeVar("B")
 
 async def gather_both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
     """Await two things to the end of both; then raise the first error, if there is one."""
+    # To the end of both: a git that is nearly done is not worth killing.
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     if isinstance(one, BaseException):
         raise one

@@ -163,6 +163,7 @@ class DirectoryTree:
                     raise ToolError(
                         f"There are more than {MAX_ENTRIES} entries. Use `run` with a narrower search instead."
                     )
+                # The engine owns `.git`, also if a worker created it.
                 if name == ".git" or (not parts and name in self._hidden):
                     continue
                 if kind == "directory" and len(parts) < MAX_DEPTH:
@@ -188,6 +189,7 @@ def _write_file(top: int, parent: int, name: str, path: str, data: bytes | bytea
     with describe_os_error(path):
         mode = _writable_mode(parent, name, path)
         status = os.fstat(top)
+        # As root, a new file gets the owner of the workspace.
         owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
         # A killed engine may have left a file of this name: use the next one.
         for number in itertools.islice(_numbers, 100):
@@ -218,7 +220,7 @@ def _writable_mode(parent: int, name: str, path: str) -> int | None:
     if status.st_nlink > 1:
         raise ToolError(
             f"{quote_path(path)} has further names (hard links), so writing it could change another file. "
-            "Delete it first, then write it anew."
+            "Delete it first, then write it again."
         )
     return stat.S_IMODE(status.st_mode)
 

@@ -27,6 +27,7 @@ class ProcessLocks:
         """Release the lock; with `holds` leases remain, and the owner counts as dead."""
         fd = self._held.pop(owner, None)
         if fd is not None:
+            # The remaining file of a holder shows other processes that the owner is dead.
             if not holds:
                 with contextlib.suppress(FileNotFoundError):
                     (self._directory / owner).unlink()

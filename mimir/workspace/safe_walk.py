@@ -18,6 +18,27 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # O_NONBLOCK: opening a FIFO must not wait for a writer.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_LINK = "{path} is a symbolic link; links are not followed. Use the path of the real file."
+_SPECIAL = "{path} is a pipe, socket or device. Only regular files can be used."
+_CLOSED = (
+    "{path} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
+)
+_OS_ERRORS = {
+    errno.ENOENT: "There is no {path}. list_files shows what exists.",
+    errno.ELOOP: _LINK,
+    errno.EMLINK: _LINK,
+    # Linux reports this for a link too, if a directory was requested.
+    errno.ENOTDIR: (
+        "{path} is not a directory (links are not followed). Use the path of a real directory."
+    ),
+    errno.EISDIR: "{path} is a directory. Name a file in it.",
+    errno.ENXIO: _SPECIAL,
+    errno.ENODEV: _SPECIAL,
+    errno.ENAMETOOLONG: "{path} is too long for a file name. Use a shorter one.",
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
+    errno.ENOTEMPTY: "{path} is a directory that is not empty. Delete its files instead.",
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHOWN_CHARACTERS = 200
 
@@ -32,16 +53,19 @@ def parts_of(path: str) -> tuple[str, ...]:
         raise ToolError("The path holds a NUL character, which no file name can hold. Remove it.")
     if path.startswith("/"):
         raise ToolError(
-            f"{quote_path(path)} is an absolute path. Give it relative to the workspace, such as 'src/app.py'."
+            f"{quote_path(path)} is an absolute path. "
+            "Give it relative to the workspace, such as 'src/app.py'."
         )
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
         raise ToolError(
-            f"{quote_path(path)} holds '..', which could lead out of the workspace. Give the plain path from its top."
+            f"{quote_path(path)} holds '..', which could lead out of the workspace. "
+            "Give the plain path from its top."
         )
     if any(part.lower() == ".git" for part in parts):
         raise ToolError(
-            f"{quote_path(path)} is inside '.git', which belongs to the engine. Leave it alone; use `run` with git to look at history."
+            f"{quote_path(path)} is inside '.git', which belongs to the engine. "
+            "Leave it alone; use `run` with git to look at history."
         )
     if not parts:
         raise ToolError(f"{quote_path(path)} is the workspace itself. Name a file in it.")
@@ -85,6 +109,7 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
 
     `make` creates what is missing, with the owner of `top`. ToolError: a part is missing or a link.
     """
+    # A copy, so that each level can be closed and `top` stays open.
     here = os.dup(top)
     try:
         for number, part in enumerate(parts):
@@ -125,14 +150,10 @@ def require_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(
-            f"{quote_path(path)} is a directory. Name a file in it; list_files shows them."
-        )
+        raise _refusal("{path} is a directory. Name a file in it; list_files shows them.", path)
     if stat.S_ISLNK(status.st_mode):
-        raise _link(path)
-    raise ToolError(
-        f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
-    )
+        raise _refusal(_LINK, path)
+    raise _refusal(_SPECIAL, path)
 
 
 def status_at(parent: int, name: str) -> os.stat_result | None:
@@ -155,14 +176,7 @@ def replace_file(
 ) -> None:
     """Replace a file in one step: a reader sees the old bytes or the new ones.
 
-    Args:
-        parent: Descriptor of its directory.
-        name: Its name there.
-        data: The new content.
-        temporary: Unused name of the intermediate file.
-        mode: Permission bits. None: by the umask.
-        owner: User and group id. None: as created.
-        durable: Flush it to the disk before the replacement.
+    `temporary` is an unused name in the same directory. `durable` flushes the file before that.
     """
     file = os.open(temporary, _NEW, 0o666, dir_fd=parent)
     try:
@@ -212,32 +226,9 @@ def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
     """Return the error for a model; Paused if the disk is full."""
     if error.errno in _FULL:
         return disk_full()
-    match error.errno:
-        case errno.ENOENT:
-            text = f"There is no {quote_path(path)}. list_files shows what exists."
-        case errno.ELOOP | errno.EMLINK:
-            return _link(path)
-        case errno.ENOTDIR:
-            # Linux says so for a link too when a directory was asked for.
-            text = f"{quote_path(path)} is not a directory (links are not followed). Use the path of a real directory."
-        case errno.EISDIR:
-            text = f"{quote_path(path)} is a directory. Name a file in it."
-        case errno.ENXIO | errno.ENODEV:
-            text = (
-                f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
-            )
-        case errno.ENAMETOOLONG:
-            text = f"{quote_path(path)} is too long for a file name. Use a shorter one."
-        case errno.EACCES | errno.EPERM:
-            text = f"{quote_path(path)} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
-        case errno.ENOTEMPTY:
-            text = f"{quote_path(path)} is a directory that is not empty. Delete its files instead."
-        case _:
-            text = f"{quote_path(path)} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
-    return ToolError(text)
+    unknown = f"{{path}} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
+    return _refusal(_OS_ERRORS.get(error.errno or 0, unknown), path)
 
 
-def _link(path: str) -> ToolError:
-    return ToolError(
-        f"{quote_path(path)} is a symbolic link; links are not followed. Use the path of the real file."
-    )
+def _refusal(text: str, path: str) -> ToolError:
+    return ToolError(text.format(path=quote_path(path)))

@@ -45,6 +45,7 @@ class SharedCheckouts:
         if loan is None:
             loan = SharedCheckout(self._room / str(next(self._numbers)), source, base)
             self._loans[source, base] = loan
+        # Counted before the wait: a checkout that is in use is never removed.
         loan.readers += 1
         try:
             async with loan.filling:

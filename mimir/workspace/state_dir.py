@@ -32,6 +32,7 @@ def prepare(project: Path, *, create: bool) -> Path:
         )
     room.mkdir(mode=0o700, exist_ok=True)
     (room / "work").mkdir(mode=0o700, exist_ok=True)
+    # Git ignores the whole directory, independent of the project's rules.
     ignore = room / ".gitignore"
     if not ignore.is_symlink() and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mimir.domain.evidence import EvidenceRecord, how_it_ended
+from mimir.domain.evidence import EvidenceRecord, describe_exit
 from mimir.reporting.summary.run_data import RunData, RunDataPart
 from mimir.reporting.summary.task_lines import deciding_attempt
 
@@ -250,7 +250,7 @@ def _run(chain: str, record: EvidenceRecord, sealed: Body) -> CheckRunLine:
 
 def _ended(sealed: Body) -> str:
     code = sealed.get("exitCode")
-    return how_it_ended(
+    return describe_exit(
         code if isinstance(code, int) else None,
         timed_out=sealed.get("timedOut") is True,
         missing=sealed.get("missing") is True,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, cast
 
 from mimir.domain import ids
-from mimir.domain.criteria_counts import NO_CRITERIA, count
+from mimir.domain.criteria_counts import NO_CRITERIA, count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.verdict import Verdict
@@ -27,7 +27,7 @@ OPEN = "criteriaOpen"
 
 def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Return the properties of a task whose criteria were judged, each given as (state, basis)."""
-    found = count(criteria)
+    found = count_criteria(criteria)
     return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
 
 

@@ -9,16 +9,16 @@ from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import base_capture, user_refs
 from mimir.workspace.git.commits import tree_of
 from mimir.workspace.git.hidden_repository import HiddenRepository
-from mimir.workspace.git.ignore_rules import persons_rules, pin_rules
+from mimir.workspace.git.ignore_rules import pin_rules, user_rules
 
 
 async def lineage(hidden: HiddenRepository) -> str:
     """Return a hash that all clones of a project share; empty if it cannot be known."""
-    person = hidden.person
-    if person is None or person.shallow() is not None or await person.head() is None:
+    user = hidden.user
+    if user is None or user.shallow() is not None or await user.head() is None:
         return ""
-    roots = await person.git.run("rev-list", "--max-parents=0", "HEAD")
-    text = "\n".join([*sorted(roots.word.split()), person.prefix])
+    roots = await user.git.run("rev-list", "--max-parents=0", "HEAD")
+    text = "\n".join([*sorted(roots.word.split()), user.prefix])
     return hashlib.sha256(os.fsencode(text)).hexdigest()
 
 
@@ -35,12 +35,12 @@ async def is_related(hidden: HiddenRepository, commit: str, left_out: tuple[str,
 
     That is so if the two share a commit or, without commits, have equal files.
     """
-    head = await hidden.person.head() if hidden.person else None
+    head = await hidden.user.head() if hidden.user else None
     if head is not None:
         common = await hidden.git.run("merge-base", head, commit, ok=None)
         if common.code == 0:
             return True
-    rules = persons_rules(hidden)
+    rules = user_rules(hidden)
     tree, _ = await base_capture.tree_of_project(hidden, left_out, rules)
     return tree == await tree_of(hidden, commit)
 
@@ -58,7 +58,7 @@ async def adopt(
     await base_capture.remember_base(hidden, commit, head, left_out)
     await pin_rules(hidden, rules)
     await asyncio.to_thread(write_atomically, _mark(hidden, run), b"")
-    await user_refs.pin(hidden, _pin(run), commit)
+    await user_refs.pin_commit(hidden, _pin(run), commit)
 
 
 def is_away(hidden: HiddenRepository, run: str) -> bool:
@@ -67,7 +67,7 @@ def is_away(hidden: HiddenRepository, run: str) -> bool:
 
 
 def _mark(hidden: HiddenRepository, run: str) -> Path:
-    return hidden.room / "bases" / f"{user_refs.ref_part(run)}.away"
+    return hidden.engine_dir / "bases" / f"{user_refs.ref_part(run)}.away"
 
 
 def _pin(run: str) -> str:

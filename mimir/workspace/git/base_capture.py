@@ -20,7 +20,7 @@ from mimir.workspace.git.commits import commit, newest, tree_of
 from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.git_command import GitResult, failure
 from mimir.workspace.git.hidden_repository import HiddenRepository
-from mimir.workspace.git.ignore_rules import pin_persons_rules
+from mimir.workspace.git.ignore_rules import pin_user_rules
 from mimir.workspace.git.trees import SUBMODULE, TreeEntry, put_entries
 from mimir.workspace.git.user_ignores import lift_rules_to_root
 
@@ -54,23 +54,25 @@ async def base(
 ) -> BaseCommit:
     """Record the project as it is, without top-level names of `left_out`, and pin the commit."""
     # Independent questions run side by side: most of their time is the start of git.
-    recorded = tree_of_project(hidden, left_out, pin_persons_rules(hidden))
+    recorded = tree_of_project(hidden, left_out, pin_user_rules(hidden))
     (head, branch), (tree, warnings) = await gather_both(_head_and_branch(hidden), recorded)
-    whole = head if hidden.person and not hidden.person.prefix else None
+    whole = head if hidden.user and not hidden.user.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
         made = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
     await remember_base(hidden, made, head, left_out)
-    await user_refs.pin(hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head)
+    await user_refs.pin_commit(
+        hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head
+    )
     return BaseCommit(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
 
 
 async def _head_and_branch(hidden: HiddenRepository) -> tuple[str | None, str | None]:
-    if hidden.person is None:
+    if hidden.user is None:
         return None, None
-    head, branch, tree = await hidden.person.checked_out_commit()
+    head, branch, tree = await hidden.user.checked_out_commit()
     if head and tree:
         hidden.trees[head] = tree
     return head, branch
@@ -81,25 +83,27 @@ async def remember_base(
 ) -> None:
     """Store what must be restored when the result goes to the user's repository."""
     text = json.dumps({"head": head, "left_out": list(left_out)})
-    await asyncio.to_thread(write_atomically, hidden.room / "bases" / f"{made}.json", text.encode())
+    await asyncio.to_thread(
+        write_atomically, hidden.engine_dir / "bases" / f"{made}.json", text.encode()
+    )
 
 
 async def tree_of_project(
     hidden: HiddenRepository, left_out: Sequence[str], rules: Awaitable[Sequence[str]]
 ) -> tuple[str, list[str]]:
     """Record the project's directory as a tree; also return warnings."""
-    person = hidden.person
-    top = person.top if person else hidden.project
-    prefix = f"{person.prefix}/" if person and person.prefix else ""
+    user = hidden.user
+    top = user.top if user else hidden.project
+    prefix = f"{user.prefix}/" if user and user.prefix else ""
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
     with hidden.index() as index:
-        listed = gather_both(_read_tracked_files(person, skip), _link_saved_index(hidden, index))
+        listed = gather_both(_read_tracked_files(user, skip), _link_saved_index(hidden, index))
         found, (tracked, before) = await gather_both(rules, listed)
         outside = lift_rules_to_root(found, prefix.rstrip("/"))
         if edits := _edits(before, tracked.entries):
             await put_entries(hidden, index, edits, tree=top)
         filtered, (nested, refused) = await gather_both(
-            _find_filtered_files(person, tracked),
+            _find_filtered_files(user, tracked),
             _add_all(hidden, top, index, outside, prefix, skip),
         )
         kept = await asyncio.to_thread(_entries_of_git, top, tracked, filtered)
@@ -111,7 +115,7 @@ async def tree_of_project(
 
 
 def _saved_index(hidden: HiddenRepository) -> Path:
-    return hidden.room / "base.index"
+    return hidden.engine_dir / "base.index"
 
 
 def _save_index(hidden: HiddenRepository, index: Path) -> None:
@@ -142,11 +146,11 @@ def _edits(
     return gone | {path: one for path, one in wanted.items() if before.get(path) != one}
 
 
-async def _read_tracked_files(person: UserRepository | None, skip: Sequence[str]) -> _TrackedFiles:
-    if person is None:
+async def _read_tracked_files(user: UserRepository | None, skip: Sequence[str]) -> _TrackedFiles:
+    if user is None:
         return _TrackedFiles()
-    ended = await person.git.run(
-        *("ls-files", "-z", "-s", "-t", "--", person.prefix or "."), tree=person.top, literal=True
+    ended = await user.git.run(
+        *("ls-files", "-z", "-s", "-t", "--", user.prefix or "."), tree=user.top, literal=True
     )
     entries: list[TreeEntry] = []
     absent: set[str] = set()
@@ -207,14 +211,14 @@ async def _add_all(
 
 
 async def _find_filtered_files(
-    person: UserRepository | None, tracked: _TrackedFiles
+    user: UserRepository | None, tracked: _TrackedFiles
 ) -> frozenset[str]:
     # The bytes of these files on the disk are not what git stores (LFS and the like).
-    if person is None or not tracked.entries:
+    if user is None or not tracked.entries:
         return frozenset()
-    ended = await person.git.run(
+    ended = await user.git.run(
         *("check-attr", "-z", "--stdin", "filter"),
-        tree=person.top,
+        tree=user.top,
         stdin=b"".join(os.fsencode(one.path) + b"\0" for one in tracked.entries),
     )
     words = ended.out.split(b"\0")

@@ -48,18 +48,18 @@ class UserRepository:
 
     def shallow(self) -> bytes | None:
         """Return the list of commits without parents here; None: not a shallow clone."""
-        return _bytes_of(self.common / "shallow")
+        return read_if_exists(self.common / "shallow")
 
     def ignore_rules(self) -> list[str]:
         """Return the rules from outside the project, as rules at its top."""
         found = user_ignores.push_rules_down(
-            user_ignores.lines(_text_of(self.common / "info/exclude")), self.prefix
+            user_ignores.parse_rules(_text_of(self.common / "info/exclude")), self.prefix
         )
         names = self.prefix.split("/") if self.prefix else []
         for depth in range(len(names)):
             above = self.top.joinpath(*names[:depth]) / ".gitignore"
             found += user_ignores.push_rules_down(
-                user_ignores.lines(_text_of(above)), "/".join(names[depth:])
+                user_ignores.parse_rules(_text_of(above)), "/".join(names[depth:])
             )
         return found
 
@@ -122,8 +122,8 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
             },
         )
         if asked.code == 0 and asked.word:
-            return user_ignores.lines(_text_of(Path(asked.word)))
-    return user_ignores.lines(_text_of(home / ".config/git/ignore"))
+            return user_ignores.parse_rules(_text_of(Path(asked.word)))
+    return user_ignores.parse_rules(_text_of(home / ".config/git/ignore"))
 
 
 def _is_there(path: Path) -> bool:
@@ -131,10 +131,11 @@ def _is_there(path: Path) -> bool:
 
 
 def _text_of(path: Path) -> str:
-    return os.fsdecode(_bytes_of(path) or b"")
+    return os.fsdecode(read_if_exists(path) or b"")
 
 
-def _bytes_of(path: Path) -> bytes | None:
+def read_if_exists(path: Path) -> bytes | None:
+    """Return the bytes of a file; None: there is no file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

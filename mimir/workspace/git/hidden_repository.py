@@ -51,7 +51,7 @@ class HiddenRepository:
     git: GitCommand
     """Reads the user's objects too."""
     project: Path
-    person: UserRepository | None
+    user: UserRepository | None
     """None: the project is a plain directory."""
     owner: tuple[int, int] | None
     """User and group id of files in workspaces. None: those of the engine."""
@@ -70,20 +70,20 @@ class HiddenRepository:
     pins: dict[str, str] = field(default_factory=dict[str, str])
     """Ref → commit that it was pinned to here."""
 
-    def wrote(self, tree: str) -> str:
+    def remember_tree(self, tree: str) -> str:
         """Remember a tree that was just written, and return its id."""
         self.trees[tree] = tree
         return tree
 
     @property
-    def room(self) -> Path:
+    def engine_dir(self) -> Path:
         """Directory of the engine's own files."""
         return self.directory / "mimir"
 
     @property
     def id_length(self) -> int:
         """Hexadecimal digits of an object id."""
-        return 64 if self.person and self.person.object_format == "sha256" else 40
+        return 64 if self.user and self.user.object_format == "sha256" else 40
 
     def packs(self) -> list[Path]:
         """Return its pack files."""
@@ -91,7 +91,7 @@ class HiddenRepository:
 
     def scratch(self, kind: str) -> Path:
         """Return an unused path in the file system of the repository."""
-        return self.room / "scratch" / f"{kind}-{os.getpid()}-{next(_numbers)}"
+        return self.engine_dir / "scratch" / f"{kind}-{os.getpid()}-{next(_numbers)}"
 
     @contextlib.contextmanager
     def index(self) -> Generator[Path]:
@@ -114,16 +114,16 @@ async def open_repository(
     project: Path, directory: Path, *, program: str, owner: tuple[int, int] | None, home: Path
 ) -> HiddenRepository:
     """Open the hidden repository; create it if it is missing."""
-    _, person = await gather_both(
+    _, user = await gather_both(
         require_version(GitCommand(directory=None, program=program)), find(project, program)
     )
     git = GitCommand(
-        directory=directory, alternates=(person.objects,) if person else (), program=program
+        directory=directory, alternates=(user.objects,) if user else (), program=program
     )
     if not await asyncio.to_thread((directory / "HEAD").exists):
-        await _make(git, directory, person.object_format if person else "sha1")
+        await _make(git, directory, user.object_format if user else "sha1")
     hidden = HiddenRepository(
-        directory=directory, git=git, project=project, person=person, owner=owner, home=home
+        directory=directory, git=git, project=project, user=user, owner=owner, home=home
     )
     await asyncio.to_thread(_create_files, hidden)
     return hidden
@@ -158,11 +158,11 @@ def _put_in_place(made: Path, directory: Path) -> None:
 
 def _create_files(hidden: HiddenRepository) -> None:
     for room in ("scratch", "rules", "bases", "views"):
-        (hidden.room / room).mkdir(parents=True, exist_ok=True)
+        (hidden.engine_dir / room).mkdir(parents=True, exist_ok=True)
     info = hidden.directory / "info"
     info.mkdir(exist_ok=True)
     write_atomically(info / "attributes", ATTRIBUTES.encode())
-    shallow = hidden.person.shallow() if hidden.person else None
+    shallow = hidden.user.shallow() if hidden.user else None
     if shallow is None:
         (hidden.directory / "shallow").unlink(missing_ok=True)
     else:

@@ -73,7 +73,7 @@ class GitHistory:
     @property
     def is_repository(self) -> bool:
         """True if the project is in a git repository."""
-        return self._hidden.person is not None
+        return self._hidden.user is not None
 
     @property
     def is_exchanged(self) -> bool:

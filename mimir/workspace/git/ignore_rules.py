@@ -3,42 +3,42 @@
 import asyncio
 import hashlib
 import os
-from pathlib import Path
 
-from mimir.errors import WorkspaceError
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import user_ignores
 from mimir.workspace.git.commits import tree_of
-from mimir.workspace.git.discovery import global_rules
+from mimir.workspace.git.discovery import global_rules, read_if_exists
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.trees import LINK, SUBMODULE, blobs, entries
 
-_PERSONS = "person.exclude"
+_USER_RULES = "user.exclude"
 _DEFAULTS = "defaults.exclude"
 
 
-async def persons_rules(hidden: HiddenRepository) -> list[str]:
+async def user_rules(hidden: HiddenRepository) -> list[str]:
     """Return the rules from outside the tree: the engine's, the global and the repository's."""
-    outside = hidden.person.ignore_rules() if hidden.person else []
+    outside = hidden.user.ignore_rules() if hidden.user else []
     return [*user_ignores.DEFAULTS, *await global_rules(hidden.home, hidden.git.program), *outside]
 
 
-async def pin_persons_rules(hidden: HiddenRepository) -> list[str]:
+async def pin_user_rules(hidden: HiddenRepository) -> list[str]:
     """Store and return the rules from outside the tree when a run starts."""
-    found = await persons_rules(hidden)
+    found = await user_rules(hidden)
     await pin_rules(hidden, "\n".join(found) + "\n")
     return found
 
 
 async def pin_rules(hidden: HiddenRepository, text: str) -> None:
     """Store rules from outside the tree, one a line."""
-    await asyncio.to_thread(write_atomically, hidden.room / "rules" / _PERSONS, os.fsencode(text))
+    await asyncio.to_thread(
+        write_atomically, hidden.engine_dir / "rules" / _USER_RULES, os.fsencode(text)
+    )
     hidden.known_rules.clear()
 
 
 async def pinned_rules(hidden: HiddenRepository) -> str:
     """Return the stored rules; empty: there are none."""
-    found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
+    found = await asyncio.to_thread(read_if_exists, hidden.engine_dir / "rules" / _USER_RULES)
     return os.fsdecode(found or b"")
 
 
@@ -52,16 +52,16 @@ async def ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
 
 async def _load_ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
     tree = await tree_of(hidden, base)
-    room = hidden.room / "rules"
-    pinned = await asyncio.to_thread(_read, room / _PERSONS)
+    room = hidden.engine_dir / "rules"
+    pinned = await asyncio.to_thread(read_if_exists, room / _USER_RULES)
     if pinned is None:
-        await pin_persons_rules(hidden)
-        pinned = await asyncio.to_thread(_read, room / _PERSONS)
+        await pin_user_rules(hidden)
+        pinned = await asyncio.to_thread(read_if_exists, room / _USER_RULES)
     persons = pinned or b""
     file = room / f"{tree}-{hashlib.sha256(persons).hexdigest()[:12]}.exclude"
     submodules = file.with_suffix(".submodules")
-    known = await asyncio.to_thread(_read, submodules)
-    if known is None or await asyncio.to_thread(_read, file) is None:
+    known = await asyncio.to_thread(read_if_exists, submodules)
+    if known is None or await asyncio.to_thread(read_if_exists, file) is None:
         own, known = await _of_tree(hidden, tree)
         await asyncio.to_thread(write_atomically, file, persons + own)
         await asyncio.to_thread(write_atomically, submodules, known)
@@ -90,12 +90,3 @@ async def _of_tree(hidden: HiddenRepository, tree: str) -> tuple[bytes, bytes]:
     )
     submodules = [one.path for one in found if one.mode == SUBMODULE]
     return os.fsencode("\n".join(flat) + "\n"), os.fsencode("\0".join(submodules))
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise WorkspaceError(f"{path} cannot be read: {error.strerror}.") from error

@@ -67,7 +67,7 @@ async def merge(
             result = await _merge_paths(hidden, unmerged, labels)
             await _rename_colliding_files(hidden, index, unmerged, result, labels)
             await put_entries(hidden, index, result.edits)
-        tree = hidden.wrote(await hidden.git.word("write-tree", index=index))
+        tree = hidden.remember_tree(await hidden.git.word("write-tree", index=index))
     return TreeMerge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
 
 

@@ -68,8 +68,10 @@ def _true_content(stored: bytes, wanted: _RequiredObject, algorithm: str) -> byt
         data = reader.decompress(stored) + reader.flush()
     except zlib.error:
         return None
+    # Bytes after the end of the stream are a change too.
     if not reader.eof or reader.unused_data:
         return None
+    # The algorithm of git, not a choice of the engine.
     if hashlib.new(algorithm, data, usedforsecurity=False).hexdigest() != wanted.id:
         return None
     header, _, content = data.partition(b"\0")

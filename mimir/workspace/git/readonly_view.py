@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.hidden_repository import ATTRIBUTES, HiddenRepository
-from mimir.workspace.git.ignore_rules import persons_rules
+from mimir.workspace.git.ignore_rules import user_rules
 from mimir.workspace.git.user_refs import left_out_of
 from mimir.workspace.tree_removal import remove_tree
 
@@ -20,12 +20,12 @@ DEPTH = 100
 
 async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> Path:
     """Return a git directory of commit `id`, created once (in `where`, if given)."""
-    final = hidden.room / "views" / id if where is None else where
+    final = hidden.engine_dir / "views" / id if where is None else where
     if await asyncio.to_thread((final / "HEAD").exists):
         return final
     made = hidden.scratch("view")
     try:
-        await to_thread_shielded(_create_files, made, hidden, id, await persons_rules(hidden))
+        await to_thread_shielded(_create_files, made, hidden, id, await user_rules(hidden))
         commits, ends = await _history(hidden, id)
         await _pack(hidden, commits, made)
         await hidden.git.run("read-tree", id, index=made / "index")

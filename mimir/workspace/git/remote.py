@@ -74,6 +74,7 @@ class CommitExchange:
             return
         async with self._lock:
             trees, commits = set(self._trees), set(self._commits)
+            # Another call may have pushed everything during the wait for the lock.
             if not trees and not commits:
                 return
             tip = await self._bundle_commit(sorted(trees), sorted(commits))
@@ -89,6 +90,7 @@ class CommitExchange:
 
         Raises WorkspaceError if the remote fails or does not have it.
         """
+        # What is here stays here, so it is asked for once.
         unknown = [id for id in dict.fromkeys(ids) if id and id not in self._here]
         missing = await self._missing(unknown) if unknown else []
         if missing and self._run:

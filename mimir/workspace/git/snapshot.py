@@ -82,7 +82,7 @@ async def snapshot(
         await alone(*add, tree=where, stdin=_encode_paths(good))
     written = await alone("write-tree", "--missing-ok")
     return WorkspaceSnapshot(
-        tree=hidden.wrote(written.word),
+        tree=hidden.remember_tree(written.word),
         nested=nested,
         refused=tuple(sorted_out.refused),
         special=tuple(sorted_out.special),

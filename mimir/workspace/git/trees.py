@@ -134,25 +134,17 @@ async def diff(
     )
 
 
-async def entry(hidden: HiddenRepository, tree: str, path: str) -> TreeEntry | None:
-    """Return the file at `path`; None: there is none."""
+async def file(hidden: HiddenRepository, tree: str, path: str) -> bytes | None:
+    """Return the content of a file or the target of a link; None: there is none."""
     if path.startswith("/") or ".." in path.split("/") or not path:
         return None
     ended = await hidden.git.run("ls-tree", "-z", "--full-tree", tree, "--", path, literal=True)
     for line in ended.names:
         facts, name = line.split("\t", 1)
-        mode, kind, blob = facts.split(" ")
-        if name == path and kind != "tree":
-            return TreeEntry(mode=mode, blob=blob, path=path)
+        _, kind, id = facts.split(" ")
+        if name == path and kind == "blob":  # A submodule is a commit.
+            return await blob(hidden, id)
     return None
-
-
-async def file(hidden: HiddenRepository, tree: str, path: str) -> bytes | None:
-    """Return the content of a file or the target of a link; None: there is none."""
-    found = await entry(hidden, tree, path)
-    if found is None or found.mode == SUBMODULE:
-        return None
-    return await blob(hidden, found.blob)
 
 
 async def blob(hidden: HiddenRepository, id: str) -> bytes:
@@ -190,7 +182,7 @@ async def edit_tree(
     with hidden.index() as index:
         await hidden.git.run("read-tree", tree, index=index)
         await put_entries(hidden, index, edits)
-        return hidden.wrote(await hidden.git.word("write-tree", index=index))
+        return hidden.remember_tree(await hidden.git.word("write-tree", index=index))
 
 
 async def put_entries(
@@ -227,7 +219,7 @@ async def write_tree(hidden: HiddenRepository, files: Iterable[TreeEntry]) -> st
     """Write a tree of exactly these files."""
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in files})
-        return hidden.wrote(await hidden.git.word("write-tree", index=index))
+        return hidden.remember_tree(await hidden.git.word("write-tree", index=index))
 
 
 async def links_out(

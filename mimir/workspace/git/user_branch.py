@@ -21,20 +21,20 @@ async def commit_for_person(
     when: int | None,
 ) -> str:
     """Commit exactly these files (None: removed) on the user's branch; return the commit."""
-    person = hidden.person
-    if person is None:
+    user = hidden.user
+    if user is None:
         raise WorkspaceError(
             "Cannot commit: the project is not in a git repository.", next_step="Use --apply auto."
         )
-    await asyncio.to_thread(_require_rest, person)
-    prefix = f"{person.prefix}/" if person.prefix else ""
+    await asyncio.to_thread(_require_rest, user)
+    prefix = f"{user.prefix}/" if user.prefix else ""
     edits = {
         prefix + path: None
         if one is None
         else TreeEntry(mode=one.mode, blob=one.blob, path=prefix + path)
         for path, one in files.items()
     }
-    head = await person.head()
+    head = await user.head()
     with hidden.index() as index:
         await hidden.git.run("read-tree", head or "--empty", index=index)
         await put_entries(hidden, index, edits)
@@ -43,26 +43,27 @@ async def commit_for_person(
         return head
     time = await newest(hidden, [head] if head else []) if when is None else when
     made = await commit(hidden, tree, [head] if head else [], message, when=time)
-    await user_refs.push_result(hidden, person, made)
+    await user_refs.push_result(hidden, user, made)
     # The index first: if another git has its lock, the branch is not moved.
-    await person.git.run(
+    await user.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
-        tree=person.top,
+        tree=user.top,
         stdin=index_lines(edits, hidden.id_length),
     )
-    await person.git.run(
+    await user.git.run(
+        # With a reflog entry, so that the user can undo it.
         *("-c", "core.logAllRefUpdates=true", "update-ref", "-m", "mimir: apply"),
         *("HEAD", made, head or "0" * hidden.id_length),
     )
     return made
 
 
-def _require_rest(person: UserRepository) -> None:
-    directory = person.git.directory
+def _require_rest(user: UserRepository) -> None:
+    directory = user.git.directory
     assert directory is not None
     for name in _UNDER_WAY:
         if (directory / name).exists():
             raise WorkspaceError(
-                f"Cannot commit: a merge, rebase or the like is unfinished in {person.top} ({name}).",
+                f"Cannot commit: a merge, rebase or the like is unfinished in {user.top} ({name}).",
                 next_step="Finish it, then: mimir apply",
             )

@@ -29,11 +29,11 @@ def flatten_rules(files: Iterable[tuple[str, str]]) -> list[str]:
     for directory, text in sorted(files, key=lambda item: (item[0].count("/"), item[0])):
         # A rule cannot name a directory with a line end.
         if "\n" not in directory:
-            rules += lift_rules_to_root(lines(text), directory)
+            rules += lift_rules_to_root(parse_rules(text), directory)
     return rules
 
 
-def lines(text: str) -> list[str]:
+def parse_rules(text: str) -> list[str]:
     """Return the rules of an ignore file, without comments and empty lines."""
     found: list[str] = []
     for line in text.removeprefix("\ufeff").split("\n"):

@@ -29,18 +29,20 @@ def ref_part(name: str) -> str:
     return part.removesuffix(".lock") or "unnamed"
 
 
-async def pin(hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None) -> None:
+async def pin_commit(
+    hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None
+) -> None:
     """Point a ref at a commit, where the user's garbage collection respects it."""
     await gather_both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
     hidden.pins[ref] = id
 
 
 async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | None) -> None:
-    if hidden.person is None:
+    if hidden.user is None:
         return
     if id != head:
-        await push_result(hidden, hidden.person, id)
-    await _set(hidden.person.git, ref, id)
+        await push_result(hidden, hidden.user, id)
+    await _set(hidden.user.git, ref, id)
 
 
 async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
@@ -51,20 +53,20 @@ async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
     """
     part = ref_part(name)
     short = f"mimir/{part}"
-    await pin(hidden, f"refs/mimir/result/{part}", id)
-    person = hidden.person
-    if person is None:
+    await pin_commit(hidden, f"refs/mimir/result/{part}", id)
+    user = hidden.user
+    if user is None:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
-    exported = await export_commit(hidden, person, id)
-    if exported != id:  # `pin` copied the commit itself
-        await push_result(hidden, person, exported)
-    if await _is_checked_out(person, f"refs/heads/{short}", exported):
+    exported = await export_commit(hidden, user, id)
+    if exported != id:  # `pin_commit` copied the commit itself
+        await push_result(hidden, user, exported)
+    if await _is_checked_out(user, f"refs/heads/{short}", exported):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
             next_step=f"Check out another branch, then: git branch -f {short} {exported[:12]}",
         )
-    await _set(person.git, f"refs/heads/{short}", exported)
+    await _set(user.git, f"refs/heads/{short}", exported)
     return short
 
 
@@ -75,17 +77,17 @@ async def pin_ref(hidden: HiddenRepository, name: str, id: str) -> str:
     return f"mimir/{part}"
 
 
-async def export_commit(hidden: HiddenRepository, person: UserRepository, id: str) -> str:
+async def export_commit(hidden: HiddenRepository, user: UserRepository, id: str) -> str:
     """Return a commit that fits into the user's repository.
 
     If the project is a part of it, this is a commit on the user's commit with all else unchanged.
     """
     origin = await _origin(hidden, id)
     if origin is None or origin.head is None:
-        if not person.prefix:
+        if not user.prefix:
             return id
         origin = origin or _BranchOrigin(head=None, left_out=())
-    prefix = f"{person.prefix}/" if person.prefix else ""
+    prefix = f"{user.prefix}/" if user.prefix else ""
     theirs = await entries(hidden, origin.head) if origin.head else []
     kept = [
         one
@@ -134,18 +136,19 @@ async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
 
 def _notes(hidden: HiddenRepository) -> Mapping[str, _BranchOrigin]:
     found: dict[str, _BranchOrigin] = {}
-    for file in (hidden.room / "bases").glob("*.json"):
+    for file in (hidden.engine_dir / "bases").glob("*.json"):
         note = json.loads(file.read_text())
         found[file.stem] = _BranchOrigin(head=note["head"], left_out=tuple(note["left_out"]))
     return found
 
 
-async def push_result(hidden: HiddenRepository, person: UserRepository, id: str) -> None:
+async def push_result(hidden: HiddenRepository, user: UserRepository, id: str) -> None:
     """Copy a commit and all that it reaches into the user's repository."""
-    head = await person.head()
+    head = await user.head()
     if id == head:
         return
-    known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
+    # Only objects that the user's repository lacks are packed.
+    known = await user.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
     known_ids = {*known.word.split(), *([head] if head else [])}
     if id in known_ids:
         return
@@ -153,7 +156,7 @@ async def push_result(hidden: HiddenRepository, person: UserRepository, id: str)
     await hidden.git.pipe(
         ("pack-objects", "--revs", "--stdout", "-q", "--missing=allow-any"),
         wanted.encode(),
-        person.git,
+        user.git,
         ("unpack-objects", "-q"),
     )
 
@@ -162,10 +165,10 @@ async def _set(repository: GitCommand, ref: str, id: str) -> None:
     await repository.run("update-ref", ref, id)
 
 
-async def _is_checked_out(person: UserRepository, ref: str, id: str) -> bool:
+async def _is_checked_out(user: UserRepository, ref: str, id: str) -> bool:
     # A branch must not move under a work tree of the user.
-    now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
+    now = await user.git.run("rev-parse", "-q", "--verify", ref, ok=None)
     if now.code != 0 or now.word == id:
         return False
-    trees = await person.git.run("worktree", "list", "--porcelain", "-z", ok=None)
+    trees = await user.git.run("worktree", "list", "--porcelain", "-z", ok=None)
     return f"branch {ref}" in trees.names

@@ -41,7 +41,7 @@ class ControlGroup:
                 path.rmdir()
 
 
-def make(memory_bytes: int, processes: int) -> ControlGroup | None:
+def make_group(memory_bytes: int, processes: int) -> ControlGroup | None:
     """Create a group with as many of these limits as possible; None: none is possible."""
     # A limit of address space would kill a JVM, which reserves more than it uses. The process limit
     # of `prlimit` counts all processes of one user, who is the same in every sandbox of root.
@@ -63,7 +63,7 @@ def make(memory_bytes: int, processes: int) -> ControlGroup | None:
     return ControlGroup(paths=tuple(made)) if made else None
 
 
-def sweep() -> None:
+def remove_stale_groups() -> None:
     """Remove groups of killed engines; a group in use stays."""
     for place, _ in _places():
         for path in place.glob(f"{_PREFIX}*"):
@@ -75,10 +75,12 @@ def _limit(path: Path, controller: str, limit: int) -> None:
     first = path / "memory.limit_in_bytes"
     if controller == "pids":
         (path / "pids.max").write_text(str(limit))
+    # Version 1 of control groups.
     elif first.exists():
         first.write_text(str(limit))
     else:
         (path / "memory.max").write_text(str(limit))
+        # Without swap, and all processes of the group are killed together.
         with contextlib.suppress(OSError):
             (path / "memory.swap.max").write_text("0")
             (path / "memory.oom.group").write_text("1")

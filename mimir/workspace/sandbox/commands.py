@@ -98,6 +98,7 @@ def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
+        # Repeatable: no leftover bytecode, the same order of sets.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
     }

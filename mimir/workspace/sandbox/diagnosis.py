@@ -22,7 +22,7 @@ class SandboxReport:
     fix: str = ""
 
 
-def of_platform() -> SandboxReport | None:
+def diagnose_platform() -> SandboxReport | None:
     """Return why this system has no bubblewrap; None: it may have one."""
     if sys.platform.startswith("linux"):
         return None
@@ -34,7 +34,7 @@ def of_platform() -> SandboxReport | None:
     )
 
 
-def of_missing_program() -> SandboxReport:
+def diagnose_missing_program() -> SandboxReport:
     """Return that bubblewrap is not installed."""
     return SandboxReport(
         ok=False,
@@ -43,7 +43,7 @@ def of_missing_program() -> SandboxReport:
     )
 
 
-def of_failure(said: Sequence[str]) -> SandboxReport:
+def diagnose_failure(said: Sequence[str]) -> SandboxReport:
     """Return why bubblewrap cannot build a sandbox, by the last output of each try."""
     last = next((words.strip() for words in reversed(said) if words.strip()), "no output")
     problem = f"bubblewrap cannot build a sandbox here: {last.splitlines()[-1][:300]}"

@@ -96,6 +96,7 @@ class _DescriptorFiles:
 
 def _namespaces(as_root: bool) -> tuple[str, ...]:
     common = (
+        # A new session: the command must not write into the terminal of the user.
         *("--die-with-parent", "--new-session", "--clearenv"),
         *("--hostname", "mimir", "--cap-drop", "ALL"),
     )
@@ -144,6 +145,7 @@ def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
     place = wanted.workspace / ".git"
     if wanted.view is None:
         return []
+    # A worker may have created a repository of its own.
     if place.is_symlink() or place.is_dir() or (place.exists() and place.stat().st_size > 0):
         remove_tree(place)
     place.touch(mode=0o644)

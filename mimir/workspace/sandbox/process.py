@@ -91,7 +91,7 @@ async def run(
     """
     descriptors = DescriptorSet()
     grouped = is_bounded and command.sandbox is not None
-    group = cgroups.make(limits.memory_bytes, limits.processes) if grouped else None
+    group = cgroups.make_group(limits.memory_bytes, limits.processes) if grouped else None
     try:
         process = await _start(command, descriptors, waits=group is not None)
         one = _RunningProcess(
@@ -147,6 +147,7 @@ async def _start(
         stdout=descriptors.say,
         stderr=descriptors.say,
         pass_fds=descriptors.theirs,
+        # Its own process group, so that all of it can be killed at once.
         start_new_session=True,
     )
     descriptors.close_theirs()

@@ -21,6 +21,7 @@ class ProcessUsage:
 
 def usage(root: int) -> ProcessUsage:
     """Measure a process and all below it."""
+    # Processes that end during the measurement count for nothing.
     processes = memory = 0
     for process in _family(root):
         processes += 1

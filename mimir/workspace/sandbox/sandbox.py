@@ -119,6 +119,7 @@ class Sandbox:
 
     async def probe(self) -> SandboxReport:
         """Run a command to learn whether the sandbox works; the first answer is kept."""
+        # Shielded: a cancelled caller must not cancel the probe for the others.
         return await asyncio.shield(self.begin_trial())
 
     async def run(
@@ -216,13 +217,13 @@ class Sandbox:
     async def _probe(self) -> SandboxReport:
         if self._config.mode == "none":
             return SandboxReport(ok=True, backend="none")
-        wrong = diagnosis.of_platform()
+        wrong = diagnosis.diagnose_platform()
         if wrong is not None:
             return wrong
         programs = list(_programs() if self._programs is None else self._programs)
         if not programs:
-            return diagnosis.of_missing_program()
-        cgroups.sweep()
+            return diagnosis.diagnose_missing_program()
+        cgroups.remove_stale_groups()
         recipes: tuple[Recipe, ...] = ("root", "user") if os.geteuid() == 0 else ("user",)
         outputs: list[str] = []
         for program in programs:
@@ -232,7 +233,7 @@ class Sandbox:
                     self._way = program, recipe
                     return SandboxReport(ok=True)
                 outputs.append(output)
-        return diagnosis.of_failure(outputs)
+        return diagnosis.diagnose_failure(outputs)
 
     async def _try(self, program: Path, recipe: Recipe) -> str | None:
         """Run one command one way; None: it works, otherwise its output."""
@@ -288,6 +289,7 @@ def _command_result(
         is_program_missing=bool(name),
         missing_name=name,
         stop_reason=ended.stop,
+        # Rounded up, so that no command takes 0 seconds.
         seconds=math.ceil(seconds * 1000) / 1000,
         backend=backend,
     )

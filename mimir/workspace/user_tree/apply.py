@@ -54,6 +54,7 @@ async def apply(
     After a crash `finish` or `undo` with the journaled steps repairs it. A missing object is an error
     before the first change. On a full disk (Paused) the changes are undone.
     """
+    # Checked again: the user may have changed files since the plan.
     conflicts = planned.conflicts or await asyncio.to_thread(
         user_file.conflicts, planned.steps, project
     )

@@ -37,7 +37,7 @@ class UserFileConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """State of a file before and after: `<mode>:<blob id>`; None: no file. Kept in the journal."""
+    """State of a file before and after (`<mode>:<blob id>`, None: no file), as journaled."""
 
     path: str
     old: str | None
@@ -64,6 +64,7 @@ def make_change(move: FileChange, project: Path, content: bytes | None) -> UserF
         with opened_directory(top, parts[:-1], make=True) as parent:
             _forget_leftover(parent, move.path)
             now = _state_at(parent, parts[-1], move)
+            # Done already, for example before a crash.
             if now == move.new:
                 return None
             if now == _DIRECTORY and _remove_if_empty(parent, parts[-1]):

@@ -92,7 +92,7 @@ async def test_fork_bomb_is_stopped(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
 ) -> None:
     if not has_group:
-        monkeypatch.setattr(cgroups, "make", lambda *limits: None)
+        monkeypatch.setattr(cgroups, "make_group", lambda *limits: None)
     sandbox = make_sandbox(limits=ProcessLimits(processes=40))
     program = """
 import os, sys, time
@@ -115,7 +115,7 @@ async def test_memory_is_limited_for_all_processes_together(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
 ) -> None:
     if not has_group:
-        monkeypatch.setattr(cgroups, "make", lambda *limits: None)
+        monkeypatch.setattr(cgroups, "make_group", lambda *limits: None)
     sandbox = make_sandbox(limits=ProcessLimits(memory_bytes=120_000_000))
     program = """
 import os, time
