@@ -62,11 +62,10 @@ def remove_at(parent: int, name: str) -> None:
         waiting.pop()
 
 
-def remove_empty_directories(root: Path, keep: frozenset[str] = frozenset()) -> None:
-    """Remove every directory below `root` without files, except the paths in `keep`."""
+def remove_empty_directories(root: Path) -> None:
+    """Remove every directory below `root` that holds no file."""
     for directory in reversed(list(directories(root))):
-        relative = str(directory.relative_to(root))
-        if relative != "." and relative not in keep:
+        if directory != root:
             with contextlib.suppress(OSError):
                 directory.rmdir()
 

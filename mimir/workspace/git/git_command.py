@@ -6,6 +6,7 @@ Configuration that could run a program or change bytes is switched off in each c
 import asyncio
 import contextlib
 import os
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,8 +114,6 @@ class GitCommand:
     """The git directory; None: git searches from the working directory."""
     alternates: tuple[Path, ...] = ()
     """Object directories that are read, never written."""
-    objects: Path | None = None
-    """Object directory instead of the repository's own."""
     program: str = "git"
 
     def without_alternates(self) -> "GitCommand":
@@ -144,15 +143,19 @@ class GitCommand:
     ) -> GitResult:
         """Run one git command in a work tree and return its result.
 
-        Exit codes outside of `ok` (None: any) raise an error. `literal` paths are no patterns. After
-        `max_bytes` of output (None: no limit) the command is ended.
+        Exit codes outside of `ok` (None: any) raise an error. `literal` paths are no patterns.
+        After `max_bytes` of output (None: no limit) the command is ended.
         """
+        named = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index}
+        variables = {name: str(path) for name, path in named.items() if path is not None}
+        if literal:
+            variables["GIT_LITERAL_PATHSPECS"] = "1"
         process = await self._start(
             arguments,
-            environment=self._environment(tree, index, literal, extra),
+            {**variables, **(extra or {})},
             where=tree,
-            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            stdin=DEVNULL if stdin is None else PIPE,
+            stdout=PIPE,
         )
         try:
             if max_bytes is None:
@@ -181,18 +184,8 @@ class GitCommand:
         """Run a command and feed its output to a command of another repository, unbuffered."""
         read_end, write_end = os.pipe()
         try:
-            reader = await into._start(
-                into_arguments,
-                environment=into._environment(),
-                stdin=read_end,
-                stdout=asyncio.subprocess.DEVNULL,
-            )
-            writer = await self._start(
-                arguments,
-                environment=self._environment(),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=write_end,
-            )
+            reader = await into._start(into_arguments, {}, stdin=read_end, stdout=DEVNULL)
+            writer = await self._start(arguments, {}, stdin=PIPE, stdout=write_end)
         finally:
             os.close(read_end)
             os.close(write_end)
@@ -209,50 +202,33 @@ class GitCommand:
             if process.returncode:
                 raise failure(words, GitResult(code=process.returncode, out=b"", err=_text(err)))
 
-    def _environment(
-        self,
-        tree: Path | None = None,
-        index: Path | None = None,
-        literal: bool = False,
-        extra: Mapping[str, str] | None = None,
-    ) -> dict[str, str]:
-        environment = dict(_ENVIRONMENT)
-        if self.directory is not None:
-            environment["GIT_DIR"] = str(self.directory)
-        if self.objects is not None:
-            environment["GIT_OBJECT_DIRECTORY"] = str(self.objects)
-        if self.alternates:
-            alternates = ":".join(map(_quote_path, self.alternates))
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternates
-        if tree is not None:
-            environment["GIT_WORK_TREE"] = str(tree)
-        if index is not None:
-            environment["GIT_INDEX_FILE"] = str(index)
-        if literal:
-            environment["GIT_LITERAL_PATHSPECS"] = "1"
-        return {**environment, **(extra or {})}
-
     async def _start(
         self,
         arguments: Sequence[str],
+        variables: Mapping[str, str],
         *,
-        environment: Mapping[str, str],
         where: Path | None = None,
         stdin: int,
         stdout: int,
     ) -> asyncio.subprocess.Process:
+        environment = dict(_ENVIRONMENT)
+        if self.directory is not None:
+            environment["GIT_DIR"] = str(self.directory)
+        if self.alternates:
+            alternates = ":".join(map(_quote_path, self.alternates))
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternates
         give_way()
         listen()
         try:
             return await asyncio.create_subprocess_exec(
                 self.program,
                 *arguments,
-                env=environment,
+                env={**environment, **variables},
                 # From "/" git finds no repository by chance.
                 cwd=where or "/",
                 stdin=stdin,
                 stdout=stdout,
-                stderr=asyncio.subprocess.PIPE,
+                stderr=PIPE,
             )
         except FileNotFoundError as error:
             if _is_missing(where):

@@ -133,8 +133,8 @@ class GitHistory:
     ) -> BaseCommit:
         """Record the project as it is, with uncommitted changes, and pin it for the run.
 
-        The base of a clean work tree is the user's commit; its time is the default of `when`. Top-level
-        names of `hidden` are left out.
+        The base of a clean work tree is the user's commit; its time is the default of `when`.
+        Top-level names of `hidden` are left out.
         """
         if self._exchange:
             self._exchange.serve(run)
@@ -264,8 +264,8 @@ class GitHistory:
     async def branch(self, name: str, commit: str) -> str:
         """Create or move the branch `mimir/<name>` to a commit; return the full name.
 
-        For a plain directory it is hidden; away, the commit is only pinned. A branch that is checked out
-        is not moved: WorkspaceError, and the commit is pinned.
+        For a plain directory it is hidden; away, the commit is only pinned. A branch that is
+        checked out is not moved: WorkspaceError, and the commit is pinned.
         """
         await self._have(commit)
         if self._away:

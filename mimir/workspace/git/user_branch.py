@@ -64,6 +64,6 @@ def _require_rest(user: UserRepository) -> None:
     for name in _UNDER_WAY:
         if (directory / name).exists():
             raise WorkspaceError(
-                f"Cannot commit: a merge, rebase or the like is unfinished in {user.top} ({name}).",
+                f"Cannot commit: a merge or rebase is unfinished in {user.top} ({name}).",
                 next_step="Finish it, then: mimir apply",
             )

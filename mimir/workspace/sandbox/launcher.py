@@ -47,8 +47,8 @@ def main(specification: int, status: int) -> None:
     # After the change of user: root without its rights may not enter the directory of another user.
     os.chdir(wanted["directory"])
     os.umask(0o022)
-    # The interpreter ignores the first two; in the background or under `nohup` mimir ignores others.
-    # A program would inherit that. The module `signal` would cost 5 ms.
+    # The interpreter ignores the first two signals, a mimir in the background or under `nohup`
+    # others. A program would inherit that. The module `signal` would cost 5 ms.
     signal = __import__("_signal")
     for name in ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGQUIT", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)

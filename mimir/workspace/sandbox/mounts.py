@@ -56,7 +56,7 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
 
     `as_root`: without a user namespace, by the rights of root, which the launcher gives up.
     """
-    files = _DescriptorFiles()
+    files: list[bytes] = []
     own = [place for place in _places_of(wanted.project) if not place.is_relative_to(WORKSPACE)]
     dependencies = _dependencies(wanted, own)
     binds = [*toolchain.engine_binds(), *_bases(dependencies)]
@@ -72,26 +72,23 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
         *_read_only(into_workspace),
         *_alias(wanted, own, outer, into_workspace),
         *_extra(wanted.extra or {}, files),
-        *_closed_proc(as_root),
+        # The kernel lets the real root set /proc/sys, even without rights.
+        *(() if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     first, has_python = _first_places(wanted.workspace, dependencies)
     return MountLayout(
         options=tuple(options),
-        contents=tuple(files.contents),
+        contents=tuple(files),
         path=toolchain.search_path(first, wanted.read_only),
         has_project_python=has_python,
     )
 
 
-class _DescriptorFiles:
-    def __init__(self) -> None:
-        self.contents: list[bytes] = []
-
-    def add(self, content: bytes, target: str, mode: str = "0444") -> tuple[str, ...]:
-        self.contents.append(content)
-        number = f"{{{len(self.contents) - 1}}}"
-        return ("--perms", mode, "--ro-bind-data", number, target)
+def _add_file(contents: list[bytes], content: bytes, target: str) -> tuple[str, ...]:
+    contents.append(content)
+    number = f"{{{len(contents) - 1}}}"
+    return ("--perms", "0444", "--ro-bind-data", number, target)
 
 
 def _namespaces(as_root: bool) -> tuple[str, ...]:
@@ -101,19 +98,14 @@ def _namespaces(as_root: bool) -> tuple[str, ...]:
         *("--hostname", "mimir", "--cap-drop", "ALL"),
     )
     if as_root:
-        # Without a user namespace, in which root's processes are not counted; the launcher changes the user.
+        # No user namespace: root's processes are not counted in one. The launcher changes the user.
         unshared = ("ipc", "pid", "net", "uts", "cgroup-try")
         spaces = [f"--unshare-{name}" for name in unshared]
         return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
 
 
-def _closed_proc(as_root: bool) -> tuple[str, ...]:
-    # The kernel lets the real root set /proc/sys, even without rights.
-    return () if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")
-
-
-def _system(tmp_bytes: int, files: _DescriptorFiles) -> list[str]:
+def _system(tmp_bytes: int, files: list[bytes]) -> list[str]:
     options = [word for path in toolchain.SYSTEM for word in ("--ro-bind", path, path)]
     for alias in map(Path, toolchain.SYSTEM_ALIASES):
         if alias.is_symlink():
@@ -127,20 +119,23 @@ def _system(tmp_bytes: int, files: _DescriptorFiles) -> list[str]:
     options += ["--symlink", "/tmp", "/var/tmp"]
     for part in toolchain.system_parts():
         options += ["--ro-bind-try", part, part]
-    options += files.add(
-        f"root:x:0:0::/root:/bin/sh\nmimir:x:{USER}:{USER}::/tmp:/bin/sh\n".encode(), "/etc/passwd"
+    options += _add_file(
+        files,
+        f"root:x:0:0::/root:/bin/sh\nmimir:x:{USER}:{USER}::/tmp:/bin/sh\n".encode(),
+        "/etc/passwd",
     )
-    options += files.add(f"root:x:0:\nmimir:x:{USER}:\n".encode(), "/etc/group")
-    options += files.add(b"127.0.0.1 localhost mimir\n::1 localhost\n", "/etc/hosts")
+    options += _add_file(files, f"root:x:0:\nmimir:x:{USER}:\n".encode(), "/etc/group")
+    options += _add_file(files, b"127.0.0.1 localhost mimir\n::1 localhost\n", "/etc/hosts")
     # Workspace and view have different owners; and a test that commits needs a name.
-    options += files.add(
+    options += _add_file(
+        files,
         b"[safe]\n\tdirectory = *\n[user]\n\tname = mimir\n\temail = mimir@localhost\n",
         "/etc/gitconfig",
     )
     return options
 
 
-def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
+def _git(wanted: MountRequest, files: list[bytes]) -> list[str]:
     """Make `/workspace/.git` a read-only file that leads to the view."""
     place = wanted.workspace / ".git"
     if wanted.view is None:
@@ -151,7 +146,7 @@ def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
     place.touch(mode=0o644)
     return [
         *("--ro-bind", str(wanted.view), VIEW),
-        *files.add(f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
+        *_add_file(files, f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
     ]
 
 
@@ -172,7 +167,7 @@ def _alias(
     options: list[str] = []
     for place in own:
         if toolchain.is_system(place) or any(place.is_relative_to(bind.target) for bind in outer):
-            # The path exists already, read-only: no link can be created there, so it is mounted over.
+            # The path exists, read-only: no link can be created there, so it is mounted over.
             bind = "--bind" if wanted.writable else "--ro-bind"
             options += [bind, str(wanted.workspace), str(place)]
             options += _read_only(
@@ -269,7 +264,7 @@ def _parents(target: str) -> list[str]:
     ]
 
 
-def _extra(extra: Mapping[str, Path], files: _DescriptorFiles) -> list[str]:
+def _extra(extra: Mapping[str, Path], files: list[bytes]) -> list[str]:
     options: list[str] = []
     for target, source in sorted(extra.items()):
         options += _parents(target)
@@ -277,7 +272,7 @@ def _extra(extra: Mapping[str, Path], files: _DescriptorFiles) -> list[str]:
             options += ["--ro-bind", str(source), target]
         else:
             # Copied, so that the file may be unreadable for the user of the sandbox.
-            options += files.add(source.read_bytes(), target)
+            options += _add_file(files, source.read_bytes(), target)
     return options
 
 

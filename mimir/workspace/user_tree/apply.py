@@ -51,8 +51,8 @@ async def apply(
 ) -> tuple[UserFileConflict, ...]:
     """Carry out a plan and return the conflicts; with any, the files stay unchanged.
 
-    After a crash `finish` or `undo` with the journaled steps repairs it. A missing object is an error
-    before the first change. On a full disk (Paused) the changes are undone.
+    After a crash `finish` or `undo` with the journaled steps repairs it. A missing object is an
+    error before the first change. On a full disk (Paused) the changes are undone.
     """
     # Checked again: the user may have changed files since the plan.
     conflicts = planned.conflicts or await asyncio.to_thread(
