@@ -19,7 +19,10 @@ def prepare(project: Path, *, create: bool) -> Path:
     room = project / ROOM
     for name in FOLDERS:
         if (project / name).is_symlink():
-            raise _link(name)
+            raise PlanError(
+                f"{name} is a link: mimir writes there and follows no link of a repository.",
+                next_step=f"Remove it or put a directory in its place: rm {name}",
+            )
     if not create and not room.is_dir():
         raise UsageError(
             "mimir was not used in this directory yet: there is no .mimir here.",
@@ -74,10 +77,3 @@ def _as_plan_error(path: str) -> Generator[None]:
             f"{path} cannot be written: {error}",
             next_step="Move away what stands there, then: mimir report",
         ) from None
-
-
-def _link(name: str) -> PlanError:
-    return PlanError(
-        f"{name} is a link: mimir writes there and follows no link that a repository may have brought.",
-        next_step=f"Remove it or put a folder in its place: rm {name}",
-    )

@@ -37,7 +37,10 @@ def parse_rules(text: str) -> list[str]:
     """Return the rules of an ignore file, without comments and empty lines."""
     found: list[str] = []
     for line in text.removeprefix("\ufeff").split("\n"):
-        rule = _without_trailing_space(line.removesuffix("\r"))
+        whole = line.removesuffix("\r")
+        rule = whole.rstrip(" ")
+        if rule.endswith("\\") and rule != whole:  # The backslash protects one space.
+            rule += " "
         if rule and not rule.startswith("#"):
             found.append(rule)
     return found
@@ -91,11 +94,3 @@ def _split(rule: str) -> tuple[str, str]:
 
 def _is_anchored(pattern: str) -> bool:
     return "/" in pattern.rstrip("/")
-
-
-def _without_trailing_space(line: str) -> str:
-    # A backslash protects the last space.
-    stripped = line.rstrip(" ")
-    if stripped.endswith("\\") and len(stripped) < len(line):
-        return stripped + " "
-    return stripped

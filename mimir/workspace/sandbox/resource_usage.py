@@ -22,11 +22,8 @@ class ProcessUsage:
 def usage(root: int) -> ProcessUsage:
     """Measure a process and all below it."""
     # Processes that end during the measurement count for nothing.
-    processes = memory = 0
-    for process in _family(root):
-        processes += 1
-        memory += _resident(process)
-    return ProcessUsage(processes=processes, memory_bytes=memory)
+    memory = [_resident(process) for process in _family(root)]
+    return ProcessUsage(processes=len(memory), memory_bytes=sum(memory))
 
 
 def own_memory(root: int) -> int:

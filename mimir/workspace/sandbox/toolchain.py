@@ -78,7 +78,9 @@ def engine_path() -> list[str]:
 
 def environment_binds(environment: Path) -> list[BindMount]:
     """Return the interpreter that a Python environment needs, by `pyvenv.cfg` and its link."""
-    homes = {_home(environment), _target(environment / "bin/python")}
+    python = environment / "bin/python"
+    linked = Path(os.path.realpath(python)).parent if python.is_symlink() else None
+    homes = {_home(environment), linked}
     return [bind for home in homes if home is not None for bind in python_binds(home.parent)]
 
 
@@ -161,8 +163,3 @@ def _home(environment: Path) -> Path | None:
         if key.strip().lower() == "home" and value.strip().startswith("/"):
             return Path(value.strip())
     return None
-
-
-def _target(python: Path) -> Path | None:
-    """Return the directory of the interpreter that an environment's link leads to."""
-    return Path(os.path.realpath(python)).parent if python.is_symlink() else None

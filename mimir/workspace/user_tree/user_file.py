@@ -218,15 +218,14 @@ def _write(top: int, parent: int, name: str, move: FileChange, content: bytes) -
 
 def _permissions(before: int | None, mode: str) -> int:
     # The user's permissions stay; only executability follows the result.
-    known = stat.S_IMODE(before) if before is not None else 0o666 & ~_umask()
+    if before is not None:
+        known = stat.S_IMODE(before)
+    else:
+        # The umask can only be read by setting it.
+        umask = os.umask(0o077)
+        os.umask(umask)
+        known = 0o666 & ~umask
     return known | (known & 0o444) >> 2 if mode == EXECUTABLE else known & ~0o111
-
-
-def _umask() -> int:
-    # The umask can only be read by setting it.
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
 
 
 def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> None:
