@@ -1,1 +1,4 @@
-"""Values and rules that every room may use: no I/O, no clock, no SDK. Entered by all, imports none."""
+"""Values and rules of the product, without I/O, clock or SDK. Pure.
+
+Every package may import `domain`; `domain` imports only `errors`.
+"""

@@ -1,7 +1,4 @@
-"""Who acts now: the run, and the task and attempt of it; known to all that is called on its behalf, whoever calls.
-
-What belongs to no attempt's own services (a check that several may share) is recorded under it.
-"""
+"""The run, task and attempt on whose behalf the current code runs. Pure."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -16,21 +13,21 @@ class Actor:
     """Empty: the run itself."""
     attempt: int = 0
     whose: str = ""
-    """Task whose check is run, where it is not the speaker's own; two tasks may have the same one."""
+    """Task whose check runs, if it is not the actor's own; two tasks may share a check."""
 
     @property
     def place(self) -> str:
-        """Name it within its run: `task/attempt`, empty for the run itself; behind a blank the task whose check is run."""
+        """`task/attempt`, empty for the run; after a blank the task whose check runs."""
         own = f"{self.task}/{self.attempt}" if self.task else ""
         return f"{own} {self.whose}" if self.whose else own
 
 
-def on_behalf(task: str) -> None:
-    """Let what the current task of the event loop does from now on be done for a task's check."""
-    speaker = SPEAKER.get()
-    if speaker is not None:
-        SPEAKER.set(replace(speaker, whose=task))
+def act_for_task(task: str) -> None:
+    """Record what the current asyncio task does from here as done for the check of a task."""
+    actor = CURRENT_ACTOR.get()
+    if actor is not None:
+        CURRENT_ACTOR.set(replace(actor, whose=task))
 
 
-SPEAKER: ContextVar[Actor | None] = ContextVar("speaker", default=None)
-"""Set where an attempt, or a run's end, begins; inherited by everything that is started there. None: nobody's run."""
+# Set where an attempt or the end of a run starts; asyncio tasks inherit it. None: no run.
+CURRENT_ACTOR: ContextVar[Actor | None] = ContextVar("speaker", default=None)

@@ -1,18 +1,17 @@
-"""Roles, and what each may use: one table."""
+"""Roles of agents, and the limits and tools of each. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleLimits:
-    """What one role may say and do."""
+    """Token limits and tools of one role."""
 
     answer_tokens: int
-    """Bound of a closing answer."""
     working_tokens: int
-    """Bound of a turn that may call tools."""
+    """Limit of a reply that may call tools."""
     tools: tuple[str, ...]
-    """Names that the role grants; the plan and the policy may only take away."""
+    """Names that the role grants; plan and policy may only remove some."""
 
 
 READ_TOOLS = ("read_file", "list_files", "grep")
@@ -26,6 +25,7 @@ MEMORY_TOOLS = (
 )
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
 
+# QC gets 150 answer tokens more for each criterion.
 ROLES: dict[str, RoleLimits] = {
     "ecko": RoleLimits(answer_tokens=4000, working_tokens=4000, tools=()),
     "pm": RoleLimits(
@@ -39,4 +39,3 @@ ROLES: dict[str, RoleLimits] = {
     "qc_reporter": RoleLimits(answer_tokens=2000, working_tokens=2000, tools=()),
     "pm_reporter": RoleLimits(answer_tokens=3000, working_tokens=3000, tools=()),
 }
-"""QC's answer gets 150 tokens a criterion on top."""

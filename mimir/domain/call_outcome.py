@@ -1,4 +1,4 @@
-"""Outcome of a model or tool call, and the transcript that records it."""
+"""The recorded result of one call of a transcript. Pure."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from mimir.domain.usage import TokenUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The result of one model or tool call, as the transcript stores it."""
+    """Result of one model or tool call, as the transcript stores it for replay."""
 
     value: Mapping[str, object]
-    """JSON values; written and read by the wrapper that made them."""
+    """JSON values; written and read by the wrapper that recorded the call."""
     tree: str = ""
     """Workspace tree after the call; empty if nothing can have changed."""
     usage: TokenUsage | None = None

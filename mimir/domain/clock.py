@@ -1,4 +1,4 @@
-"""Time and ids as values that are handed in; only `app` makes real ones, so that a run can be replayed."""
+"""Time and ids as injected values, so that a run can be replayed. Pure."""
 
 import re
 from datetime import UTC, datetime
@@ -8,10 +8,10 @@ _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """Source of time; `bootstrap` creates the real one."""
 
     def now(self) -> datetime:
-        """Return the time of day, aware, UTC."""
+        """Return the aware UTC time of day."""
         ...
 
     def monotonic(self) -> float:
@@ -20,24 +20,21 @@ class Clock(Protocol):
 
 
 class IdFactory(Protocol):
-    """Names for things that are new."""
+    """Source of unique ids."""
 
     def new(self, kind: str) -> str:
-        """Return an id that was never given before, safe in file names and git refs."""
+        """Return an unused id, safe in file names and git refs."""
         ...
 
 
 def stamp(moment: datetime) -> str:
-    """Write a time as ISO-8601 UTC text of fixed width, so that text order is time order."""
+    """Format a time as ISO-8601 UTC text of fixed width: text order is time order."""
+    # The form without offset has a fixed width.
     return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def moment(text: str) -> datetime:
-    """Read what `stamp` wrote.
-
-    Raises:
-        ValueError: `text` is not of that form.
-    """
+    """Parse the text that `stamp` writes; raise ValueError for any other form."""
     if not _FORM.fullmatch(text):  # ISO has more forms than ours
         raise ValueError(f"time data {text!r} does not match format {_FORM.pattern!r}")
     return datetime.fromisoformat(text)

@@ -1,17 +1,17 @@
-"""How many criteria passed, and what decided them: the two kinds of proof are never added up. Pure."""
+"""Counts of criteria by outcome; executed and judged ones are never added. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriteriaCounts:
-    """Criteria by what became of them."""
+    """Number of criteria by outcome and basis."""
 
     executed: int = 0
     """Passed, decided by checks that the engine ran."""
     judged: int = 0
-    """Passed, decided by QC with a quote that the engine found."""
+    """Passed, decided by QC with a verified quote."""
     unverified: int = 0
     failed: int = 0
 
@@ -25,24 +25,19 @@ class CriteriaCounts:
 
     @property
     def open(self) -> int:
-        """Failed or unverified: any of them makes a run one with gaps."""
+        """Failed or unverified criteria; any of them is a gap of the run."""
         return self.unverified + self.failed
 
     def as_json(self) -> dict[str, int]:
-        """Return them as scripts read them."""
-        return {
-            "executed": self.executed,
-            "judged": self.judged,
-            "unverified": self.unverified,
-            "failed": self.failed,
-        }
+        """Return the counts as scripts read them."""
+        return asdict(self)
 
 
 NO_CRITERIA = CriteriaCounts()
 
 
-def count(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
-    """Count criteria, each given as (state, basis); a state or basis that is not known counts as unverified."""
+def count_criteria(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
+    """Count criteria, each given as (state, basis); an unknown pair counts as unverified."""
     executed = judged = unverified = failed = 0
     for criterion in criteria:
         match criterion:
@@ -50,6 +45,7 @@ def count(criteria: Iterable[tuple[str, str]]) -> CriteriaCounts:
                 executed += 1
             case ("passed", "judged"):
                 judged += 1
+            # A failed criterion counts the same for each basis.
             case ("failed", _):
                 failed += 1
             case _:

@@ -1,4 +1,4 @@
-"""What tasks of a role took, as finished runs showed it: medians, so that one task that got stuck says little. Pure."""
+"""Estimates of a role from completed tasks, as medians that outliers hardly move. Pure."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -8,28 +8,28 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSample:
-    """One task that was completed."""
+    """Time and tool calls of one completed task."""
 
     source: str
     """`run/task`."""
     seconds: float
-    """For how long it was worked on: every attempt, the checks and QC included."""
+    """All attempts, with their checks and QC."""
     tool_calls: int
-    """Of its accepted worker."""
+    """Of the accepted attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedEstimate:
-    """What a task of a role takes, as a rule."""
+    """Typical effort of a task of one role."""
 
     minutes: float
     tool_calls: float
     tasks: int
-    """From how many completed tasks this is known; at least 1."""
+    """Number of completed tasks it rests on; at least 1."""
 
 
 def medians(samples: Sequence[TaskSample]) -> LearnedEstimate | None:
-    """Return what these tasks have in common; None: there are none."""
+    """Return the medians of these tasks; None: there are no tasks."""
     if not samples:
         return None
     return LearnedEstimate(
@@ -40,7 +40,8 @@ def medians(samples: Sequence[TaskSample]) -> LearnedEstimate | None:
 
 
 def role_key(role: str) -> str:
-    """Return what makes two role descriptions the same: NFKC, case-folded, white space and trailing punctuation collapsed."""
+    """Normalise a role description: NFKC, case, white space and trailing punctuation."""
+    # Planners write one role with small differences; estimates must still match.
     text = " ".join(unicodedata.normalize("NFKC", role).casefold().split())
     while text and (unicodedata.category(text[-1])[0] == "P" or text[-1].isspace()):
         text = text[:-1]

@@ -1,4 +1,4 @@
-"""What happens is an event, once: written in the transaction that makes it true."""
+"""Events of a run, each written in the transaction that makes it true. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """Every event there is; the names are read by scripts."""
+    """Every kind of event; scripts read the names."""
 
     RUN_CREATED = "RunCreated"
     RUN_STARTED = "RunStarted"
@@ -53,6 +53,6 @@ class Event:
     """ISO-8601 UTC, fixed width."""
     task: str = ""
     attempt: int = 0
-    """0: not of an attempt."""
+    """0: no attempt."""
     data: Mapping[str, object] = field(default_factory=dict[str, object])
     """JSON values. A change of status carries `from` and `to`."""

@@ -1,4 +1,4 @@
-"""What the engine executed and saw: the only thing that a "completed" may rest on."""
+"""Evidence that the engine produced itself; only this can make a task completed. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,41 +16,40 @@ class CheckRun:
     argv: tuple[str, ...]
     phase: Literal["before", "after", "merged", "gate"]
     tree: str
-    """Git tree id that was checked out; everything that the command could read of the project."""
     exit_code: int | None
     """None: killed (timeout) or never started (missing)."""
     timed_out: bool = False
     missing: bool = False
-    """True: the program, or the module that it names, is not on the machine."""
+    """True: the program, or the module that it names, is not on this machine."""
     cut_short: bool = False
-    """True: it ended with 0, but the test runner that it starts did not say that the tests passed, or the work ended its program."""
+    """True: exit code 0 without a report of its test runner, or the work ended the program."""
     seconds: float = 0.0
     output_hash: str = ""
     """SHA-256 of the whole output."""
     output_tail: str = ""
-    """Its bounded end, secrets replaced."""
+    """End of the output, bounded, secrets replaced."""
     sandbox: str = ""
-    """Back-end: "bubblewrap", or "none" when the person said so by name."""
+    """"bubblewrap", or "none" if the user switched the sandbox off."""
     again: bool = False
-    """True: the second run on the same tree, made because the first one was red."""
+    """True: a second run on the same tree, because the first one was red."""
     stands_for: str = ""
-    """Tree that it says something of, where the check's own files were put back in `tree`; empty: `tree` itself."""
+    """Tree that the run proves, if check files were restored in `tree`; empty: `tree`."""
 
     @property
     def green(self) -> bool:
-        """True if the command ended with 0, and nothing that it said is against it."""
+        """True if the command ended with 0 and nothing contradicts it."""
         return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
 
     @property
     def describe_end(self) -> str:
-        """How it ended, in words."""
-        return how_it_ended(
+        """How the command ended, as text."""
+        return describe_exit(
             self.exit_code, timed_out=self.timed_out, missing=self.missing, cut_short=self.cut_short
         )
 
 
-def how_it_ended(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
-    """Say how a command ended: `exit 1`, `timed out`, `program missing`, `killed`, `cut short (exit 0)`."""
+def describe_exit(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
+    """Describe an exit, such as `exit 1`, `timed out` or `cut short (exit 0)`."""
     if missing:
         return "program missing"
     if timed_out:
@@ -62,28 +61,27 @@ def how_it_ended(code: int | None, *, timed_out: bool, missing: bool, cut_short:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """What the runs of one check prove, by the table of §9."""
+    """What the runs of one check prove, by the decision table."""
 
     check: str
     state: CheckState
     required: bool
     kind: CheckKind
     inferred: bool = False
-    """True: the plan gave no kind; it follows from the run before."""
+    """True: the plan gives no kind; it follows from the run before."""
     before: CheckRun
     after: CheckRun
     again: CheckRun | None = None
-    """A second run on the tree of `after`, made because that one was red. None: not made."""
+    """Second run on the tree of a red `after`. None: there is none."""
     flaky: bool = False
     self_authored: bool = False
-    """True: the check's files were written by the attempt that it judges."""
+    """True: the attempt wrote the files of its own check."""
     findings: tuple[str, ...] = ()
-    """What a person should know of it, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRecord:
-    """One sealed record of a chain."""
+    """One sealed record of an evidence chain."""
 
     seq: int
     """0-based within its chain."""
@@ -91,5 +89,5 @@ class EvidenceRecord:
     body: str
     """Canonical JSON of what is sealed."""
     previous: str
-    """Hash of the record before; the chain's name hashed for the first."""
+    """Hash of the record before; for the first one the hash of the chain name."""
     hash: str

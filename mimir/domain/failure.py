@@ -1,4 +1,4 @@
-"""Reports of what went wrong: one a failed task, one a run."""
+"""Computed reports on a failed task and on a failed run. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ class TimelineEntry:
 
     attempt: int
     score: float | None
-    """None: it was judged without QC."""
+    """None: judged without QC."""
     cause: str
     issues: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QCFailureReport:
-    """Why a task failed; computed, with prose by a model if it answers."""
+    """Why a task failed; computed, with a narrative if a model answers."""
 
     task: str
     cause: str
@@ -28,12 +28,12 @@ class QCFailureReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PMFailureSummary:
-    """What the failures mean for the plan; computed."""
+    """What the failures mean for the plan."""
 
     blocking_tasks: tuple[str, ...]
     blocked_tasks: tuple[str, ...]
     project_delay: float
-    """Blocked share of the plan's estimated minutes, 0–1."""
+    """Blocked share of the plan's estimated minutes, 0 to 1."""
     risk_level: str
     """`low`, `medium` or `high`."""
     next_actions: tuple[str, ...]

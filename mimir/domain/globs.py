@@ -1,10 +1,8 @@
-"""Which paths a list of globs names. Pure; the one meaning of `files`, `tests` and `protect`.
+"""Glob patterns of paths: the one meaning of `files`, `tests` and `protect`. Pure.
 
-A path is relative, with `/` between its parts. `*`, `?` and `[...]` stay within one part, `**` as a whole
-part stands for any number of parts. A glob whose last part holds no wildcard also names everything below
-it (`src` and `src/` name `src/a.py`), a trailing `/` does so for any glob, `.` names everything. A path
-that is equal to the glob as text is always named (`pages/[id].tsx`). Matching takes linear time per part
-and never backtracks over the whole path: globs come from models.
+`*`, `?` and `[...]` match within one path part; `**` as a whole part matches any number of parts.
+A glob without wildcard in its last part, or with a trailing `/`, also matches all paths below it.
+`.` matches everything. A path equal to the glob as text always matches (`pages/[id].tsx`).
 """
 
 import re
@@ -16,48 +14,44 @@ _WILD = frozenset("*?[")
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:
-    """Say whether any of `globs` names `path`.
-
-    Args:
-        path: Relative path of a file, as git writes it.
-        globs: None of them: nothing is named.
-    """
-    return any(_named(path, glob) for glob in globs)
+    """Return whether any of `globs` matches the relative path of a file."""
+    return any(_glob_matches(path, glob) for glob in globs)
 
 
 def is_outside(glob: str) -> bool:
-    """Say whether `glob` points out of the workspace (absolute, or with a `..` part); it names nothing."""
+    """Return whether a glob leads out of the workspace; such a glob matches nothing."""
     return glob.startswith(("/", "~/")) or ".." in glob.split("/") or "\0" in glob
 
 
 def has_wildcard(glob: str) -> bool:
-    """Say whether `glob` holds a wildcard; without one it names one path and what is below it."""
+    """Return whether a glob has a wildcard."""
     return not _WILD.isdisjoint(glob)
 
 
 class _CompiledGlob(NamedTuple):
     parts: tuple[str, ...]
     below: bool
-    """True: it names what is below a match too."""
+    """True: it also matches what is below a match."""
     literal: str
     needle: str
-    """What stands in every path that it names: most paths are told by that."""
+    """Text that every match contains; it excludes most paths quickly."""
 
 
-def _named(path: str, glob: str) -> bool:
-    made = _compiled(glob)
-    if made is None or made.needle not in path:
+def _glob_matches(path: str, glob: str) -> bool:
+    compiled = _compile_glob(glob)
+    if compiled is None or compiled.needle not in path:
         return False
-    if not made.parts:
-        return made.below
-    if path == made.literal or (made.below and path.startswith(made.literal + "/")):
+    if not compiled.parts:
+        return compiled.below
+    literal, below = compiled.literal, compiled.below
+    if path == literal or (below and path.startswith(literal + "/")):
         return True
-    return _matches_parts(tuple(path.split("/")), made.parts, made.below)
+    return _matches_parts(tuple(path.split("/")), compiled.parts, below)
 
 
 @lru_cache(maxsize=1024)
-def _compiled(glob: str) -> _CompiledGlob | None:
-    """Split a glob into parts; None: it points out of the workspace."""
+def _compile_glob(glob: str) -> _CompiledGlob | None:
+    """Split a glob into parts; None: it leads out of the workspace."""
     if is_outside(glob):
         return None
     parts: list[str] = []
@@ -73,7 +67,7 @@ def _compiled(glob: str) -> _CompiledGlob | None:
 
 
 def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) -> bool:
-    """Match part by part; the set of reachable positions is all that is remembered."""
+    # Globs come from models: a set of positions instead of backtracking keeps this linear.
     reached = {0}
     for number, part in enumerate(parts):
         if part == "**":
@@ -90,7 +84,7 @@ def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) 
 
 
 def _matches_part(name: str, part: str) -> bool:
-    """Match one part greedily: on a mismatch only the latest `*` takes one more character."""
+    # Greedy: on a mismatch only the latest `*` takes one more character.
     tokens = _tokens(part)
     at = token = 0
     star = -1
@@ -112,7 +106,7 @@ def _matches_part(name: str, part: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _tokens(part: str) -> tuple[str, ...]:
-    """Split a part into `*`, `?`, `[...]` and single characters; an unclosed `[` stands for itself."""
+    """Split a part into `*`, `?`, `[...]` and characters; an unclosed `[` is a character."""
     tokens: list[str] = []
     at = 0
     while at < len(part):

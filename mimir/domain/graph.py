@@ -1,8 +1,7 @@
-"""The task graph: who waits for whom, what is ready, what a failure blocks, which path is longest. Pure.
+"""The task graph: order, readiness, blocked tasks and longest paths. Pure.
 
-Every question takes time linear in tasks and dependencies, and nothing recurses: 10,000 tasks in one
-chain are fine. The graph can be made of an unchecked plan too: a dependency on a task that is not in
-the plan is left out, and tasks of one id are one node (the plan's checks name both faults).
+Each query is linear in tasks and dependencies, without recursion. An unchecked plan works too:
+unknown dependencies are left out, and tasks of one id are one node.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,13 +15,14 @@ class TaskGraph:
     """Ids of tasks and the dependencies between them, in the plan's order."""
 
     ids: tuple[str, ...]
-    """Each once."""
+    """Each id once."""
     _dependencies: Mapping[str, tuple[str, ...]]
     _dependents: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def from_plan(cls, plan: Plan) -> "TaskGraph":
-        """Make the graph of a plan's tasks."""
+        """Return the graph of a plan's tasks."""
+        # Dictionaries, not sets: they keep the order of the plan.
         wanted: dict[str, dict[str, None]] = {task.id: {} for task in plan.tasks}
         for task in plan.tasks:
             wanted[task.id].update({d: None for d in task.dependencies if d in wanted})
@@ -37,15 +37,15 @@ class TaskGraph:
         )
 
     def dependencies(self, id: str) -> tuple[str, ...]:
-        """Return what `id` waits for, as written, each once."""
+        """Return the tasks that `id` waits for, as written, each once."""
         return self._dependencies[id]
 
     def dependents(self, id: str) -> tuple[str, ...]:
-        """Return who waits for `id`, in the plan's order."""
+        """Return the tasks that wait for `id`, in the plan's order."""
         return self._dependents[id]
 
     def ready(self, done: Collection[str]) -> tuple[str, ...]:
-        """Return the tasks that are not done and whose dependencies all are, in the plan's order."""
+        """Return the open tasks whose dependencies are all done, in the plan's order."""
         finished = frozenset(done)
         return tuple(
             id
@@ -54,11 +54,11 @@ class TaskGraph:
         )
 
     def downstream(self, id: str) -> frozenset[str]:
-        """Return every task that waits for `id`, directly or not; a failure of `id` blocks exactly these."""
+        """Return all direct and indirect dependents; a failure of `id` blocks exactly these."""
         return self._reach(id, self._dependents)
 
     def upstream(self, id: str) -> frozenset[str]:
-        """Return every task that `id` waits for, directly or not."""
+        """Return all direct and indirect dependencies of `id`."""
         return self._reach(id, self._dependencies)
 
     def _reach(self, id: str, edges: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
@@ -72,7 +72,7 @@ class TaskGraph:
         return frozenset(found)
 
     def _sorted(self) -> tuple[str, ...]:
-        """Return the ids dependencies first; those in or behind a cycle are missing."""
+        """Return the ids, dependencies first, without those in or behind a cycle."""
         waiting = {id: len(self.dependencies(id)) for id in self.ids}
         free = [id for id in self.ids if not waiting[id]]
         for id in free:  # grows while it is walked
@@ -83,27 +83,18 @@ class TaskGraph:
         return tuple(free)
 
     def topological(self) -> tuple[str, ...]:
-        """Return the ids, each after its dependencies; among equals the plan's order.
-
-        Raises:
-            ValueError: The graph has a cycle.
-        """
+        """Return the ids, each after its dependencies; raise ValueError if there is a cycle."""
         order = self._sorted()
         if len(order) < len(self.ids):
             raise ValueError(f"The tasks wait for each other: {' -> '.join(self.cycle() or ())}")
         return order
 
     def cycle(self) -> tuple[str, ...] | None:
-        """Return a path of tasks that wait for each other, each for the next; None if there is none.
-
-        Returns:
-            First and last id are equal: `("a", "b", "a")` says that a waits for b and b for a. It starts at
-            the member that stands first in the plan.
-        """
+        """Return a cycle such as (a, b, a): a waits for b, b for a. None: there is none."""
         stuck = set(self.ids) - set(self._sorted())
         if not stuck:
             return None
-        # Whoever is stuck waits for someone who is stuck: following them must come back.
+        # Each stuck task waits for a stuck task, so following dependencies must return.
         here = next(id for id in self.ids if id in stuck)
         seen: dict[str, int] = {}
         path: list[str] = []
@@ -117,30 +108,12 @@ class TaskGraph:
         return (*ring[first:], *ring[:first], ring[first])
 
     def remaining_path(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """Return for each task the weight of the heaviest path from it to an end, itself included.
+        """Return the weight of the heaviest path from each task to an end, itself included.
 
-        Args:
-            weights: Minutes or any other cost, not negative; a task that is missing weighs 1.
-
-        Raises:
-            ValueError: The graph has a cycle.
+        A task without weight weighs 1. Raises ValueError if the graph has a cycle.
         """
         remaining: dict[str, float] = {}
         for id in reversed(self.topological()):
             behind = max((remaining[d] for d in self.dependents(id)), default=0.0)
             remaining[id] = weights.get(id, 1.0) + behind
         return remaining
-
-    def critical_path(self, weights: Mapping[str, float]) -> tuple[str, ...]:
-        """Return the heaviest path of the whole graph, first task first; among equals the plan's order.
-
-        Raises:
-            ValueError: The graph has a cycle.
-        """
-        remaining = self.remaining_path(weights)
-        path: list[str] = []
-        choices = tuple(id for id in self.ids if not self.dependencies(id))
-        while choices:
-            path.append(max(choices, key=lambda id: remaining[id]))
-            choices = self.dependents(path[-1])
-        return tuple(path)

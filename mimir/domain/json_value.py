@@ -1,12 +1,12 @@
-"""Typed access to JSON values without casts: a member of another type counts as absent. Pure."""
+"""Typed access to JSON values; a member of another type counts as absent. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 T = TypeVar("T")
 
+# A JSON object; its members are JSON values.
 JsonObject = Mapping[str, object]
-"""A JSON object; its members are JSON values."""
 NO_MEMBERS: JsonObject = {}
 
 
@@ -36,12 +36,12 @@ def as_text(value: object) -> str:
 
 
 def as_number(value: object) -> float | None:
-    """Return a number; None if the value is none. True and False are not numbers."""
+    """Return a number; None if the value is not one, or is a boolean."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def as_whole_number(value: object) -> int | None:
-    """Return a whole number; None if the value is none. True and False are not numbers."""
+    """Return a whole number; None if the value is not one, or is a boolean."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -56,5 +56,5 @@ def as_texts(value: object) -> list[str]:
 
 
 def as_member(value: object, options: Iterable[T]) -> T | None:
-    """Return the option that a text is, such as a member of a Literal; None if it is none of them."""
+    """Return the option equal to a text, such as a member of a Literal; None if there is none."""
     return next((option for option in options if isinstance(value, str) and option == value), None)

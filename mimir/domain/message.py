@@ -1,4 +1,4 @@
-"""What travels between an agent, a model and its tools."""
+"""Messages, tool calls and requests between an agent, a model and its tools. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ ToolChoice = Literal["auto", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One wish of the model, as it came: untrusted."""
+    """One tool call as the model wrote it; untrusted."""
 
     id: str
     name: str
     arguments: str
-    """Raw text of the arguments, as the model wrote it; read strictly by the gateway."""
+    """Raw text; the gateway parses it strictly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +29,19 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
     """Assistant only."""
     call_id: str = ""
-    """Tool only: the call that this answers."""
+    """Tool only: the call that it answers."""
     tool: str = ""
-    """Tool only: its name."""
     ran: bool = True
-    """Tool only. False: "not run", counts neither as a call nor as a message."""
+    """Tool only. False: the call did not run and is not counted."""
     tree: str = ""
-    """Tool only: id of the workspace tree after the call; empty where there is no workspace. Never sent to a model."""
+    """Tool only: workspace tree after the call, or empty. Never sent to a model."""
     closing: bool = False
-    """True for the engine's request for a closing answer and all that follows it; never counted."""
+    """True from the request for a closing answer on; never counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a model is told of a tool; described as MCP does."""
+    """Description of a tool for a model, as in MCP."""
 
     name: str
     description: str
@@ -54,21 +53,21 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool said; errors are text that the model can act on."""
+    """Result of a tool call; errors are text that a model can act on."""
 
     text: str
     is_error: bool = False
     exit_code: int | None = None
-    """Of a command; None for other tools, or when it was killed."""
+    """Of a command. None: another tool, or killed."""
     denied: bool = False
-    """True: refused by a right or a quota; nothing was run."""
+    """True: refused by a right or a quota; nothing ran."""
     tree: str = ""
-    """Workspace tree after the call; filled in by the journal's wrapper."""
+    """Workspace tree after the call; set by the journaled tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Who calls; made by the engine, never from a model's arguments."""
+    """Identity of a caller; made by the engine, never from a model's arguments."""
 
     project: str
     run: str
@@ -81,20 +80,20 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One question to a model: everything that decides the answer, nothing that does not."""
+    """One request to a model: exactly what decides the answer."""
 
     messages: tuple[Message, ...]
     """Oldest first; [0] is the system message."""
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = "auto"
-    """"none": the tools are listed, no call is wanted."""
+    """"none": the tools are listed, but not to be called."""
     model: str = ""
     """Name for the endpoint; empty: its default."""
     max_tokens: int = 4000
     temperature: float | None = 0.0
     """None: not sent."""
     schema: Mapping[str, object] | None = None
-    """JSON Schema of the wanted answer, used where the provider can; None: free text."""
+    """JSON Schema of the answer, if the provider supports it. None: free text."""
     schema_name: str = ""
 
 
@@ -103,9 +102,8 @@ class Answer:
     """One reply of a model."""
 
     message: Message
-    """Role assistant."""
     finish: Finish = "stop"
     usage: TokenUsage | None = None
-    """None: the provider did not say; charged at its estimate."""
+    """None: unknown; charged at its estimate."""
     model: str = ""
     """As the provider named it."""

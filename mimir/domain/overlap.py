@@ -1,4 +1,7 @@
-"""Whether two globs could name one and the same path. Pure; errs on the side of yes, so that work is kept apart, never lost."""
+"""Overlap of globs: whether some path could match two of them. Pure.
+
+A wrong answer is always yes: then work is kept apart, never lost.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,17 +16,14 @@ _ANY = "**"
 
 @lru_cache(maxsize=65_536)
 def overlap(a: str, b: str) -> bool:
-    """Say whether a path could match both globs.
-
-    Two character sets count as overlapping; everything else is exact. Time is the product of the globs' lengths.
-    """
+    """Return whether a path could match both globs, in time of the product of their lengths."""
     if is_outside(a) or is_outside(b) or not a or not b:
         return False
     return _meet(_parts(a), _parts(b), any_of=_ANY, same=_parts_meet)
 
 
 def _parts(glob: str) -> tuple[str, ...]:
-    """Split a glob into parts; one that names what is below it gets a `**`, which here may stand for no part."""
+    """Split a glob into parts; one that matches what is below it ends in `**`."""
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     below = not parts or glob.endswith("/") or not has_wildcard(parts[-1])
     return (*parts, _ANY) if below else tuple(parts)
@@ -40,9 +40,9 @@ def _characters_meet(a: str, b: str) -> bool:
 def _meet(
     a: Sequence[str], b: Sequence[str], *, any_of: str, same: Callable[[str, str], bool]
 ) -> bool:
-    """Walk both patterns at once; the set of reachable pairs of positions is all that is remembered."""
+    """Return whether two patterns have a common match, by reachable pairs of positions."""
     if any_of == "*" and ("[" in a or "]" in a or "[" in b or "]" in b):
-        return True  # a set may hold anything, also what is not a set: not worth being exact about
+        return True  # A character set may match anything; exactness is not worth it.
     reached = {(0, 0)}
     waiting = [(0, 0)]
     while waiting:
@@ -61,7 +61,7 @@ def _steps(
     any_of: str,
     same: Callable[[str, str], bool],
 ) -> Iterator[tuple[int, int]]:
-    """Yield where two patterns can stand after one more element, or after an `any_of` that ends."""
+    """Yield the positions after one more element, or after an `any_of` that ends."""
     here, there = i < len(a), j < len(b)
     if here and a[i] == any_of:
         yield i + 1, j
@@ -77,13 +77,13 @@ def _steps(
 
 @dataclass(slots=True)
 class _GlobFolder:
-    """The globs whose first wildcard comes right behind this folder, or that end in it; and the folders below."""
+    """Globs whose literal part ends in this folder, and the folders below."""
 
     globs: Counter[str] = field(default_factory=Counter[str])
     below: dict[str, "_GlobFolder"] = field(default_factory=dict[str, "_GlobFolder"])
 
     def all(self) -> Iterator[str]:
-        """Yield every glob from here on down."""
+        """Yield every glob of this folder and below."""
         folders: list[_GlobFolder] = [self]
         while folders:
             here = folders.pop()
@@ -93,12 +93,12 @@ class _GlobFolder:
 
 @dataclass(slots=True)
 class GlobSet:
-    """Globs that can be asked whether another one overlaps any of them, at the price of those that begin like it."""
+    """Multiset of globs with an overlap query that compares only related prefixes."""
 
     _root: _GlobFolder = field(default_factory=_GlobFolder)
 
     def add(self, globs: Iterable[str]) -> None:
-        """Put globs in; one that is in already is in twice."""
+        """Add globs; equal ones count separately."""
         for glob in globs:
             here = self._root
             for part in _literal(glob):
@@ -106,24 +106,24 @@ class GlobSet:
             here.globs[glob] += 1
 
     def remove(self, globs: Iterable[str]) -> None:
-        """Take out what was put in."""
+        """Remove globs that were added."""
         for glob in globs:
             way = [self._root]
             parts = _literal(glob)
             for part in parts:
                 way.append(way[-1].below[part])
             way[-1].globs[glob] -= 1
-            way[-1].globs += Counter()  # drops what is not there any more
+            way[-1].globs += Counter()  # Drops zero counts.
             for folder, part in zip(reversed(way[:-1]), reversed(parts), strict=True):
                 if not folder.below[part].globs and not folder.below[part].below:
                     del folder.below[part]
 
     def meets(self, globs: Iterable[str]) -> bool:
-        """Say whether a path could match one of these and one of the set."""
+        """Return whether a path could match one of these and one of the set."""
         return any(overlap(glob, other) for glob in globs for other in self._near(glob))
 
     def _near(self, glob: str) -> Iterator[str]:
-        """Yield the globs whose literal beginning is one of this one's, or goes on from it: no other can meet it."""
+        """Yield the globs whose literal prefix is a prefix of this one, or the reverse."""
         here: _GlobFolder | None = self._root
         for part in _literal(glob):
             yield from here.globs
@@ -134,5 +134,5 @@ class GlobSet:
 
 
 def _literal(glob: str) -> tuple[str, ...]:
-    """Return the parts of a glob before the first one with a wildcard."""
+    """Return the parts before the first wildcard."""
     return tuple(takewhile(lambda part: not has_wildcard(part), _parts(glob)))

@@ -1,4 +1,4 @@
-"""The plan: what is to be done, by whom, and what proves it. Values only; reading and checking live in `planning`."""
+"""The plan: tasks, criteria and checks as values; `planning` reads and checks them. Pure."""
 
 import re
 import shlex
@@ -11,24 +11,24 @@ CheckKind = Literal["flip", "hold"]
 DEFAULT_MAX_RETRIES = 2
 DEFAULT_TIME_LIMIT_MINUTES = 30
 DEFAULT_TIMEOUT_SECONDS = 60.0
+# Tool calls of an attempt without an estimate; also of QC and the PM.
 DEFAULT_CALL_LIMIT = 50
-"""Tool calls of an attempt whose plan gives no estimate; also QC's and the PM's."""
 
 _SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
+# First words that are no program: shell built-ins and assignments.
 _SHELL_START = re.compile(
     r"\s*(?:!|:|\.|cd|exit|source|eval|export|set|type|ulimit|[A-Za-z_]\w*=\S*)(?:\s|$)"
 )
-"""First words that no program is named by: built into the shell, or an assignment (`PYTHONPATH=src pytest`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One thing that must be true of the deliverable."""
+    """One statement that must be true of the deliverable."""
 
     id: str
     text: str
     points: Fraction | None = None
-    """As written; None: not given. `weights` turns them into shares."""
+    """As written; None: not given. `weights` makes shares of them."""
     critical: bool = False
     """True: the task cannot pass while this one failed."""
 
@@ -45,29 +45,29 @@ class Check:
     kind: CheckKind | None = None
     """None: inferred from the run before the work."""
     tests: tuple[str, ...] | None = None
-    """Globs of the files that make up the check. None: the path arguments of `run`."""
+    """Globs of the check files. None: the path arguments of `run`."""
     protect: tuple[str, ...] = ()
-    """Globs that this task may not change; restored from the base before the check runs."""
+    """Globs of protected files; restored from the base before the check runs."""
     required: bool = True
     """False: shown, decides nothing."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """What is executed: a string with shell syntax goes to bash with pipefail, any other is split."""
+        """The argument vector; a string with shell syntax runs in bash with pipefail."""
         if not isinstance(self.run, str):
             return self.run
         if not _SHELL_SYNTAX & set(self.run) and not _SHELL_START.match(self.run):
             try:
                 return tuple(shlex.split(self.run))
-            except ValueError:  # an open quote: bash says so, and the check is red
+            except ValueError:  # An open quote: bash reports it, and the check is red.
                 pass
         return ("bash", "-o", "pipefail", "-c", self.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One node of the task graph."""
+    """One task of the task graph."""
 
     id: str
     title: str
@@ -75,7 +75,7 @@ class Task:
     """Byte for byte as the planner wrote it."""
     worker_role: str
     qc_role: str = ""
-    """Empty: derived from the worker role (see `reviewer`)."""
+    """Empty: derived from the worker role."""
     criteria: tuple[Criterion, ...] = ()
     checks: tuple[Check, ...] = ()
     dependencies: tuple[str, ...] = ()
@@ -85,17 +85,17 @@ class Task:
     tools: tuple[str, ...] = ()
     """Names; empty: all that the worker role grants."""
     tool_execution: str = ""
-    """The prose of "Tool-Based Execution"."""
+    """Text of "Tool-Based Execution"."""
     estimated_tool_calls: int | None = None
     estimated_minutes: float | None = None
     time_limit_minutes: float = DEFAULT_TIME_LIMIT_MINUTES
     max_retries: int = DEFAULT_MAX_RETRIES
     model: str = ""
-    """Recommended model; empty or "default": the role's setting."""
+    """Recommended model; empty or "default": the setting of the role."""
     parallel_group: str = ""
     """A hint only; never a barrier."""
     notes: str = ""
-    """Text of the task's section that the reader does not know; kept by the renderer."""
+    """Unknown text of the section; kept by the renderer."""
 
     @property
     def reviewer(self) -> str:
@@ -105,7 +105,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The checked or unchecked task graph, in the planner's order."""
+    """The checked or unchecked plan, in the planner's order."""
 
     title: str
     tasks: tuple[Task, ...]
@@ -114,14 +114,10 @@ class Plan:
     reasoning: str = ""
     """PM only; never shown to workers or QC."""
     notes: str = ""
-    """Text outside tasks that the reader does not know; kept by the renderer."""
+    """Unknown text outside of tasks; kept by the renderer."""
 
     def task(self, id: str) -> Task:
-        """Return the task with this id.
-
-        Raises:
-            KeyError: No such task.
-        """
+        """Return the task with this id; raise KeyError if there is none."""
         for task in self.tasks:
             if task.id == id:
                 return task
@@ -129,13 +125,14 @@ class Plan:
 
 
 def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
-    """Return each criterion's share of 100 points, exact.
+    """Return each criterion's exact share of 100 points.
 
-    Missing points are the mean of the given ones (equal shares where none is given); the sum is scaled to 100.
+    Missing points are the mean of the given ones; the sum is scaled to 100.
     """
     given = [c.points for c in criteria if c.points is not None]
     default = sum(given, Fraction(0)) / len(given) if given else Fraction(1)
     raw = {c.id: c.points if c.points is not None else default for c in criteria}
+    # Fractions: the shares must add up to exactly 100.
     total = sum(raw.values(), Fraction(0))
     if total == 0:
         return {id: Fraction(100, len(raw)) for id in raw}
@@ -143,5 +140,5 @@ def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
 
 
 def call_limit(estimate: int | None) -> int:
-    """Return how many tool calls an estimate allows: one and a half times as many, rounded up, at least one."""
+    """Return the tool calls that an estimate allows: one and a half times, at least one."""
     return DEFAULT_CALL_LIMIT if estimate is None else max(1, (3 * estimate + 1) // 2)

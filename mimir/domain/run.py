@@ -1,4 +1,4 @@
-"""What a person asks of a run, and what it came to."""
+"""Limits and result of a run. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -11,7 +11,7 @@ APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBudget:
-    """Bounds of a whole run; None: no bound."""
+    """Limits of a whole run; None: no limit."""
 
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -25,27 +25,28 @@ NO_LIMITS = RunBudget()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run, or this process's part of it, ended."""
+    """How a run, or the part of this process in it, ended."""
 
     run: str
     outcome: RunStatus
     exit_code: int
     message: str = ""
-    """Why, where it is not `completed`."""
+    """Why it is not `completed`."""
     next_step: str = ""
     report_path: str = ""
     """Relative to the project."""
     plan_path: str = ""
     commit: str = ""
     applied: tuple[str, ...] = ()
-    """Paths that were brought into the person's directory."""
+    """Paths that were copied to the user's directory."""
     conflicts: tuple[str, ...] = ()
-    """Touched files that the person changed meanwhile; then nothing was applied."""
+    """Files that the user changed during the run; then nothing was applied."""
     seal: str = ""
 
 
 def exit_code(outcome: RunStatus) -> int:
-    """Return what the command line ends with."""
+    """Return the exit code of the command line."""
     if outcome is RunStatus.COMPLETED:
         return 0
+    # 75 is EX_TEMPFAIL: the run can be resumed.
     return 75 if outcome in (RunStatus.PAUSED, RunStatus.RUNNING) else 1

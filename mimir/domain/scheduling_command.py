@@ -1,15 +1,15 @@
-"""What the scheduler decided; the coordinator does it."""
+"""Decisions of the scheduler that the coordinator carries out. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseTask:
-    """A pending task may be claimed now."""
+    """A pending task may be claimed."""
 
     task: str
     priority: float
-    """Longest remaining path through it, in the plan's weights; higher goes first."""
+    """Weight of the longest remaining path; higher first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""The words and operators of a shell command line, as bash splits them: quotes, expansions, redirections, here-documents."""
+"""Lexer of bash command lines: quotes, expansions, redirections, here-documents. Pure."""
 
 import re
 from dataclasses import dataclass, field
 
 
-class UnknownSyntax(Exception):  # noqa: N818  not a fault: the reader does not know
-    """The line says something that this reader does not understand."""
+class UnknownSyntax(Exception):  # noqa: N818  not an error of the line
+    """The line has syntax that the lexer does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ShellWord:
 
     text: str
     literal: bool = True
-    """False: it holds an expansion, and its value is not known."""
+    """False: it has an expansion, so its value is unknown."""
 
 
 _OPERATORS = ("&&", "||", ";;", "|&", ";", "|", "&", "(", ")", "\n")
@@ -36,14 +36,13 @@ class ShellLexer:
     """Reads a line from left to right."""
 
     def __init__(self, text: str) -> None:
-        """Stand at the beginning of `text`."""
         self.text = text
         self.at = 0
         self.waiting: list[tuple[str, bool]] = []
-        """Ends of here-documents that begin after the next line break."""
+        """End marks of here-documents that begin after the next line break."""
 
     def tokens(self) -> list[ShellToken]:
-        """Return the line's tokens."""
+        """Return the tokens; raise UnknownSyntax if one is not known."""
         found: list[ShellToken] = []
         while self._skip_blanks():
             token = self._next()
@@ -81,6 +80,7 @@ class ShellLexer:
             return ShellToken("input") if redirection[0].lstrip("0123456789") == "<" else None
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
+                # Arithmetic: `((` is not two subshells.
                 if self.text.startswith("((", self.at):
                     raise UnknownSyntax
                 self.at += len(operator)
@@ -156,7 +156,7 @@ class ShellLexer:
         return "".join(pieces), literal
 
     def _expansion(self) -> str:
-        """Step over `$name`, `${…}`, `$(…)` or backticks; return it as written."""
+        """Return `$name`, `${…}`, `$(…)` or backticks as written."""
         start = self.at
         if self.text[self.at] == "`":
             self._until("`")

@@ -1,6 +1,6 @@
-"""Statuses of a task and the one table of legal moves.
+"""Statuses of a task and the one table of legal transitions. Pure.
 
-The attempt machine, the store's guard and the diagram in the docs are made from `MOVES`. An illegal move raises and changes nothing.
+The attempt machine, the guard of the store and the diagram in the documents are made from `MOVES`.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from mimir.errors import IllegalMove
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands."""
+    """Status of a task."""
 
     PENDING = "pending"
     WORKER_EXECUTING = "worker_executing"
@@ -26,18 +26,16 @@ class TaskStatus(StrEnum):
 
 
 class TransitionActor(StrEnum):
-    """Who may make a move."""
+    """The part that makes a transition."""
 
     WORKER = "worker"
-    """The claim."""
     MACHINE = "machine"
-    """A node of the attempt machine."""
     SCHEDULING = "scheduling"
-    """The lease's holder after the machine, or the coordinator."""
+    """The lease holder after the machine, or the coordinator."""
 
 
 class Cause(StrEnum):
-    """Why a task ended without being completed, or why an attempt was rejected."""
+    """Why a task was not completed, or an attempt was rejected."""
 
     QC_REJECTED = "qc_rejected"
     CHECK_FAILED = "check_failed"
@@ -57,16 +55,17 @@ class Cause(StrEnum):
 
 S = TaskStatus
 
+# Statuses during an attempt; with a live lease the task is "running".
 EXECUTING = (S.WORKER_EXECUTING, S.WORKER_COMPLETED, S.QC_EXECUTING, S.QC_PASSED, S.QC_FAILED)
-"""Phases in which an attempt is under way; with a live lease the task is "running"."""
+# Nodes of the attempt machine; the others are its exits.
 NODES = (S.WORKER_EXECUTING, S.WORKER_COMPLETED, S.QC_EXECUTING)
-"""Phases that are nodes of the attempt machine; the others are its exits."""
 TERMINAL = (S.COMPLETED, S.FAILED, S.BLOCKED, S.CANCELLED)
 CLAIMABLE = (S.PENDING, S.PREPARING_RETRY, *EXECUTING)
 
 _OPEN = (S.PENDING, *EXECUTING, S.PREPARING_RETRY)
 _M, _S, _W = TransitionActor.MACHINE, TransitionActor.SCHEDULING, TransitionActor.WORKER
 
+# `MOVES[from][to]` is the part that makes the transition; anything else is illegal.
 MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.PENDING: {S.WORKER_EXECUTING: _W, S.COMPLETED: _S, S.BLOCKED: _S, S.CANCELLED: _S},
     S.WORKER_EXECUTING: {
@@ -79,29 +78,26 @@ MOVES: Mapping[TaskStatus, Mapping[TaskStatus, TransitionActor]] = {
     S.QC_EXECUTING: {S.QC_PASSED: _M, S.QC_FAILED: _M, S.FAILED: _M, S.CANCELLED: _S},
     S.QC_PASSED: {S.COMPLETED: _S, S.PREPARING_RETRY: _S, S.FAILED: _S, S.CANCELLED: _S},
     S.QC_FAILED: {S.PREPARING_RETRY: _S, S.FAILED: _S, S.CANCELLED: _S},
+    # A retry is claimed like a new task.
     S.PREPARING_RETRY: {S.WORKER_EXECUTING: _W, S.CANCELLED: _S},
     S.COMPLETED: {},
     S.FAILED: {},
     S.BLOCKED: {},
     S.CANCELLED: {},
 }
-"""`MOVES[from][to]` is who makes the move; what is not there is illegal. `worker_died` (scheduling) may end any executing phase, also `qc_executing`."""
 
 
 def guard(at: TaskStatus, to: TaskStatus, mover: TransitionActor) -> None:
-    """Allow a move or refuse it.
-
-    Raises:
-        IllegalMove: The table has no such move, or not by this mover.
-    """
+    """Raise IllegalMove unless the table allows this transition to this actor."""
     allowed = MOVES[at].get(to)
+    # A lost process (`worker_died`) ends any executing status, also `qc_executing`.
     died = at in EXECUTING and to is S.FAILED and mover is TransitionActor.SCHEDULING
     if allowed is None or (allowed is not mover and not died):
         raise IllegalMove(f"{mover.value} may not move a task from {at.value!r} to {to.value!r}.")
 
 
 class RunStatus(StrEnum):
-    """Where a run stands; the last four are its outcomes together with `paused`."""
+    """Status of a run; `paused` and the last four are its outcomes."""
 
     RUNNING = "running"
     PAUSED = "paused"

@@ -1,15 +1,15 @@
-"""Who thinks now: what is about to wait for the world lets the next one think, whoever called it."""
+"""Hook by which a wait lets another attempt use the CPU. Pure."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
 
 
 def give_way() -> None:
-    """Let others go on: what comes now takes a while. Said as often as one likes, and by nobody's work without effect."""
-    give = TURN.get()
+    """Let another attempt use the CPU before a wait; without effect outside of attempts."""
+    give = YIELD_TURN.get()
     if give is not None:
         give()
 
 
-TURN: ContextVar[Callable[[], None] | None] = ContextVar("turn", default=None)
-"""Set where an attempt begins; inherited by everything that is started there."""
+# Set where an attempt starts; inherited by asyncio tasks.
+YIELD_TURN: ContextVar[Callable[[], None] | None] = ContextVar("turn", default=None)

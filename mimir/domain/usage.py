@@ -1,10 +1,10 @@
-"""Tokens: what was used, and a bound for what will be."""
+"""Token counts and estimates. Pure."""
 
 import math
 from dataclasses import dataclass
 
+# Highest plausible count of one call; a higher one is not used.
 MOST = 10**9
-"""No call has so many: whoever says so is not believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class TokenUsage:
 
     @property
     def total(self) -> int:
-        """Both together."""
+        """Input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
@@ -27,8 +27,6 @@ class TokenUsage:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text without a tokenizer: one per three and a half UTF-8 bytes, rounded up.
-
-    Four characters a token was measured 27 % low on technical English; this errs on the high side.
-    """
+    """Estimate the tokens of a text: one per 3.5 UTF-8 bytes, rounded up."""
+    # Four characters a token was 27 % too low on technical English; this errs on the high side.
     return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3.5)

@@ -1,4 +1,4 @@
-"""QC's structured judgement, and what the engine makes of it."""
+"""QC's answer and the engine's verdict on an attempt. Pure."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,7 +9,7 @@ State = Literal["passed", "failed", "unverified"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionOpinion:
-    """What QC says of one criterion; untrusted."""
+    """QC's statement on one criterion; untrusted."""
 
     id: str
     state: State
@@ -20,10 +20,10 @@ class CriterionOpinion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixOpinion:
-    """What QC says of one required fix of the attempt before."""
+    """QC's statement on one required fix of the previous attempt; untrusted."""
 
     index: int
-    """1-based, as in the numbered checklist."""
+    """1-based, as in the numbered list."""
     state: State
     quote: str = ""
     source: str = ""
@@ -31,11 +31,11 @@ class FixOpinion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QCAnswer:
-    """QC's answer, read strictly; nothing in it is believed yet."""
+    """QC's answer, parsed strictly; nothing in it is verified."""
 
     verdict: Literal["PASS", "FAIL"]
     score: Fraction
-    """0–100, the model's own number."""
+    """0 to 100, the model's own number."""
     feedback: str = ""
     issues: tuple[str, ...] = ()
     required_fixes: tuple[str, ...] = ()
@@ -46,39 +46,38 @@ class QCAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """The state of one criterion after the engine looked."""
+    """Verified state of one criterion."""
 
     id: str
     text: str
     state: State
     basis: Literal["executed", "judged"]
-    """"executed": a required check decided; "judged": QC's verified quote did."""
+    """"executed": a required check decided; "judged": a verified quote of QC."""
     points: Fraction
     """Share of 100."""
     critical: bool = False
     quote: str = ""
     source: str = ""
     reason: str = ""
-    """Why it is not passed, in words; empty when passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The engine's ruling on one attempt; the only thing that moves a task to `qc_passed`."""
+    """The engine's decision on an attempt; only this moves a task to `qc_passed`."""
 
     passed: bool
     score: Fraction
-    """Recomputed: 100 × points of passed criteria ÷ points of decided ones; 0 when none is decided."""
+    """100 × points of passed criteria ÷ points of decided ones; 0 if none is decided."""
     model_score: Fraction
     verdict: QCAnswer
     criteria: tuple[CriterionResult, ...]
     reasons: tuple[str, ...] = ()
     """Why it did not pass; empty when passed."""
     issues: tuple[str, ...] = ()
-    """QC's issues and the engine's own: failed checks, protected files, failed fixes."""
+    """Issues of QC and of the engine: failed checks, protected files, failed fixes."""
     required_fixes: tuple[str, ...] = ()
     fixes_failed: tuple[int, ...] = ()
-    """1-based indices of required fixes of the attempt before that are still not done."""
+    """1-based indices of required fixes that are still not done."""
     unverifiable: bool = False
     criteria_impossible: bool = False
     unsupported_claims: tuple[str, ...] = ()

@@ -1,6 +1,5 @@
-"""Where work happens: paths that cannot escape, hidden git history, the sandbox, apply.
+"""Workspaces: safe paths, the hidden git history, the sandbox, apply.
 
-Promises: nothing inside a workspace configures what the engine does to it, no command runs outside the
-sandbox unless the person said so by name, and the user's directory changes only through `apply`. Entered
-by tools, qc, attempts, scheduling and app; it knows only values and errors.
+Nothing in a workspace configures the engine. No command runs outside the sandbox unless the user
+chose that by name. The user's directory changes only through `apply`.
 """

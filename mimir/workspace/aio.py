@@ -1,4 +1,4 @@
-"""Blocking work on a thread that nobody leaves behind."""
+"""Blocking and parallel work that is finished before its caller continues."""
 
 import asyncio
 import contextlib
@@ -10,10 +10,8 @@ B = TypeVar("B")
 
 
 async def gather_both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
-    """Await two things at once, each to its end: nothing is gained by killing a git that is done in a moment.
-
-    When both have ended, the first one's error is raised, else the second one's.
-    """
+    """Await two things to the end of both; then raise the first error, if there is one."""
+    # To the end of both: a git that is nearly done is not worth killing.
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     if isinstance(one, BaseException):
         raise one
@@ -24,7 +22,7 @@ async def gather_both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
 
 @contextlib.asynccontextmanager
 async def run_beside(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
-    """Have something done while the block runs, and cancelled at its end; its errors are not told."""
+    """Run work during the block and cancel it at the end; its errors are ignored."""
     job = asyncio.ensure_future(work)
     try:
         yield
@@ -38,13 +36,9 @@ T = TypeVar("T")
 
 
 async def to_thread_shielded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work on a thread; whoever is cancelled meanwhile goes on only when it is done.
-
-    `asyncio.to_thread` leaves a thread to itself, which then makes directories behind the back of whoever cleared them away.
-
-    Raises:
-        asyncio.CancelledError: The caller was cancelled; what the work did or raised is not told.
-    """
+    """Run blocking work on a thread; a cancelled caller still waits for its end."""
+    # `asyncio.to_thread` leaves the thread running, which may then create directories that the
+    # cancelled caller has already removed.
     job = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     cancelled: asyncio.CancelledError | None = None
     while not job.done():
@@ -54,6 +48,6 @@ async def to_thread_shielded(work: Callable[P, T], *args: P.args, **kwargs: P.kw
             cancelled = error
     if cancelled is not None:
         if not job.cancelled():
-            job.exception()
+            job.exception()  # retrieved, so that asyncio does not log it
         raise cancelled
     return job.result()

@@ -1,4 +1,4 @@
-"""Writing a small file of the engine's own whole or not at all, whoever else writes the same. Imports nothing heavy: who only looks needs it, too."""
+"""Atomic writing of small files. It imports nothing heavy."""
 
 import itertools
 import os
@@ -8,9 +8,10 @@ _numbers = itertools.count()
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file in one step, unless it already says the same."""
+    """Write a file in one step, unless its content is equal already."""
     if path.exists() and path.read_bytes() == data:
         return
+    # A name of its own: other processes may write the same file at the same time.
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{next(_numbers)}.tmp")
     temporary.write_bytes(data)
     temporary.replace(path)

@@ -1,8 +1,4 @@
-"""How the end of a program is heard of: by the event loop, through a descriptor of the process.
-
-Python does so itself since 3.12. Before, it starts a thread for each program, which costs about as much as to start the program. Its own
-class for descriptors forgets them whenever the loop is set that runs already, and LangGraph sets it at every step.
-"""
+"""Child watcher for Python 3.11: the event loop watches a descriptor of the process."""
 
 import asyncio
 import logging
@@ -16,10 +12,12 @@ Given = TypeVarTuple("Given")
 _LOG = logging.getLogger("asyncio")
 
 
+# Before 3.12 Python starts a thread for each program, as expensive as the program. Its own watcher
+# for descriptors loses them when the running loop is set again, which LangGraph does at each step.
 if sys.version_info < (3, 12) and sys.platform == "linux":
 
     class _ByDescriptor(asyncio.ThreadedChildWatcher):
-        """What Python 3.12 does; a thread where the kernel has no such descriptors, or none left."""
+        """Watches through a pidfd; through a thread if the kernel has none left."""
 
         def add_child_handler(
             self, pid: int, callback: Callable[[int, int, *Given], object], *args: *Given
@@ -39,7 +37,7 @@ if sys.version_info < (3, 12) and sys.platform == "linux":
             loop.add_reader(descriptor, ended)
 
     def _exit_code(pid: int) -> int:
-        """Take the exit code of a process that has ended; 255, as asyncio has it, if somebody took it before."""
+        """Return the exit code of an ended process; 255, as asyncio does, if it is unknown."""
         try:
             _, status = os.waitpid(pid, 0)
         except ChildProcessError:
@@ -49,7 +47,7 @@ if sys.version_info < (3, 12) and sys.platform == "linux":
 
 
 def listen() -> None:
-    """Have loops hear of programs that are started from now on; an application that has chosen another way keeps it."""
+    """Install the watcher, unless the application chose another one."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         chosen = asyncio.get_child_watcher()  # pyright: ignore[reportDeprecated]
         if type(chosen) is asyncio.ThreadedChildWatcher:

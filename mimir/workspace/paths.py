@@ -1,7 +1,6 @@
-"""A directory tree as agents may touch it: relative paths, regular files, nothing outside.
+"""Access of agents to a directory: relative paths, regular files, nothing outside.
 
-The rule: nothing here takes a path apart as text and hopes; `descent` opens it part by part. Every refusal
-is a `ToolError` whose text a model can act on.
+`safe_walk` opens each path part by part. Each refusal is a `ToolError` that a model can act on.
 """
 
 import contextlib
@@ -29,50 +28,35 @@ from mimir.workspace.safe_walk import (
 
 Kind = Literal["file", "directory", "symlink", "other"]
 
+# Limit of one read.
 MAX_READ_BYTES = 10_000_000
-"""Most that one read returns."""
+# Limit of one write.
 MAX_WRITE_BYTES = 32_000_000
-"""Most that one write takes."""
+# Directory entries that one walk visits.
 MAX_ENTRIES = 200_000
-"""Most directory entries that one walk looks at."""
+# Depth of a walk: each level costs one open for every directory below it.
 MAX_DEPTH = 100
-"""A walk does not look deeper: each level costs an open for every directory below it."""
 
 _numbers = itertools.count()
 
 
 class DirectoryTree:
-    """One directory and what is below it.
-
-    Calls block for as long as the local disk does. Each opens the top anew, so an object holds no descriptor
-    and may be kept for as long as the directory lives.
-    """
+    """One directory and what is below it; blocking calls that leave no descriptor open."""
 
     def __init__(self, root: Path, *, hidden: Sequence[str] = ()) -> None:
-        """Stand at `root`.
-
-        Args:
-            root: An existing directory. The caller vouches for it; only what lies below is distrusted.
-            hidden: Names at the top that do not exist for the caller.
-        """
+        """Give access to an existing directory without the top-level names in `hidden`."""
         self._given = root
         self._hidden = frozenset(hidden)
 
     @cached_property
     def root(self) -> Path:
-        """Where it stands. It may be told to stand elsewhere: a real directory, between two calls."""
+        """The real path of the directory."""
         return Path(os.path.realpath(self._given))
 
     def read(self, path: str, /, *, offset: int = 0, max_bytes: int | None = None) -> bytes:
-        """Return bytes of a regular file.
+        """Return bytes of a regular file from the 0-based `offset`; none past the end.
 
-        Args:
-            path: Relative to the top.
-            offset: First byte, 0-based; past the end: nothing is returned.
-            max_bytes: At most so many. None: the whole rest, refused if that is over `MAX_READ_BYTES`.
-
-        Raises:
-            ToolError: The path leads out, is no regular file, or the rest is too large to be read whole.
+        Without `max_bytes` the rest is returned, refused if it exceeds `MAX_READ_BYTES`.
         """
         if offset < 0 or (max_bytes is not None and max_bytes < 0):
             raise ToolError("offset and limit must not be negative.")
@@ -92,11 +76,7 @@ class DirectoryTree:
             os.close(file)
 
     def size(self, path: str) -> int:
-        """Return the size of a regular file in bytes.
-
-        Raises:
-            ToolError: The path leads out or is no regular file.
-        """
+        """Return the size of a regular file in bytes."""
         with self._parent(path) as (_, parent, name):
             file = open_regular(parent, name, path)
         try:
@@ -105,39 +85,26 @@ class DirectoryTree:
             os.close(file)
 
     def write(self, path: str, data: bytes | bytearray, /) -> None:
-        """Make `path` hold exactly `data`, in one step; missing directories are made, modes are kept.
-
-        Raises:
-            ToolError: The path leads out, is no regular file, has further hard links, or `data` is too large.
-            Paused: The disk is full.
-        """
+        """Write a file in one step; missing directories are created, modes are kept."""
         _require_room(path, data)
         with self._parent(path, make=True) as (top, parent, name):
-            _put(top, parent, name, path, data)
+            _write_file(top, parent, name, path, data)
 
     def write_many(self, directory: str, files: Iterable[tuple[str, bytes]], /) -> None:
-        """Write files (name, data) of one directory, each as `write` does: who writes many opens it once.
-
-        Raises:
-            ToolError, Paused: As `write`; the files before are written.
-        """
+        """Write files (name, data) of one directory, each as `write` does."""
         with (
             opened_root(self.root) as top,
-            opened_directory(top, self._seen(directory), make=True) as parent,
+            opened_directory(top, self._visible_parts(directory), make=True) as parent,
         ):
             for name, data in files:
                 path = f"{directory}/{name}"
                 if parts_of(name) != (name,):
                     raise ToolError(f"{quote_path(path)} is not a file of {quote_path(directory)}.")
                 _require_room(path, data)
-                _put(top, parent, name, path, data)
+                _write_file(top, parent, name, path, data)
 
     def delete(self, path: str, /) -> None:
-        """Remove one regular file, or a link (never what it points to).
-
-        Raises:
-            ToolError: The path leads out, is missing, or is a directory.
-        """
+        """Remove one regular file, or a link (never its target)."""
         with self._parent(path) as (_, parent, name), describe_os_error(path):
             status = status_at(parent, name)
             if status is not None and not stat.S_ISLNK(status.st_mode):
@@ -145,11 +112,7 @@ class DirectoryTree:
             os.unlink(name, dir_fd=parent)
 
     def kind(self, path: str) -> Kind | None:
-        """Say what stands at `path`; None: nothing.
-
-        Raises:
-            ToolError: The path leads out.
-        """
+        """Return the kind of the entry at `path`; None: there is none."""
         try:
             with self._parent(path) as (_, parent, name):
                 status = status_at(parent, name)
@@ -160,35 +123,23 @@ class DirectoryTree:
         return None if status is None else _kind_of(status)
 
     def exists(self, path: str) -> bool:
-        """Say whether anything stands at `path`.
-
-        Raises:
-            ToolError: The path leads out.
-        """
+        """Return whether there is an entry at `path`."""
         return self.kind(path) is not None
 
     def walk(self, glob: str = "**", *, limit: int | None = None) -> tuple[str, ...]:
-        """List regular files that `glob` names, sorted; `.git` and links are passed over.
-
-        Args:
-            glob: As in `domain.globs`.
-            limit: At most so many. None: all.
-
-        Raises:
-            ToolError: The glob points out of the top, or there are more than `MAX_ENTRIES` entries to look at.
-        """
+        """List the regular files that `glob` matches, sorted, without `.git` and links."""
         if is_outside(glob):
             raise ToolError(
                 f"The glob {quote_path(glob)} points out of the workspace. Give one relative to its top, such as 'src/**/*.py'."
             )
+        # Below the literal start of the glob is everything that it can match.
+        parts = [part for part in glob.split("/") if part not in ("", ".")]
+        start = tuple(itertools.takewhile(lambda part: not has_wildcard(part), parts[:-1]))
         with opened_root(self.root) as top:
-            found = sorted(
-                path for path in self._files(top, _literal_start(glob)) if matches(path, (glob,))
-            )
+            found = sorted(path for path in self._files(top, start) if matches(path, (glob,)))
         return tuple(found if limit is None else found[:limit])
 
-    def _seen(self, path: str) -> tuple[str, ...]:
-        """Split a path that the caller may see."""
+    def _visible_parts(self, path: str) -> tuple[str, ...]:
         parts = parts_of(path)
         if parts[0] in self._hidden:
             raise ToolError(f"{quote_path(path)} is not part of the workspace. Work without it.")
@@ -196,16 +147,12 @@ class DirectoryTree:
 
     @contextlib.contextmanager
     def _parent(self, path: str, *, make: bool = False) -> Generator[tuple[int, int, str]]:
-        """Open the directory that holds `path`: descriptors of the top and of it, and the last name."""
-        parts = self._seen(path)
-        with (
-            opened_root(self.root) as top,
-            opened_directory(top, parts[:-1], make=make) as parent,
-        ):
+        """Open the directory of `path`: descriptors of the top and of it, and the last name."""
+        parts = self._visible_parts(path)
+        with opened_root(self.root) as top, opened_directory(top, parts[:-1], make=make) as parent:
             yield top, parent, parts[-1]
 
     def _files(self, top: int, start: tuple[str, ...]) -> Iterator[str]:
-        """Yield every regular file below `start`, directory by directory, at any depth."""
         looked_at = 0
         waiting = [start]
         while waiting:
@@ -216,6 +163,7 @@ class DirectoryTree:
                     raise ToolError(
                         f"There are more than {MAX_ENTRIES} entries. Use `run` with a narrower search instead."
                     )
+                # The engine owns `.git`, also if a worker created it.
                 if name == ".git" or (not parts and name in self._hidden):
                     continue
                 if kind == "directory" and len(parts) < MAX_DEPTH:
@@ -225,11 +173,7 @@ class DirectoryTree:
 
 
 def make_directories(root: Path, path: str) -> None:
-    """Make the directory `path` below `root` where it is missing, following no link. Blocking.
-
-    Raises:
-        ToolError: A part of it is a link or a file.
-    """
+    """Create the directory `path` below `root`; raise ToolError at a link or file."""
     with opened_root(root) as top, opened_directory(top, parts_of(path), make=True):
         pass
 
@@ -241,13 +185,13 @@ def _require_room(path: str, data: bytes | bytearray) -> None:
         )
 
 
-def _put(top: int, parent: int, name: str, path: str, data: bytes | bytearray) -> None:
-    """Write a file of the directory `parent`, which is below `top`; `path` is what it is called in messages."""
+def _write_file(top: int, parent: int, name: str, path: str, data: bytes | bytearray) -> None:
     with describe_os_error(path):
         mode = _writable_mode(parent, name, path)
         status = os.fstat(top)
+        # As root, a new file gets the owner of the workspace.
         owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
-        # An engine that was killed may have left a file of that name: take the next one.
+        # A killed engine may have left a file of this name: use the next one.
         for number in itertools.islice(_numbers, 100):
             temporary = f".mimir-{os.getpid()}-{number}.tmp"
             with contextlib.suppress(FileExistsError):
@@ -276,7 +220,7 @@ def _writable_mode(parent: int, name: str, path: str) -> int | None:
     if status.st_nlink > 1:
         raise ToolError(
             f"{quote_path(path)} has further names (hard links), so writing it could change another file. "
-            "Delete it first, then write it anew."
+            "Delete it first, then write it again."
         )
     return stat.S_IMODE(status.st_mode)
 
@@ -290,7 +234,7 @@ def _kind_of(status: os.stat_result) -> Kind:
 
 
 def _entries(top: int, parts: tuple[str, ...]) -> list[tuple[str, Kind]]:
-    """List a directory; one that vanished or became a link meanwhile has no entries."""
+    # A directory that vanished or became a link has no entries.
     try:
         with opened_directory(top, parts) as here, os.scandir(here) as entries:
             return [(entry.name, _kind_of_entry(entry)) for entry in entries]
@@ -302,9 +246,3 @@ def _kind_of_entry(entry: os.DirEntry[str]) -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return "directory"
     return "file" if entry.is_file(follow_symlinks=False) else "other"
-
-
-def _literal_start(glob: str) -> tuple[str, ...]:
-    """Return the directory below which everything lies that `glob` can name."""
-    parts = [part for part in glob.split("/") if part not in ("", ".")]
-    return tuple(itertools.takewhile(lambda part: not has_wildcard(part), parts[:-1]))

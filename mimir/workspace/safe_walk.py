@@ -1,8 +1,7 @@
-"""Going down a directory tree by descriptors, so that no link and no race leads out of it.
+"""Descent into a directory by descriptors, so that no link and no race leads out of it.
 
-The rule: every part of a path is opened relative to the directory before it, with `O_NOFOLLOW`. A path is
-never joined, resolved and opened as text, because between the check and the use another process can swap a
-directory for a link.
+Each part of a path is opened relative to its directory, with `O_NOFOLLOW`. Opened as one text, a
+path could change between check and use: another process can swap a directory for a link.
 """
 
 import contextlib
@@ -19,16 +18,33 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # O_NONBLOCK: opening a FIFO must not wait for a writer.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_LINK = "{path} is a symbolic link; links are not followed. Use the path of the real file."
+_SPECIAL = "{path} is a pipe, socket or device. Only regular files can be used."
+_CLOSED = (
+    "{path} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
+)
+_OS_ERRORS = {
+    errno.ENOENT: "There is no {path}. list_files shows what exists.",
+    errno.ELOOP: _LINK,
+    errno.EMLINK: _LINK,
+    # Linux reports this for a link too, if a directory was requested.
+    errno.ENOTDIR: (
+        "{path} is not a directory (links are not followed). Use the path of a real directory."
+    ),
+    errno.EISDIR: "{path} is a directory. Name a file in it.",
+    errno.ENXIO: _SPECIAL,
+    errno.ENODEV: _SPECIAL,
+    errno.ENAMETOOLONG: "{path} is too long for a file name. Use a shorter one.",
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
+    errno.ENOTEMPTY: "{path} is a directory that is not empty. Delete its files instead.",
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHOWN_CHARACTERS = 200
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Split a relative path into its parts; `.` parts and doubled slashes are dropped.
-
-    Raises:
-        ToolError: The path is empty, absolute, holds `..` or NUL, names `.git`, or cannot be a file name.
-    """
+    """Split a relative path into its parts; raise ToolError if it is not one."""
     if not path.strip():
         raise ToolError(
             "The path is empty. Give a path relative to the workspace, such as 'src/app.py'."
@@ -37,16 +53,19 @@ def parts_of(path: str) -> tuple[str, ...]:
         raise ToolError("The path holds a NUL character, which no file name can hold. Remove it.")
     if path.startswith("/"):
         raise ToolError(
-            f"{quote_path(path)} is an absolute path. Give it relative to the workspace, such as 'src/app.py'."
+            f"{quote_path(path)} is an absolute path. "
+            "Give it relative to the workspace, such as 'src/app.py'."
         )
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
         raise ToolError(
-            f"{quote_path(path)} holds '..', which could lead out of the workspace. Give the plain path from its top."
+            f"{quote_path(path)} holds '..', which could lead out of the workspace. "
+            "Give the plain path from its top."
         )
     if any(part.lower() == ".git" for part in parts):
         raise ToolError(
-            f"{quote_path(path)} is inside '.git', which belongs to the engine. Leave it alone; use `run` with git to look at history."
+            f"{quote_path(path)} is inside '.git', which belongs to the engine. "
+            "Leave it alone; use `run` with git to look at history."
         )
     if not parts:
         raise ToolError(f"{quote_path(path)} is the workspace itself. Name a file in it.")
@@ -60,25 +79,24 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def quote_path(path: str) -> str:
-    """Write a path for a message: quoted, control characters escaped, bounded."""
+    """Quote a path for a message: control characters escaped, bounded."""
     text = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "…"
     return ascii(text) if any(0xD800 <= ord(c) <= 0xDFFF for c in text) else repr(text)
 
 
+def workspace_error(problem: str) -> WorkspaceError:
+    """Return the error of a workspace that is missing or unusable."""
+    step = "Resume the run: a new workspace is made from the recorded tree."
+    return WorkspaceError(problem, next_step=step)
+
+
 @contextlib.contextmanager
 def opened_root(root: Path) -> Generator[int]:
-    """Open the top directory; the caller gets a descriptor that is closed at the end.
-
-    Raises:
-        WorkspaceError: It is gone, or is no directory.
-    """
+    """Open the top directory; raise WorkspaceError if it is missing."""
     try:
         top = os.open(root, _DIRECTORY)
     except OSError as error:
-        raise WorkspaceError(
-            f"The directory {root} cannot be opened: {error.strerror}.",
-            next_step="Resume the run: a new workspace is made from the recorded tree.",
-        ) from error
+        raise workspace_error(f"Directory {root} cannot be opened: {error.strerror}.") from error
     try:
         yield top
     finally:
@@ -87,22 +105,19 @@ def opened_root(root: Path) -> Generator[int]:
 
 @contextlib.contextmanager
 def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) -> Generator[int]:
-    """Open the directory at `parts` below `top`, part by part, following no link.
+    """Open the directory at `parts` below the descriptor `top`, following no link.
 
-    Args:
-        top: Descriptor of the directory to start from; stays open.
-        parts: Names; none of them: `top` itself.
-        make: Create what is missing, with the owner of `top`.
-
-    Raises:
-        ToolError: A part is missing, a link, or no directory.
+    `make` creates what is missing, with the owner of `top`. ToolError: a part is missing or a link.
     """
+    # A copy, so that each level can be closed and `top` stays open.
     here = os.dup(top)
     try:
         for number, part in enumerate(parts):
             path = "/".join(parts[: number + 1])
             if make:
-                _make_directory(here, part, owner_of=top)
+                with contextlib.suppress(FileExistsError), describe_os_error(part):
+                    os.mkdir(part, dir_fd=here)
+                    _give_entry(here, part, owner_of=top)
             with describe_os_error(path):
                 below = os.open(part, _DIRECTORY, dir_fd=here)
             os.close(here)
@@ -112,25 +127,14 @@ def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) ->
         os.close(here)
 
 
-def _make_directory(parent: int, name: str, *, owner_of: int) -> None:
-    with contextlib.suppress(FileExistsError), describe_os_error(name):
-        os.mkdir(name, dir_fd=parent)
-        give(parent, name, owner_of=owner_of)
-
-
-def give(parent: int, name: str, *, owner_of: int) -> None:
-    """Hand a new entry to the owner of a directory; only root can and needs to."""
+def _give_entry(parent: int, name: str, *, owner_of: int) -> None:
     if os.geteuid() == 0:
         owner = os.fstat(owner_of)
         os.chown(name, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
 
 
 def open_regular(parent: int, name: str, path: str) -> int:
-    """Open a regular file for reading, following no link and waiting for nobody.
-
-    Raises:
-        ToolError: It is missing, a link, a directory, or something that is no file.
-    """
+    """Open a regular file for reading, following no link."""
     with describe_os_error(path):
         file = os.open(name, _FILE, dir_fd=parent)
     try:
@@ -142,26 +146,18 @@ def open_regular(parent: int, name: str, path: str) -> int:
 
 
 def require_regular(status: os.stat_result, path: str) -> None:
-    """Refuse anything but a regular file.
-
-    Raises:
-        ToolError: What it is instead, and what to do.
-    """
+    """Raise ToolError unless it is a regular file."""
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(
-            f"{quote_path(path)} is a directory. Name a file in it; list_files shows them."
-        )
+        raise _refusal("{path} is a directory. Name a file in it; list_files shows them.", path)
     if stat.S_ISLNK(status.st_mode):
-        raise _link(path)
-    raise ToolError(
-        f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
-    )
+        raise _refusal(_LINK, path)
+    raise _refusal(_SPECIAL, path)
 
 
 def status_at(parent: int, name: str) -> os.stat_result | None:
-    """Look at an entry without following it; None: there is none."""
+    """Return the status of an entry, without following it; None: there is none."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -178,16 +174,9 @@ def replace_file(
     owner: tuple[int, int] | None,
     durable: bool = False,
 ) -> None:
-    """Put a file in place in one step: a reader sees the old bytes or the new ones, never half.
+    """Replace a file in one step: a reader sees the old bytes or the new ones.
 
-    Args:
-        parent: Descriptor of its directory.
-        name: Its name there.
-        data: The new content.
-        temporary: Name of the intermediate file in the same directory; must not exist.
-        mode: Permission bits; None: as the process' umask makes a new file.
-        owner: User and group id to give it to; None: as created.
-        durable: Have it on the disk before it takes its place.
+    `temporary` is an unused name in the same directory. `durable` flushes the file before that.
     """
     file = os.open(temporary, _NEW, 0o666, dir_fd=parent)
     try:
@@ -209,7 +198,7 @@ def replace_file(
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:
-    """Write every byte, however the system cuts it."""
+    """Write every byte, also after short writes."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
@@ -217,12 +206,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 @contextlib.contextmanager
 def describe_os_error(path: str) -> Generator[None]:
-    """Turn what the system says of `path` into words a model can act on.
-
-    Raises:
-        ToolError: What, why, what to do; names no path outside the workspace.
-        Paused: The disk is full: no model can mend it.
-    """
+    """Turn an OSError at `path` into a ToolError for a model, or into Paused."""
     try:
         yield
     except FileExistsError:
@@ -231,40 +215,20 @@ def describe_os_error(path: str) -> Generator[None]:
         raise explain_os_error(error, path) from error
 
 
-def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
-    """Say what a system error on `path` means for the one who asked."""
-    if error.errno in _FULL:
-        return Paused(
-            "There is no space left on the disk.",
-            reason="disk",
-            next_step="Free some space, then resume the run.",
-        )
-    match error.errno:
-        case errno.ENOENT:
-            text = f"There is no {quote_path(path)}. list_files shows what exists."
-        case errno.ELOOP | errno.EMLINK:
-            return _link(path)
-        case errno.ENOTDIR:
-            # Linux says so for a link too when a directory was asked for.
-            text = f"{quote_path(path)} is not a directory (links are not followed). Use the path of a real directory."
-        case errno.EISDIR:
-            text = f"{quote_path(path)} is a directory. Name a file in it."
-        case errno.ENXIO | errno.ENODEV:
-            text = (
-                f"{quote_path(path)} is a pipe, socket or device. Only regular files can be used."
-            )
-        case errno.ENAMETOOLONG:
-            text = f"{quote_path(path)} is too long for a file name. Use a shorter one."
-        case errno.EACCES | errno.EPERM:
-            text = f"{quote_path(path)} may not be opened: its permissions forbid it. Use another file, or chmod it with `run`."
-        case errno.ENOTEMPTY:
-            text = f"{quote_path(path)} is a directory that is not empty. Delete its files instead."
-        case _:
-            text = f"{quote_path(path)} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
-    return ToolError(text)
-
-
-def _link(path: str) -> ToolError:
-    return ToolError(
-        f"{quote_path(path)} is a symbolic link; links are not followed. Use the path of the real file."
+def disk_full() -> Paused:
+    """Return the pause of a run whose disk is full."""
+    return Paused(
+        "The disk is full.", reason="disk", next_step="Free some space, then resume the run."
     )
+
+
+def explain_os_error(error: OSError, path: str) -> ToolError | Paused:
+    """Return the error for a model; Paused if the disk is full."""
+    if error.errno in _FULL:
+        return disk_full()
+    unknown = f"{{path}} cannot be used: {os.strerror(error.errno or 0)}. Use another path."
+    return _refusal(_OS_ERRORS.get(error.errno or 0, unknown), path)
+
+
+def _refusal(text: str, path: str) -> ToolError:
+    return ToolError(text.format(path=quote_path(path)))

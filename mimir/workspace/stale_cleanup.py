@@ -1,4 +1,4 @@
-"""Clearing away what killed processes left below `.mimir/work`: checkouts of checks, scratch files of git, half-made directories."""
+"""Removal of files that killed processes left below `.mimir/work`."""
 
 import contextlib
 from collections.abc import Callable
@@ -7,30 +7,25 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.tree_removal import remove_tree
 
+# What a process removes itself unless it is killed.
 LEFT = (
     "checks/*",
     "probe-*",
     ".history.git-*",
     "history.git/mimir/scratch/*",
-    # Of a git that was killed too, as when a container is stopped: the next one would refuse to write there.
+    # Of a killed git, as when a container stops: the next git would refuse to write there.
     "history.git/*.lock",
     "history.git/refs/**/*.lock",
 )
-"""What a process removes itself when it is done with it, however it ends but by a kill."""
 
 
 def remove_stale_files(work: Path, alone: Callable[[], bool]) -> int:
-    """Remove what is left of processes that are gone, unless another one is at work; how much was found. Blocking.
-
-    Args:
-        work: The project's `.mimir/work`.
-        alone: Tells whether this process is the only one that lives. It is asked when all has been listed: what is on the list
-            and nobody's then stays nobody's, whoever starts meanwhile.
-    """
+    """Remove files of dead processes and return their number, unless another process lives."""
+    # Listed before the question: what a process creates after it started is not on the list.
     found = [path for pattern in LEFT for path in work.glob(pattern)]
     if not found or not alone():
         return 0
     for path in found:
-        with contextlib.suppress(WorkspaceError):  # what resists stays, and harms nobody
+        with contextlib.suppress(WorkspaceError):  # it does no harm if it stays
             remove_tree(path)
     return len(found)

@@ -1,6 +1,6 @@
-"""The folders in which mimir keeps and writes its own: made where they are missing, never where a link leads.
+"""The state directory: created if missing, never reached through a link.
 
-A repository can bring a link in their place; what is written through it would land wherever its author wants.
+A repository can bring a link; writes through it would land where its author wants.
 """
 
 import contextlib
@@ -15,16 +15,14 @@ FOLDERS = (ROOM, "chains", "generated-agents", f"{ROOM}/work", f"{ROOM}/mimir.db
 
 
 def prepare(project: Path, *, create: bool) -> Path:
-    """Make the engine's own folder in a project, for the person alone; its path.
-
-    Raises:
-        UsageError: mimir was not used here, and may not begin.
-        PlanError: A link, or something that is no folder, stands in the place of one.
-    """
+    """Return the state directory of a project; create it for the user alone if `create`."""
     room = project / ROOM
     for name in FOLDERS:
         if (project / name).is_symlink():
-            raise _link(name)
+            raise PlanError(
+                f"{name} is a link: mimir writes there and follows no link of a repository.",
+                next_step=f"Remove it or put a directory in its place: rm {name}",
+            )
     if not create and not room.is_dir():
         raise UsageError(
             "mimir was not used in this directory yet: there is no .mimir here.",
@@ -32,11 +30,12 @@ def prepare(project: Path, *, create: bool) -> Path:
         )
     if room.exists() and not room.is_dir():
         raise PlanError(
-            f"{ROOM} is no folder, but mimir keeps its own there.",
+            f"{ROOM} is not a directory, but mimir stores its files there.",
             next_step=f"Move {ROOM} away, then try again.",
         )
     room.mkdir(mode=0o700, exist_ok=True)
     (room / "work").mkdir(mode=0o700, exist_ok=True)
+    # Git ignores the whole directory, independent of the project's rules.
     ignore = room / ".gitignore"
     if not ignore.is_symlink() and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
@@ -44,31 +43,23 @@ def prepare(project: Path, *, create: bool) -> Path:
 
 
 def write_state_file(project: Path, path: str, data: bytes | bytearray) -> None:
-    """Write a file of mimir's own below a project, following no link; a path that leads out was named by a flag, and is obeyed.
-
-    Raises:
-        PlanError: Something stands in its way.
-    """
+    """Write a file below a project, following no link, or outside of it if a flag said so."""
     if _leads_out(path):
         target = project / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         return
-    with _told(path):
+    with _as_plan_error(path):
         DirectoryTree(project).write(path, data)
 
 
 def put_all(project: Path, folder: str, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files (name, data) into a folder, each as `write_state_file` does.
-
-    Raises:
-        PlanError: Something stands in the way of one.
-    """
+    """Write files (name, data) into a folder, each as `write_state_file` does."""
     if _leads_out(folder):
         for name, data in files:
             write_state_file(project, f"{folder}/{name}", data)
         return
-    with _told(folder):
+    with _as_plan_error(folder):
         DirectoryTree(project).write_many(folder, files)
 
 
@@ -78,7 +69,7 @@ def _leads_out(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def _told(path: str) -> Generator[None]:
+def _as_plan_error(path: str) -> Generator[None]:
     try:
         yield
     except ToolError as error:
@@ -86,10 +77,3 @@ def _told(path: str) -> Generator[None]:
             f"{path} cannot be written: {error}",
             next_step="Move away what stands there, then: mimir report",
         ) from None
-
-
-def _link(name: str) -> PlanError:
-    return PlanError(
-        f"{name} is a link; mimir writes there and follows no link that a repository may have brought.",
-        next_step=f"Remove it or put a folder in its place: rm {name}",
-    )

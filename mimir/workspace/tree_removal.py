@@ -1,7 +1,7 @@
-"""Removing what a worker made, however it was made: unreadable, deep, or full of links.
+"""Removal of directories that a worker made unreadable, deep or full of links. Blocking.
 
-The rule: nothing is followed, and no depth is too deep. A directory found inside is first moved up next to
-the top and emptied there, so that two descriptors are enough for any nesting. Blocking calls.
+Nothing is followed. A nested directory is first moved next to the top and emptied there, so two
+descriptors are enough for any depth.
 """
 
 import contextlib
@@ -13,17 +13,13 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Deeper directories are neither visited nor given to a user; removal reaches all.
 MAX_DEPTH = 100
-"""Directories deeper than this are neither given nor looked at; removing reaches them all."""
 _MOVED = ".mimir-removed-"
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, a link or a whole directory; nothing happens if there is none.
-
-    Raises:
-        WorkspaceError: Something resisted.
-    """
+    """Remove a file, link or directory, if it exists; raise WorkspaceError if it resists."""
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -40,11 +36,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_at(parent: int, name: str) -> None:
-    """Remove an entry of an open directory; the parent must not change meanwhile.
-
-    Raises:
-        OSError: Something resisted.
-    """
+    """Remove an entry of an open directory; raise OSError if it resists."""
     if not _is_directory(parent, name):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=parent)
@@ -70,25 +62,17 @@ def remove_at(parent: int, name: str) -> None:
         waiting.pop()
 
 
-def remove_empty_directories(root: Path, keep: frozenset[str] = frozenset()) -> None:
-    """Remove every directory below `root` that holds nothing but empty directories.
-
-    Args:
-        root: Stays, even when empty.
-        keep: Relative paths that stay, even when empty.
-    """
+def remove_empty_directories(root: Path) -> None:
+    """Remove every directory below `root` that holds no file."""
     for directory in reversed(list(directories(root))):
-        relative = str(directory.relative_to(root))
-        if relative != "." and relative not in keep:
+        if directory != root:
             with contextlib.suppress(OSError):
                 directory.rmdir()
 
 
 def directories(root: Path) -> Iterator[Path]:
-    """Yield `root` and the directories below it, parents first; links and what is too deep are passed over.
-
-    Nobody else may work there meanwhile: paths are joined as text.
-    """
+    """Yield `root` and the directories below, parents first, without links and too deep ones."""
+    # Paths are joined as text: no other process may work there.
     waiting = [(root, 0)]
     while waiting:
         directory, depth = waiting.pop()
@@ -103,7 +87,7 @@ def directories(root: Path) -> Iterator[Path]:
 
 
 def give_all(root: Path, owner: tuple[int, int]) -> None:
-    """Hand a directory and all below it to a user; links are not followed. Only root can, others do nothing."""
+    """Give a directory and all below it to a user, following no link; only root can."""
     if os.geteuid() != 0:
         return
     user, group = owner
@@ -124,7 +108,7 @@ def _is_directory(parent: int, name: str) -> bool:
 
 
 def _open(parent: int, name: str) -> int:
-    """Open a directory for emptying; one whose permissions forbid that gets them back first."""
+    # Without permissions its owner gets them back first.
     with contextlib.suppress(PermissionError):
         here = os.open(name, _DIRECTORY, dir_fd=parent)
         if os.geteuid() == 0 or os.fstat(here).st_mode & 0o300 == 0o300:
@@ -136,6 +120,6 @@ def _open(parent: int, name: str) -> int:
 
 
 def _allow(parent: int, name: str) -> None:
-    """Give the owner all rights to a directory; moving it to another parent needs them too."""
+    # A directory needs these rights also to be moved to another parent.
     if os.geteuid() != 0:
         os.chmod(name, 0o700, dir_fd=parent)

@@ -16,7 +16,7 @@ from mimir.workspace.git import git_command
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox import sandbox as confinement
 from mimir.workspace.sandbox.sandbox import Sandbox
-from mimir.workspace.user_tree.apply import person
+from mimir.workspace.user_tree import user_file
 from tests.support import invariants
 from tests.support.midrun_actions import Meanwhile
 from tests.support.whole_run import (
@@ -96,7 +96,7 @@ async def test_a_workspace_removed_under_the_engine_pauses_and_is_made_again(
         ending = await begin(mimir)
         assert meanwhile.done == 1
         assert (ending.outcome, ending.exit_code) == ("paused", 75)
-        assert "gone" in ending.message or "cannot be opened" in ending.message
+        assert "missing" in ending.message or "cannot be opened" in ending.message
         assert "resume" in ending.next_step.lower()
         status = await mimir.status(ending.run)
     assert {t["id"]: t["status"] for t in status["tasks"]} == {  # type: ignore[attr-defined]
@@ -312,17 +312,17 @@ async def test_a_disk_full_during_apply_leaves_the_directory_as_it_was(
     project = start(tmp_path)
     parts = [wrote("a"), wrote("b")]
     before = invariants.listing(project)
-    make = person.make
+    make = user_file.make_change
     made: list[object] = []
 
-    def broken(move: person.Move, *given: object) -> object:
+    def broken(move: user_file.FileChange, *given: object) -> object:
         made.append(move)
         if len(made) == 2:
             raise full()
         return make(move, *given)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(person, "make", broken)
+        patch.setattr(user_file, "make_change", broken)
         async with opened(project, parts) as mimir:
             ending = await begin(mimir, apply="auto")
     assert (ending.outcome, ending.exit_code) == ("paused", 75)

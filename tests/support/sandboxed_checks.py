@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import CheckExecution
@@ -57,9 +58,8 @@ async def opened(tmp_path: Path, clock: FrozenClock) -> Bench:
     base = await history.tree((await history.base("run-1")).commit)
     room = tmp_path / "room"
     room.mkdir()
-    execution = CheckExecution(
-        history=history, sandbox=sandbox.bound(project=project), room=room / "checks"
-    )
+    confined = ProjectSandbox(sandbox, history, project)
+    execution = CheckExecution(history=history, sandbox=confined, room=room / "checks")
     return Bench(project, history, CheckRunner(history, execution), room, base)
 
 

@@ -12,7 +12,8 @@ import pytest
 from mimir.bootstrap.clock import SystemClock
 from mimir.errors import SandboxError
 from mimir.workspace.sandbox import process
-from mimir.workspace.sandbox.sandbox import CommandResult, ProcessLimits, Sandbox, SandboxConfig
+from mimir.workspace.sandbox.process import ProcessLimits
+from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox, SandboxConfig
 from tests.support.attack_site import SECRET, VARIABLE, Site, site
 from tests.support.sandbox_probes import PROBES, Probe
 from tests.support.trust_sizes import Cases, sample, size

@@ -40,7 +40,7 @@ from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesCh
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
 from mimir.workspace.aio import gather_both
-from mimir.workspace.git.history import BaseCommit
+from mimir.workspace.git.base_capture import BaseCommit
 
 Preambles = dict[tuple[str, str], PinnedPreamble]
 """By (kind, role)."""

@@ -232,7 +232,7 @@ class PlaybackChecks:
             RecordingMiss: It is not recorded.
         """
         del answer
-        speaker = SPEAKER.get()
+        speaker = CURRENT_ACTOR.get()
         by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
         await self._served.delay(f"check {check.id}")

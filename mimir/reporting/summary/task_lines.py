@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mimir.agents.context.receipt import ReceiptTotals
-from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count
+from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count_criteria
 from mimir.domain.plan import call_limit
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import CriterionResult
@@ -96,7 +96,7 @@ def task_line(task: TaskData, seconds: float | None) -> TaskLine:
         tool_calls=last.tool_calls if last else 0,
         limit=call_limit(task.estimated_tool_calls),
         seconds=seconds,
-        counts=count((c.state, c.basis) for c in criteria) if criteria else NO_CRITERIA,
+        counts=count_criteria((c.state, c.basis) for c in criteria) if criteria else NO_CRITERIA,
         criteria=criteria,
         files=task.files_changed if is_completed else offered,
         in_result=is_completed,

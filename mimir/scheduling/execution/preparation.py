@@ -39,7 +39,8 @@ from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_changes import TaskStartChange
 from mimir.store.records.task_records import TaskRecord
 from mimir.store.transcripts import shared_texts
-from mimir.workspace.git.history import GitHistory, TreeMerge
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.merge import TreeMerge
 
 START = JsonCodec(AttemptStart)
 MOST_FILES = 10

@@ -28,7 +28,7 @@ def prices_of(run: Row) -> Mapping[str, ModelPrice]:
 def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
     """Return the cost of tokens in units of money; None if the model has no price."""
     price = prices_of(run).get(model) if run.get("pricesJson") else None
-    return None if price is None else price.of(usage)
+    return None if price is None else price.cost(usage)
 
 
 def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:

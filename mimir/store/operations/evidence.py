@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, cast
 
 from mimir.domain import ids
-from mimir.domain.criteria_counts import NO_CRITERIA, count
+from mimir.domain.criteria_counts import NO_CRITERIA, count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.plan import Check

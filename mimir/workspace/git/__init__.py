@@ -1,1 +1,4 @@
-"""The parts that `workspace.git.History` is made of; entered through it alone."""
+"""The hidden repository of a project, and the git of the user's directory.
+
+Only `workspace` imports the parts; other packages use `history.GitHistory` and its values.
+"""

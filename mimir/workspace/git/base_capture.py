@@ -1,16 +1,15 @@
-"""The person's directory as it is when a run starts, as a commit; nothing of theirs is moved, stashed or staged.
+"""Capture of the user's directory as a commit when a run starts; it changes nothing there.
 
-The rules: an index of our own, seeded with what the person's index tracks (a tracked file stays, ignored or not);
-files that a git filter stands for (LFS and the like) and submodules stay what git stores; what is left out is named.
-What git has found out about files on the disk is kept for the next run: which files have not changed since, it need not read again.
+Git works on an index of the engine, which starts with the entries of the user's index.
 """
 
 import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mimir.errors import WorkspaceError
@@ -21,71 +20,59 @@ from mimir.workspace.git.commits import commit, newest, tree_of
 from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.git_command import GitResult, failure
 from mimir.workspace.git.hidden_repository import HiddenRepository
-from mimir.workspace.git.ignore_rules import pin_persons_rules
+from mimir.workspace.git.ignore_rules import pin_user_rules
 from mimir.workspace.git.trees import SUBMODULE, TreeEntry, put_entries
 from mimir.workspace.git.user_ignores import lift_rules_to_root
 
 MESSAGE = "The project as it was when the run started\n"
-_NAMED = 10
+_MAX_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseCommit:
-    """What a run starts from."""
+    """The commit that a run starts from."""
 
     commit: str
     tree: str
     head: str | None
-    """The person's commit that it continues. None: there is none."""
+    """The user's commit that it continues. None: there is none."""
     branch: str | None
-    """The person's branch. None: detached, or no repository."""
+    """The user's branch. None: detached, or no repository."""
     warnings: tuple[str, ...]
-    """What a person should know of it, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TrackedFiles:
-    """What the person's index says."""
-
     entries: tuple[TreeEntry, ...] = ()
     absent: frozenset[str] = frozenset()
-    """Not in the work tree on purpose (sparse checkout)."""
+    """Left out of the work tree on purpose (sparse checkout)."""
     unmerged: frozenset[str] = frozenset()
 
 
 async def base(
     hidden: HiddenRepository, run: str, *, left_out: Sequence[str], when: int | None
 ) -> BaseCommit:
-    """Record the project as it is, and keep the person's garbage collection from what the run needs.
-
-    Args:
-        hidden: The repository.
-        run: Id of the run; names the ref that pins the base.
-        left_out: Names at the project's top that are no part of it.
-        when: Time of the commit. None: that of the person's commit.
-
-    Raises:
-        WorkspaceError: Git refused.
-        Paused: The disk is full.
-    """
-    recorded = tree_of_project(hidden, left_out, pin_persons_rules(hidden))
-    (head, branch), (tree, warnings) = await gather_both(_standing(hidden), recorded)
-    whole = head if hidden.person and not hidden.person.prefix else None
+    """Record the project as it is, without top-level names of `left_out`, and pin the commit."""
+    # Independent questions run side by side: most of their time is the start of git.
+    recorded = tree_of_project(hidden, left_out, pin_user_rules(hidden))
+    (head, branch), (tree, warnings) = await gather_both(_head_and_branch(hidden), recorded)
+    whole = head if hidden.user and not hidden.user.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
         made = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
     await remember_base(hidden, made, head, left_out)
-    await user_refs.pin(hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head)
+    await user_refs.pin_commit(
+        hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head
+    )
     return BaseCommit(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
 
 
-async def _standing(hidden: HiddenRepository) -> tuple[str | None, str | None]:
-    """Return the person's commit, whose tree is known from here on, and the branch."""
-    if hidden.person is None:
+async def _head_and_branch(hidden: HiddenRepository) -> tuple[str | None, str | None]:
+    if hidden.user is None:
         return None, None
-    head, branch, tree = await hidden.person.checked_out_commit()
+    head, branch, tree = await hidden.user.checked_out_commit()
     if head and tree:
         hidden.trees[head] = tree
     return head, branch
@@ -94,84 +81,81 @@ async def _standing(hidden: HiddenRepository) -> tuple[str | None, str | None]:
 async def remember_base(
     hidden: HiddenRepository, made: str, head: str | None, left_out: Sequence[str]
 ) -> None:
-    """Write down what has to be put back when the result goes into the person's repository."""
+    """Store what must be restored when the result goes to the user's repository."""
     text = json.dumps({"head": head, "left_out": list(left_out)})
-    await asyncio.to_thread(write_atomically, hidden.room / "bases" / f"{made}.json", text.encode())
+    await asyncio.to_thread(
+        write_atomically, hidden.engine_dir / "bases" / f"{made}.json", text.encode()
+    )
 
 
 async def tree_of_project(
     hidden: HiddenRepository, left_out: Sequence[str], rules: Awaitable[Sequence[str]]
 ) -> tuple[str, list[str]]:
-    """Record the project's directory as a tree; also return warnings.
-
-    What does not follow from each other is asked side by side: most of it is git's starting.
-    """
-    person = hidden.person
-    top = person.top if person else hidden.project
-    prefix = f"{person.prefix}/" if person and person.prefix else ""
+    """Record the project's directory as a tree; also return warnings."""
+    user = hidden.user
+    top = user.top if user else hidden.project
+    prefix = f"{user.prefix}/" if user and user.prefix else ""
     skip = tuple(f"{prefix}{name}" for name in (*left_out, ".mimir"))
     with hidden.index() as index:
-        listed = gather_both(_tracked(person, skip), _last_time(hidden, index))
+        listed = gather_both(_read_tracked_files(user, skip), _link_saved_index(hidden, index))
         found, (tracked, before) = await gather_both(rules, listed)
         outside = lift_rules_to_root(found, prefix.rstrip("/"))
         if edits := _edits(before, tracked.entries):
-            await put_entries(hidden, index, edits)
+            await put_entries(hidden, index, edits, tree=top)
         filtered, (nested, refused) = await gather_both(
-            _filtered(person, tracked), _add_all(hidden, top, index, outside, prefix, skip)
+            _find_filtered_files(user, tracked),
+            _add_all(hidden, top, index, outside, prefix, skip),
         )
-        kept = await asyncio.to_thread(_as_git_has_them, top, tracked, filtered)
+        kept = await asyncio.to_thread(_entries_of_git, top, tracked, filtered)
         if kept:
-            await put_entries(hidden, index, {one.path: one for one in kept})
-        tree = await _written(hidden, index, prefix)
-        await asyncio.to_thread(_keep, hidden, index)
+            await put_entries(hidden, index, {one.path: one for one in kept}, tree=top)
+        tree = await _write_project_tree(hidden, index, prefix)
+        await asyncio.to_thread(_save_index, hidden, index)
     return tree, _warnings(prefix, tracked, filtered, nested, refused)
 
 
-def _kept(hidden: HiddenRepository) -> Path:
-    """Return where the index of the last base is."""
-    return hidden.room / "base.index"
+def _saved_index(hidden: HiddenRepository) -> Path:
+    return hidden.engine_dir / "base.index"
 
 
-def _keep(hidden: HiddenRepository, index: Path) -> None:
-    """Keep an index for the next base; nothing rests on it but how long that takes."""
+def _save_index(hidden: HiddenRepository, index: Path) -> None:
+    # Only the time that the next base takes depends on the saved index.
     with contextlib.suppress(OSError):
-        index.replace(_kept(hidden))
+        index.replace(_saved_index(hidden))
 
 
-async def _last_time(hidden: HiddenRepository, index: Path) -> Mapping[str, TreeEntry]:
-    """Make an index the one of the last base, and return what is in it; nothing where there is none that can be read.
-
-    It is linked, not copied: by the file's age git knows which entries are too young to be trusted. Git never writes into an index file.
-    """
+async def _link_saved_index(hidden: HiddenRepository, index: Path) -> Mapping[str, TreeEntry]:
+    """Return the entries of the saved index, linked to a path; none if it cannot be read."""
+    # A link, not a copy: by the age of the file git knows which entries are too young to trust.
+    # Git replaces index files and never writes into one.
     try:
-        await asyncio.to_thread(os.link, _kept(hidden), index)
+        await asyncio.to_thread(os.link, _saved_index(hidden), index)
         ended = await hidden.git.run("ls-files", "-z", "-s", "-t", index=index)
     except (OSError, WorkspaceError):
         await asyncio.to_thread(index.unlink, missing_ok=True)
         return {}
-    return {entry.path: entry for _, stage, entry in _lines(ended) if stage == "0"}
+    return {entry.path: entry for _, stage, entry in _parse_index_lines(ended) if stage == "0"}
 
 
 def _edits(
     before: Mapping[str, TreeEntry], tracked: Sequence[TreeEntry]
 ) -> Mapping[str, TreeEntry | None]:
-    """Say what makes an index one of these entries; those that were there to the letter keep what git knows of their files."""
+    # Entries that stay equal keep the file times that git has for them.
     wanted = {one.path: one for one in tracked}
     gone = dict.fromkeys(path for path in before if path not in wanted)
     return gone | {path: one for path, one in wanted.items() if before.get(path) != one}
 
 
-async def _tracked(person: UserRepository | None, skip: Sequence[str]) -> _TrackedFiles:
-    """Read the person's index without touching it."""
-    if person is None:
+async def _read_tracked_files(user: UserRepository | None, skip: Sequence[str]) -> _TrackedFiles:
+    if user is None:
         return _TrackedFiles()
-    ended = await person.git.run(
-        *("ls-files", "-z", "-s", "-t", "--", person.prefix or "."), tree=person.top, literal=True
+    ended = await user.git.run(
+        *("ls-files", "-z", "-s", "-t", "--", user.prefix or "."), tree=user.top, literal=True
     )
     entries: list[TreeEntry] = []
     absent: set[str] = set()
     unmerged: set[str] = set()
-    for tag, stage, entry in _lines(ended):
+    for tag, stage, entry in _parse_index_lines(ended):
         if _is_below(entry.path, skip):
             continue
         if stage != "0":
@@ -185,8 +169,8 @@ async def _tracked(person: UserRepository | None, skip: Sequence[str]) -> _Track
     )
 
 
-def _lines(ended: GitResult) -> Iterator[tuple[str, str, TreeEntry]]:
-    """Read what `ls-files -z -s -t` said: tag, stage, entry."""
+def _parse_index_lines(ended: GitResult) -> Iterator[tuple[str, str, TreeEntry]]:
+    """Yield tag, stage and entry of each line of `ls-files -z -s -t`."""
     for line in ended.names:
         facts, path = line.split("\t", 1)
         tag, mode, blob, stage = facts.split(" ")
@@ -200,69 +184,41 @@ async def _add_all(
     rules: Sequence[str],
     prefix: str,
     skip: Sequence[str],
-) -> tuple[tuple[str, ...], list[str]]:
-    """Bring the index up to what is on the disk; return repositories inside, and what could not be read."""
+) -> tuple[list[str], list[str]]:
     exclude = hidden.scratch("exclude")
     await asyncio.to_thread(write_atomically, exclude, os.fsencode("\n".join(rules) + "\n"))
+    # A file named here has the lowest rank, so the user's own rules win.
+    git = partial(hidden.git.run, "-c", f"core.excludesFile={exclude}", tree=top, index=index)
     try:
-        nested = await _nested(hidden, top, index, exclude, prefix)
-        return nested, await _add(hidden, top, index, exclude, prefix, (*skip, *nested))
+        listed = await git(
+            *("ls-files", "-z", "-o", "--exclude-standard", "--", prefix or "."), literal=True
+        )
+        # Git lists a repository that is no submodule as a directory, and cannot add it.
+        nested = [name.rstrip("/") for name in listed.names if name.endswith("/")]
+        arguments = [
+            *("add", "-A", "--ignore-errors", "--"),
+            f":(top,literal){prefix}" if prefix else ":(top)",
+            *(f":(top,exclude,literal){name}" for name in (*skip, *nested)),
+        ]
+        added = await git(*arguments, ok=None)
     finally:
         await asyncio.to_thread(exclude.unlink)
-
-
-async def _nested(
-    hidden: HiddenRepository, top: Path, index: Path, exclude: Path, prefix: str
-) -> tuple[str, ...]:
-    """Name repositories inside the project that are no submodules; git cannot take them in."""
-    ended = await hidden.git.run(
-        *_excluding(exclude),
-        *("ls-files", "-z", "-o", "--exclude-standard", "--", prefix or "."),
-        tree=top,
-        index=index,
-        literal=True,
-    )
-    return tuple(name.rstrip("/") for name in ended.names if name.endswith("/"))
-
-
-async def _add(
-    hidden: HiddenRepository,
-    top: Path,
-    index: Path,
-    exclude: Path,
-    prefix: str,
-    skip: Iterable[str],
-) -> list[str]:
-    """Add what is on the disk, and take out what is not; return what could not be read."""
-    arguments = [
-        *_excluding(exclude),
-        *("add", "-A", "--ignore-errors", "--"),
-        f":(top,literal){prefix}" if prefix else ":(top)",
-        *(f":(top,exclude,literal){name}" for name in skip),
-    ]
-    ended = await hidden.git.run(*arguments, tree=top, index=index, ok=None)
-    if ended.code not in (0, 1):
-        raise failure(arguments, ended)
-    return _refused(ended)
-
-
-def _refused(ended: GitResult) -> list[str]:
-    """Read which files git could not open from what it said."""
+    if added.code not in (0, 1):
+        raise failure(arguments, added)
     mark = 'error: open("'
-    return [
-        line[len(mark) :].partition('")')[0]
-        for line in ended.err.splitlines()
-        if line.startswith(mark)
-    ]
+    errors = [line for line in added.err.splitlines() if line.startswith(mark)]
+    return nested, [line[len(mark) :].partition('")')[0] for line in errors]
 
 
-async def _filtered(person: UserRepository | None, tracked: _TrackedFiles) -> frozenset[str]:
-    """Name tracked files that a filter changes on their way to the disk: their bytes there are not what git stores."""
-    if person is None or not tracked.entries:
+async def _find_filtered_files(
+    user: UserRepository | None, tracked: _TrackedFiles
+) -> frozenset[str]:
+    # The bytes of these files on the disk are not what git stores (LFS and the like).
+    if user is None or not tracked.entries:
         return frozenset()
-    ended = await person.git.run(
+    ended = await user.git.run(
         *("check-attr", "-z", "--stdin", "filter"),
-        tree=person.top,
+        tree=user.top,
         stdin=b"".join(os.fsencode(one.path) + b"\0" for one in tracked.entries),
     )
     words = ended.out.split(b"\0")
@@ -273,8 +229,8 @@ async def _filtered(person: UserRepository | None, tracked: _TrackedFiles) -> fr
     )
 
 
-def _as_git_has_them(top: Path, tracked: _TrackedFiles, filtered: Iterable[str]) -> list[TreeEntry]:
-    """Return the entries that are not to be taken from the disk: filtered files that are there, and absent ones."""
+def _entries_of_git(top: Path, tracked: _TrackedFiles, filtered: Iterable[str]) -> list[TreeEntry]:
+    # Not from the disk: filtered files that are there, and absent ones.
     chosen = frozenset(filtered)
     return [
         one
@@ -284,48 +240,40 @@ def _as_git_has_them(top: Path, tracked: _TrackedFiles, filtered: Iterable[str])
     ]
 
 
-async def _written(hidden: HiddenRepository, index: Path, prefix: str) -> str:
+async def _write_project_tree(hidden: HiddenRepository, index: Path, prefix: str) -> str:
     if not prefix:
         return await hidden.git.word("write-tree", index=index)
     below = await hidden.git.run("write-tree", f"--prefix={prefix}", index=index, ok=(0, 128))
-    # Git knows no empty directory, so there is no such prefix then.
-    return below.word if below.code == 0 else await _empty(hidden)
-
-
-async def _empty(hidden: HiddenRepository) -> str:
+    if below.code == 0:
+        return below.word
+    # Git knows no empty directory: without files there is no such prefix.
     return (await hidden.git.run("mktree", stdin=b"")).word
 
 
 def _warnings(
     prefix: str,
     tracked: _TrackedFiles,
-    filtered: Iterable[str],
-    nested: Iterable[str],
-    refused: Iterable[str],
+    filtered: Collection[str],
+    nested: Collection[str],
+    refused: Collection[str],
 ) -> list[str]:
     submodules = [one.path for one in tracked.entries if one.mode == SUBMODULE]
-    said = (
-        ("Submodules stay as they are, and are empty in workspaces", submodules),
+    groups = (
+        ("Submodules stay unchanged, and are empty in workspaces", submodules),
         ("Files that git stores by a filter (such as LFS) stay as git has them", filtered),
-        ("Repositories inside the project are no part of the run", nested),
-        ("Files that cannot be read are no part of the run", refused),
+        ("Repositories inside the project are not part of the run", nested),
+        ("Files that cannot be read are not part of the run", refused),
         ("Files with an unfinished merge are taken as they are on the disk", tracked.unmerged),
     )
-    return [f"{text}: {_named(names, prefix)}." for text, names in said if any(True for _ in names)]
+    return [f"{text}: {_format_names(names, prefix)}." for text, names in groups if names]
 
 
-def _named(names: Iterable[str], prefix: str) -> str:
+def _format_names(names: Iterable[str], prefix: str) -> str:
     found = sorted(name.removeprefix(prefix) for name in names)
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return (
-        ", ".join(ascii(name) if not name.isprintable() else name for name in found[:_NAMED]) + more
-    )
+    shown = [name if name.isprintable() else ascii(name) for name in found[:_MAX_NAMES]]
+    more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
+    return ", ".join(shown) + more
 
 
 def _is_below(path: str, tops: Iterable[str]) -> bool:
     return any(path == top or path.startswith(f"{top}/") for top in tops)
-
-
-def _excluding(file: Path) -> tuple[str, str]:
-    """Name an ignore file of the lowest rank, so that a person's own rules beat it."""
-    return "-c", f"core.excludesFile={file}"

@@ -1,4 +1,4 @@
-"""Commits: made without a work tree, the same from the same parts."""
+"""Commits, created without a work tree: equal parts give an equal id."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def is_object(id: str) -> bool:
-    """Say whether this could be the id of an object; a ref's name is none."""
+    """Return whether a text has the form of an object id; the name of a ref has not."""
     return bool(_ID.fullmatch(id))
 
 
@@ -22,15 +22,7 @@ async def commit(
     *,
     when: int | None = None,
 ) -> str:
-    """Make a commit object; the same parts give the same id.
-
-    Args:
-        hidden: The repository.
-        tree: Its tree.
-        parents: Its parents, first the line that it continues.
-        message: Any text; NUL, which git refuses, is dropped.
-        when: Seconds since 1970. None: the time of the newest parent, so that no child is older than its parent.
-    """
+    """Create a commit and return its id. Its time without `when` is that of its newest parent."""
     seconds = await newest(hidden, parents) if when is None else when
     date = f"@{seconds} +0000"
     ended = await hidden.git.run(
@@ -46,23 +38,20 @@ async def commit(
 
 
 async def newest(hidden: HiddenRepository, commits: Sequence[str]) -> int:
-    """Return the committer's time of the newest of some commits, `DEFAULT_TIME` at least."""
+    """Return the time of the newest of some commits, `DEFAULT_TIME` at least."""
     unknown = [id for id in commits if id not in hidden.times]
     if unknown:
         ended = await hidden.git.run("show", "-s", "--format=%ct", *unknown)
         times = [int(line) for line in ended.out.split()]
-        if not all(_ID.fullmatch(id) for id in unknown):  # a name may mean another commit tomorrow
+        if not all(_ID.fullmatch(id) for id in unknown):  # A name may mean another commit later.
             return max([DEFAULT_TIME, *times, *(hidden.times.get(id, 0) for id in commits)])
         hidden.times.update(zip(unknown, times, strict=True))
     return max([DEFAULT_TIME, *(hidden.times[id] for id in commits)])
 
 
 async def tree_of(hidden: HiddenRepository, id: str) -> str:
-    """Return the tree of a commit, or the tree itself; what an object's id names never changes, so each is looked up once.
-
-    Raises:
-        WorkspaceError: There is no such commit or tree.
-    """
+    """Return the tree of a commit, or the tree itself; raise WorkspaceError if there is none."""
+    # The content of an object id never changes, so each is looked up once.
     if id in hidden.trees:
         return hidden.trees[id]
     ended = await hidden.git.run("rev-parse", "-q", "--verify", f"{id}^{{tree}}", ok=(0, 1, 128))
@@ -76,27 +65,20 @@ async def tree_of(hidden: HiddenRepository, id: str) -> str:
     return ended.word
 
 
-async def parents_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
-    """Return the parents of a commit."""
-    return tuple((await hidden.git.word("show", "-s", "--format=%P", id)).split())
-
-
 async def trees_of(hidden: HiddenRepository, ids: Sequence[str]) -> list[str]:
-    """Return the tree of each commit or tree, in this order; empty: there is none that can be read.
-
-    One look for all; git gives up at an object that is damaged, so then each is looked for alone.
-    """
+    """Return the tree of each commit or tree, in this order; empty: it cannot be read."""
     asked = [id for id in dict.fromkeys(ids) if _ID.fullmatch(id)]
-    found = await _looked_up(hidden, asked)
+    found = await _lookup_trees(hidden, asked)
+    # Git gives up at a damaged object: look each up alone then.
     if found is None:
-        alone = [await _looked_up(hidden, [id]) or [""] for id in asked]
+        alone = [await _lookup_trees(hidden, [id]) or [""] for id in asked]
         found = [answer for one in alone for answer in one]
     known = dict(zip(asked, found, strict=True))
     return [known.get(id, "") for id in ids]
 
 
-async def _looked_up(hidden: HiddenRepository, ids: Sequence[str]) -> list[str] | None:
-    """Return the trees; None: git gave up."""
+async def _lookup_trees(hidden: HiddenRepository, ids: Sequence[str]) -> list[str] | None:
+    # None: git gave up at a damaged object.
     if not ids:
         return []
     ended = await hidden.git.run(
@@ -111,13 +93,9 @@ async def _looked_up(hidden: HiddenRepository, ids: Sequence[str]) -> list[str] 
 
 
 async def message_of(hidden: HiddenRepository, id: str) -> str:
-    """Return the message of a commit.
-
-    Raises:
-        WorkspaceError: There is no such commit.
-    """
+    """Return the message of a commit; raise WorkspaceError if there is none."""
     if not _ID.fullmatch(id):
-        raise WorkspaceError(f"{id[:80]!r} is no id of a commit.")
+        raise WorkspaceError(f"{id[:80]!r} is not a commit id.")
     ended = await hidden.git.run("cat-file", "commit", id, ok=(0, 1, 128))
     if ended.code != 0:
         raise WorkspaceError(f"The history has no commit {id!r}.")

@@ -1,12 +1,12 @@
-"""Running git so that nothing but the engine says what it does.
+"""Git commands that only the engine configures.
 
-The rule: git directory, work tree and index are named in the environment of every call, and everything that
-a repository, a work tree or a person could configure to run a program or to change bytes is switched off.
+Configuration that could run a program or change bytes is switched off in each call.
 """
 
 import asyncio
 import contextlib
 import os
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,19 +14,22 @@ from pathlib import Path
 from mimir.domain.turn_hook import give_way
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace.child_processes import listen
+from mimir.workspace.safe_walk import disk_full
 
+# Where git is searched.
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/opt/local/bin"
-"""Where git is looked for."""
+# First version with `merge-tree --write-tree`.
 OLDEST = (2, 38)
-"""`merge-tree --write-tree` came with it."""
 
 _SETTINGS = {
     "safe.directory": "*",
+    # No program of a repository runs: no hook, no file system monitor.
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
     "core.sparseCheckout": "false",
+    # Only files that the engine names decide attributes and ignored paths.
     "core.attributesFile": "/dev/null",
     "core.excludesFile": "/dev/null",
     "core.autocrlf": "false",
@@ -34,19 +37,22 @@ _SETTINGS = {
     "core.quotePath": "false",
     "core.logAllRefUpdates": "false",
     "core.commitGraph": "false",
-    # On Linux these are names like any other; refusing them would let a worker stop every snapshot.
+    # These are ordinary names on Linux; refusing them would let a worker stop every snapshot.
     "core.protectNTFS": "false",
-    # A process for each core, where a tree has a hundred files or more.
+    # One process for each core, in trees of a hundred files or more.
     "checkout.workers": "0",
+    # Background maintenance could remove objects that a run needs.
     "gc.auto": "0",
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
+    # Renames would be guesses: equal trees must give equal results.
     "merge.renames": "false",
     "merge.directoryRenames": "false",
     "merge.conflictStyle": "merge",
     "diff.renames": "false",
     "submodule.recurse": "false",
     "advice.addEmbeddedRepo": "false",
+    # No transport; only the exchange of a run allows some.
     "protocol.allow": "never",
     "init.templateDir": "",
     "init.defaultBranch": "main",
@@ -56,6 +62,7 @@ _ENVIRONMENT = {
     "PATH": SEARCH_PATH,
     "HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
+    # Some messages are parsed, so their language is fixed.
     "LC_ALL": "C",
     "TZ": "UTC",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -63,6 +70,7 @@ _ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
+    # Replace refs would show another object under an id; a partial clone would fetch.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_AUTHOR_NAME": "mimir",
@@ -79,47 +87,41 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitResult:
-    """How a git command ended."""
+    """Exit code and output of a git command."""
 
     code: int
     out: bytes
     err: str
     cut: bool = False
-    """True: it said more than was wanted and was ended."""
+    """True: ended because its output was longer than wanted."""
 
     @property
     def word(self) -> str:
-        """Its output as text, without the last line's end."""
+        """Its output as text, without the final line end."""
         return os.fsdecode(self.out).removesuffix("\n")
 
     @property
     def names(self) -> list[str]:
-        """Its output cut at NUL, as file names."""
+        """Its output split at NUL, as file names."""
         return [os.fsdecode(name) for name in self.out.split(b"\0") if name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitCommand:
-    """One repository, and where else its objects are."""
+    """Git for one repository and its alternates."""
 
     directory: Path | None
-    """The git directory; None: git looks for it from the working directory."""
+    """The git directory; None: git searches from the working directory."""
     alternates: tuple[Path, ...] = ()
-    """Object directories that are read too, never written."""
-    objects: Path | None = None
-    """Object directory instead of the repository's own."""
+    """Object directories that are read, never written."""
     program: str = "git"
 
     def without_alternates(self) -> "GitCommand":
-        """Return the same repository without its alternates.
-
-        What is written then is written whole: git leaves out objects that an alternate holds, also those that
-        nothing there keeps from being collected.
-        """
+        """Return the repository alone, so that objects of an alternate are written too."""
         return replace(self, alternates=())
 
     def with_settings(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return environment that adds settings to those of every call; in no command line, so that nobody reads them there."""
+        """Return environment that adds settings; unlike arguments, other users cannot read it."""
         first = len(_SETTINGS)
         pairs = list(more.items())
         return {
@@ -139,28 +141,21 @@ class GitCommand:
         extra: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
     ) -> GitResult:
-        """Run one git command to its end.
+        """Run one git command in a work tree and return its result.
 
-        Args:
-            arguments: Without "git".
-            tree: Work tree; also the working directory.
-            index: Index file; a relative one would be taken from the work tree.
-            stdin: What it reads. None: nothing.
-            ok: Exit codes that are no error. None: any.
-            literal: Take path arguments as names, not as patterns.
-            extra: More environment.
-            max_bytes: End it when it has said so much. None: all is read.
-
-        Raises:
-            WorkspaceError: Git is missing or refused.
-            Paused: The disk is full.
+        Exit codes outside of `ok` (None: any) raise an error. `literal` paths are no patterns.
+        After `max_bytes` of output (None: no limit) the command is ended.
         """
+        named = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index}
+        variables = {name: str(path) for name, path in named.items() if path is not None}
+        if literal:
+            variables["GIT_LITERAL_PATHSPECS"] = "1"
         process = await self._start(
             arguments,
-            environment=self._environment(tree, index, literal, extra),
+            {**variables, **(extra or {})},
             where=tree,
-            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            stdin=DEVNULL if stdin is None else PIPE,
+            stdout=PIPE,
         )
         try:
             if max_bytes is None:
@@ -176,7 +171,7 @@ class GitCommand:
         return ended
 
     async def word(self, *arguments: str, index: Path | None = None) -> str:
-        """Run a command that answers with one word."""
+        """Run a command whose output is one word."""
         return (await self.run(*arguments, index=index)).word
 
     async def pipe(
@@ -186,127 +181,88 @@ class GitCommand:
         into: "GitCommand",
         into_arguments: Sequence[str],
     ) -> None:
-        """Run a command whose output another repository's command reads; nothing is held in memory.
-
-        Raises:
-            WorkspaceError: One of them refused.
-            Paused: The disk is full.
-        """
+        """Run a command and feed its output to a command of another repository, unbuffered."""
         read_end, write_end = os.pipe()
         try:
-            reader = await into._start(
-                into_arguments,
-                environment=into._environment(None, None, False, None),
-                stdin=read_end,
-                stdout=asyncio.subprocess.DEVNULL,
-            )
-            writer = await self._start(
-                arguments,
-                environment=self._environment(None, None, False, None),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=write_end,
-            )
+            reader = await into._start(into_arguments, {}, stdin=read_end, stdout=DEVNULL)
+            writer = await self._start(arguments, {}, stdin=PIPE, stdout=write_end)
         finally:
             os.close(read_end)
             os.close(write_end)
         try:
-            (_, said), (_, answered) = await asyncio.gather(
+            (_, writer_err), (_, reader_err) = await asyncio.gather(
                 writer.communicate(stdin), reader.communicate()
             )
         finally:
             await end(writer)
             await end(reader)
-        for process, words, err in (
-            (reader, into_arguments, answered),
-            (writer, arguments, said),
-        ):
+        # The reader first: its refusal is the cause when the writer fails too.
+        ends = ((reader, into_arguments, reader_err), (writer, arguments, writer_err))
+        for process, words, err in ends:
             if process.returncode:
                 raise failure(words, GitResult(code=process.returncode, out=b"", err=_text(err)))
-
-    def _environment(
-        self,
-        tree: Path | None,
-        index: Path | None,
-        literal: bool,
-        extra: Mapping[str, str] | None,
-    ) -> dict[str, str]:
-        environment = dict(_ENVIRONMENT)
-        if self.directory is not None:
-            environment["GIT_DIR"] = str(self.directory)
-        if self.objects is not None:
-            environment["GIT_OBJECT_DIRECTORY"] = str(self.objects)
-        if self.alternates:
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(
-                map(_quoted, self.alternates)
-            )
-        if tree is not None:
-            environment["GIT_WORK_TREE"] = str(tree)
-        if index is not None:
-            environment["GIT_INDEX_FILE"] = str(index)
-        if literal:
-            environment["GIT_LITERAL_PATHSPECS"] = "1"
-        return {**environment, **(extra or {})}
 
     async def _start(
         self,
         arguments: Sequence[str],
+        variables: Mapping[str, str],
         *,
-        environment: Mapping[str, str],
         where: Path | None = None,
         stdin: int,
         stdout: int,
     ) -> asyncio.subprocess.Process:
+        environment = dict(_ENVIRONMENT)
+        if self.directory is not None:
+            environment["GIT_DIR"] = str(self.directory)
+        if self.alternates:
+            alternates = ":".join(map(_quote_path, self.alternates))
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternates
         give_way()
         listen()
         try:
             return await asyncio.create_subprocess_exec(
                 self.program,
                 *arguments,
-                env=environment,
+                env={**environment, **variables},
+                # From "/" git finds no repository by chance.
                 cwd=where or "/",
                 stdin=stdin,
                 stdout=stdout,
-                stderr=asyncio.subprocess.PIPE,
+                stderr=PIPE,
             )
         except FileNotFoundError as error:
-            if _is_gone(where):
-                raise WorkspaceError(f"The directory {where} is gone.") from error
+            if _is_missing(where):
+                raise WorkspaceError(f"The directory {where} is missing.") from error
             raise WorkspaceError(
-                "Git is not installed, and mimir keeps every result in it.",
+                "Git is not installed; mimir stores every result in it.",
                 next_step="Install git 2.38 or newer.",
             ) from error
 
 
 async def require_version(git: GitCommand) -> None:
-    """Refuse a git that is too old.
-
-    Raises:
-        WorkspaceError: It is missing or older than `OLDEST`.
-    """
-    said = await git.word("version")
-    numbers = said.removeprefix("git version ").split(".")
+    """Raise WorkspaceError if git is missing or older than `OLDEST`."""
+    version = await git.word("version")
+    numbers = version.removeprefix("git version ").split(".")
     with contextlib.suppress(ValueError, IndexError):
         if (int(numbers[0]), int(numbers[1])) >= OLDEST:
             return
     raise WorkspaceError(
-        f"This is {said!r}; mimir needs 2.38 or newer.", next_step="Install a newer git."
+        f"The installed {version!r} is too old: mimir needs 2.38 or newer.",
+        next_step="Install a newer git.",
     )
 
 
 def failure(arguments: Sequence[str], ended: GitResult) -> WorkspaceError | Paused:
-    """Say what git refused."""
+    """Return the error of a failed git command; Paused if the disk is full."""
     if "No space left on device" in ended.err or "Disk quota exceeded" in ended.err:
-        return Paused(
-            "There is no space left on the disk.",
-            reason="disk",
-            next_step="Free some space, then resume the run.",
-        )
-    said = ended.err.strip()[-500:] or "it said nothing"
-    return WorkspaceError(f"git {arguments[0]} ended with {ended.code}: {said}")
+        return disk_full()
+    text = ended.err.strip()[-500:] or "no output"
+    return WorkspaceError(f"git {arguments[0]} ended with {ended.code}: {text}")
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Make sure that a process is gone, also when its caller is cancelled."""
+    """Kill a process and wait for its end."""
+    # The caller may be cancelled: no process stays.
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -316,7 +272,6 @@ async def end(process: asyncio.subprocess.Process) -> None:
 async def _read_some(
     process: asyncio.subprocess.Process, max_bytes: int
 ) -> tuple[bytes, bytes, bool]:
-    """Read at most so much of what a process says, then end it."""
     assert process.stdout is not None
     assert process.stderr is not None
     pieces: list[bytes] = []
@@ -332,12 +287,12 @@ async def _read_some(
     return b"".join(pieces), err, False
 
 
-def _is_gone(where: Path | None) -> bool:
+def _is_missing(where: Path | None) -> bool:
     return where is not None and not where.is_dir()
 
 
-def _quoted(path: Path) -> str:
-    """Write a path for a list of object directories, where `:` and a leading quote mean something."""
+def _quote_path(path: Path) -> str:
+    # `:` separates the paths of the list, and a leading quote has a meaning.
     text = str(path)
     if ":" not in text and not text.startswith('"') and "\n" not in text:
         return text

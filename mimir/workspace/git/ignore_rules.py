@@ -1,70 +1,67 @@
-"""The list of ignore rules that holds in a workspace: of a base tree, never of the workspace itself.
-
-It is a file that git is given by name, kept per tree; beside it stand the tree's submodules, which nobody may touch.
-"""
+"""Ignore rules of a workspace: those of its base tree, never those in the workspace."""
 
 import asyncio
 import hashlib
 import os
-from pathlib import Path
 
-from mimir.errors import WorkspaceError
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import user_ignores
 from mimir.workspace.git.commits import tree_of
-from mimir.workspace.git.discovery import global_rules
+from mimir.workspace.git.discovery import global_rules, read_if_exists
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.trees import LINK, SUBMODULE, blobs, entries
 
-_PERSONS = "person.exclude"
+_USER_RULES = "user.exclude"
 _DEFAULTS = "defaults.exclude"
 
 
-async def persons_rules(hidden: HiddenRepository) -> list[str]:
-    """Return the rules that stand outside the tree: the engine's, the person's global ones, the repository's own."""
-    outside = hidden.person.ignore_rules() if hidden.person else []
+async def user_rules(hidden: HiddenRepository) -> list[str]:
+    """Return the rules from outside the tree: the engine's, the global and the repository's."""
+    outside = hidden.user.ignore_rules() if hidden.user else []
     return [*user_ignores.DEFAULTS, *await global_rules(hidden.home, hidden.git.program), *outside]
 
 
-async def pin_persons_rules(hidden: HiddenRepository) -> list[str]:
-    """Write down the rules outside the tree as they are when a run starts, and return them."""
-    found = await persons_rules(hidden)
+async def pin_user_rules(hidden: HiddenRepository) -> list[str]:
+    """Store and return the rules from outside the tree when a run starts."""
+    found = await user_rules(hidden)
     await pin_rules(hidden, "\n".join(found) + "\n")
     return found
 
 
 async def pin_rules(hidden: HiddenRepository, text: str) -> None:
-    """Write down rules of outside the tree, a line each."""
-    await asyncio.to_thread(write_atomically, hidden.room / "rules" / _PERSONS, os.fsencode(text))
+    """Store rules from outside the tree, one a line."""
+    await asyncio.to_thread(
+        write_atomically, hidden.engine_dir / "rules" / _USER_RULES, os.fsencode(text)
+    )
     hidden.known_rules.clear()
 
 
 async def pinned_rules(hidden: HiddenRepository) -> str:
-    """Return what was written down last; empty: nothing was."""
-    found = await asyncio.to_thread(_read, hidden.room / "rules" / _PERSONS)
+    """Return the stored rules; empty: there are none."""
+    found = await asyncio.to_thread(read_if_exists, hidden.engine_dir / "rules" / _USER_RULES)
     return os.fsdecode(found or b"")
 
 
 async def ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
-    """Return what is ignored in a workspace that comes from `base`, a commit or tree."""
+    """Return what is ignored in a workspace on `base`, a commit or tree."""
     known = hidden.known_rules.get(base)
     if known is None:
-        known = hidden.known_rules[base] = await _ignoring(hidden, base)
+        known = hidden.known_rules[base] = await _load_ignored_paths(hidden, base)
     return known
 
 
-async def _ignoring(hidden: HiddenRepository, base: str) -> IgnoredPaths:
+async def _load_ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
     tree = await tree_of(hidden, base)
-    room = hidden.room / "rules"
-    pinned = await asyncio.to_thread(_read, room / _PERSONS)
+    room = hidden.engine_dir / "rules"
+    pinned = await asyncio.to_thread(read_if_exists, room / _USER_RULES)
     if pinned is None:
-        await pin_persons_rules(hidden)
-        pinned = await asyncio.to_thread(_read, room / _PERSONS)
+        await pin_user_rules(hidden)
+        pinned = await asyncio.to_thread(read_if_exists, room / _USER_RULES)
     persons = pinned or b""
     file = room / f"{tree}-{hashlib.sha256(persons).hexdigest()[:12]}.exclude"
     submodules = file.with_suffix(".submodules")
-    known = await asyncio.to_thread(_read, submodules)
-    if known is None or await asyncio.to_thread(_read, file) is None:
+    known = await asyncio.to_thread(read_if_exists, submodules)
+    if known is None or await asyncio.to_thread(read_if_exists, file) is None:
         own, known = await _of_tree(hidden, tree)
         await asyncio.to_thread(write_atomically, file, persons + own)
         await asyncio.to_thread(write_atomically, submodules, known)
@@ -80,7 +77,7 @@ async def _ignoring(hidden: HiddenRepository, base: str) -> IgnoredPaths:
 
 
 async def _of_tree(hidden: HiddenRepository, tree: str) -> tuple[bytes, bytes]:
-    """Return the rules in a tree's `.gitignore` files, and its submodules, NUL between them."""
+    """Return the rules of a tree's `.gitignore` files, and its submodules separated by NUL."""
     found = await entries(hidden, tree)
     files = [
         one for one in found if one.path.rpartition("/")[2] == ".gitignore" and one.mode != LINK
@@ -93,12 +90,3 @@ async def _of_tree(hidden: HiddenRepository, tree: str) -> tuple[bytes, bytes]:
     )
     submodules = [one.path for one in found if one.mode == SUBMODULE]
     return os.fsencode("\n".join(flat) + "\n"), os.fsencode("\0".join(submodules))
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise WorkspaceError(f"{path} cannot be read: {error.strerror}.") from error

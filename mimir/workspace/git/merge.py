@@ -1,8 +1,6 @@
-"""Two changes to one base brought together, in the object store alone.
+"""Merge of two changes to one base, in the object store alone.
 
-The rule: the merged tree depends on the three trees and nothing else. `git merge-tree` would guess renames (before
-git 2.50 no setting stops it) and write the sides' names into the result, so here git only sorts the three trees
-(`read-tree -m`), and each file that both sides changed is merged by itself.
+The merged tree depends only on the three trees: git sorts them, each file is merged alone.
 """
 
 from collections.abc import Mapping
@@ -22,21 +20,19 @@ THEIRS = "attempt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeMerge:
-    """What two sides make together."""
+    """A merged tree and its conflicts."""
 
     tree: str
-    """Holds conflict markers where there are conflicts."""
+    """Has conflict markers where there are conflicts."""
     conflicts: tuple[str, ...]
-    """Paths on which the sides disagree, sorted; empty: a clean merge."""
+    """Sorted paths on which the sides disagree; empty: a clean merge."""
 
 
-@dataclass(slots=True)
-class _MergeSides:
-    """What the three trees have at one path."""
-
-    base: TreeEntry | None = None
-    ours: TreeEntry | None = None
-    theirs: TreeEntry | None = None
+# Stages of an unmerged path in git's index, and its entries by stage.
+_BASE, _OURS, _THEIRS = "1", "2", "3"
+_Stages = Mapping[str, TreeEntry]
+# Base, ours and theirs of a file that both sides have.
+_Sides = tuple[TreeEntry | None, TreeEntry, TreeEntry]
 
 
 @dataclass(slots=True)
@@ -53,41 +49,30 @@ async def merge(
     base: str | None,
     labels: tuple[str, str] = (OURS, THEIRS),
 ) -> TreeMerge:
-    """Merge two commits, or two trees over a base.
-
-    Args:
-        hidden: The repository.
-        ours: Commit; with `base` a tree does too.
-        theirs: Commit; with `base` a tree does too.
-        base: Commit or tree that both come from. None: found from the commits' history.
-        labels: What the sides are called in conflict markers and in the names of files that collide.
-
-    Raises:
-        WorkspaceError: One of them does not exist.
-    """
+    """Merge two commits, or two trees or commits over a base; `labels` name the sides."""
     our_tree, their_tree = await tree_of(hidden, ours), await tree_of(hidden, theirs)
-    root = await tree_of(hidden, base) if base else await _common(hidden, ours, theirs)
+    root = await tree_of(hidden, base) if base else await _merge_base_tree(hidden, ours, theirs)
     if our_tree == their_tree or their_tree == root:
         return TreeMerge(tree=our_tree, conflicts=())
     if our_tree == root:
         return TreeMerge(tree=their_tree, conflicts=())
+    # `git merge-tree` would guess renames and write the names of the sides into files.
     with hidden.index() as index:
         await hidden.git.run(
             *("read-tree", "-i", "-m", "--aggressive", root, our_tree, their_tree), index=index
         )
-        unmerged = await _unmerged(hidden, index)
+        unmerged = await _list_unmerged(hidden, index)
         result = _FileMerge()
         if unmerged:
-            result = await _settled(hidden, unmerged, labels)
-            await _part_files_from_directories(hidden, index, unmerged, result, labels)
+            result = await _merge_paths(hidden, unmerged, labels)
+            await _rename_colliding_files(hidden, index, unmerged, result, labels)
             await put_entries(hidden, index, result.edits)
-        tree = hidden.wrote(await hidden.git.word("write-tree", index=index))
+        tree = hidden.remember_tree(await hidden.git.word("write-tree", index=index))
     return TreeMerge(tree=tree, conflicts=tuple(sorted(result.conflicts)))
 
 
-async def _common(hidden: HiddenRepository, ours: str, theirs: str) -> str:
-    """Return the tree of the newest commit that two commits share; the empty one if they share none."""
-    known = _base_on_the_line(hidden, ours, theirs)
+async def _merge_base_tree(hidden: HiddenRepository, ours: str, theirs: str) -> str:
+    known = _merge_base_on_run_branch(hidden, ours, theirs)
     if known:
         return await tree_of(hidden, known)
     found = await hidden.git.run("merge-base", ours, theirs, ok=(0, 1))
@@ -96,11 +81,9 @@ async def _common(hidden: HiddenRepository, ours: str, theirs: str) -> str:
     return (await hidden.git.run("mktree", stdin=b"")).word
 
 
-def _base_on_the_line(hidden: HiddenRepository, ours: str, theirs: str) -> str:
-    """Return what an attempt and the line share, from the commits made here: the attempt's base, or itself if it is merged already.
-
-    Only along first parents, which is how a run's line grows; "": git has to look.
-    """
+def _merge_base_on_run_branch(hidden: HiddenRepository, ours: str, theirs: str) -> str:
+    """Return the merge base of an attempt and the run branch, if both were made here; else ""."""
+    # Only along first parents, as the run branch grows. The result may be the attempt itself.
     base = hidden.parents.get(theirs, ())
     while len(base) == 1 and ours not in (theirs, base[0]):
         parents = hidden.parents.get(ours, ())
@@ -110,63 +93,51 @@ def _base_on_the_line(hidden: HiddenRepository, ours: str, theirs: str) -> str:
     return ours if len(base) == 1 else ""
 
 
-async def _unmerged(hidden: HiddenRepository, index: Path) -> dict[str, _MergeSides]:
-    """List what git left to be settled."""
+async def _list_unmerged(hidden: HiddenRepository, index: Path) -> dict[str, dict[str, TreeEntry]]:
     listed = await hidden.git.run("ls-files", "-z", "-u", index=index)
-    found: dict[str, _MergeSides] = {}
+    found: dict[str, dict[str, TreeEntry]] = {}
     for line in listed.names:
         facts, path = line.split("\t", 1)
         mode, blob, stage = facts.split(" ")
-        sides = found.setdefault(path, _MergeSides())
-        entry = TreeEntry(mode=mode, blob=blob, path=path)
-        match stage:
-            case "1":
-                sides.base = entry
-            case "2":
-                sides.ours = entry
-            case _:
-                sides.theirs = entry
+        found.setdefault(path, {})[stage] = TreeEntry(mode=mode, blob=blob, path=path)
     return found
 
 
-async def _settled(
-    hidden: HiddenRepository, unmerged: Mapping[str, _MergeSides], labels: tuple[str, str]
+async def _merge_paths(
+    hidden: HiddenRepository, unmerged: Mapping[str, _Stages], labels: tuple[str, str]
 ) -> _FileMerge:
-    """Settle each path by itself."""
     result = _FileMerge()
-    for path, sides in unmerged.items():
-        if sides.ours is None or sides.theirs is None:
-            # Changed here, removed there (or only added, in the way of a directory): what there is stays.
-            result.edits[path] = sides.ours or sides.theirs
-            if sides.base is not None and (sides.ours or sides.theirs) is not None:
+    for path, stages in unmerged.items():
+        base, ours, theirs = (stages.get(stage) for stage in (_BASE, _OURS, _THEIRS))
+        if ours is None or theirs is None:
+            # Changed here and removed there, or added where a directory is: the file stays.
+            result.edits[path] = ours or theirs
+            if base is not None and (ours or theirs) is not None:
                 result.conflicts.add(path)
             continue
-        entry, is_clean = await _both(hidden, sides.base, sides.ours, sides.theirs, labels)
+        entry, is_clean = await _merge_file(hidden, (base, ours, theirs), labels)
         result.edits[path] = entry
         if not is_clean:
             result.conflicts.add(path)
     return result
 
 
-async def _both(
-    hidden: HiddenRepository,
-    base: TreeEntry | None,
-    ours: TreeEntry,
-    theirs: TreeEntry,
-    labels: tuple[str, str],
+async def _merge_file(
+    hidden: HiddenRepository, sides: _Sides, labels: tuple[str, str]
 ) -> tuple[TreeEntry, bool]:
-    """Merge a file that both sides have; also say whether they agree."""
-    mode, is_same_mode = _mode(base, ours, theirs)
+    # Links and submodules are never merged: ours stays, in conflict.
+    base, ours, theirs = sides
+    mode, is_same_mode = _choose_mode(base, ours, theirs)
     if {ours.mode, theirs.mode} & {LINK, SUBMODULE}:
         return ours, False
     if ours.blob == theirs.blob:
         return TreeEntry(mode=mode, blob=ours.blob, path=ours.path), is_same_mode
-    blob, is_clean = await _text(hidden, base, ours, theirs, labels)
+    blob, is_clean = await _merge_text(hidden, sides, labels)
     return TreeEntry(mode=mode, blob=blob, path=ours.path), is_clean and is_same_mode
 
 
-def _mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> tuple[str, bool]:
-    """Choose a mode: the one that was changed; also say whether the sides agree."""
+def _choose_mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> tuple[str, bool]:
+    # The side that changed the mode wins; if both did, they disagree.
     if ours.mode == theirs.mode or (base is not None and theirs.mode == base.mode):
         return ours.mode, True
     if base is not None and ours.mode == base.mode:
@@ -174,14 +145,11 @@ def _mode(base: TreeEntry | None, ours: TreeEntry, theirs: TreeEntry) -> tuple[s
     return ours.mode, False
 
 
-async def _text(
-    hidden: HiddenRepository,
-    base: TreeEntry | None,
-    ours: TreeEntry,
-    theirs: TreeEntry,
-    labels: tuple[str, str],
+async def _merge_text(
+    hidden: HiddenRepository, sides: _Sides, labels: tuple[str, str]
 ) -> tuple[str, bool]:
-    """Merge three texts; what is no text stays ours, in conflict."""
+    # A binary file stays ours, in conflict.
+    base, ours, theirs = sides
     contents = await blobs(hidden, (one.blob for one in (base, ours, theirs) if one is not None))
     room = hidden.scratch("merge")
     try:
@@ -213,25 +181,24 @@ def _lay_out(room: Path, **contents: bytes) -> None:
         (room / name).write_bytes(content)
 
 
-async def _part_files_from_directories(
+async def _rename_colliding_files(
     hidden: HiddenRepository,
     index: Path,
-    unmerged: Mapping[str, _MergeSides],
+    unmerged: Mapping[str, _Stages],
     result: _FileMerge,
     labels: tuple[str, str],
 ) -> None:
-    """Give a file that stands where the other side has a directory another name, in conflict."""
+    # A file cannot be where the other side has a directory: it gets another name, in conflict.
     listed = await hidden.git.run("ls-files", "-z", "-c", index=index)
     present = {path for path in listed.names if result.edits.get(path, path) is not None}
     above = {
         "/".join(path.split("/")[:n]) for path in present for n in range(1, path.count("/") + 1)
     }
     for path in sorted(present & above):
-        sides = unmerged.get(path)
         entry = result.edits.get(path)
-        if sides is None or entry is None:
+        if path not in unmerged or entry is None:
             raise WorkspaceError(f"The merge has both a file and a directory {path!r}.")
-        label = labels[0] if sides.ours is not None else labels[1]
+        label = labels[0] if _OURS in unmerged[path] else labels[1]
         aside = f"{path}~{label}"
         result.edits[path] = None
         result.edits[aside] = TreeEntry(mode=entry.mode, blob=entry.blob, path=aside)

@@ -1,15 +1,10 @@
-"""Do the objects of a result still say what their names say?
-
-The rule: every object that the hidden repository itself stores is read from its file here and hashed anew; git is
-only asked whether the others exist. A tree is followed only after its own bytes were found true.
-"""
+"""Verification that the objects of a result still match their ids."""
 
 import asyncio
 import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from mimir.workspace.git.hidden_repository import HiddenRepository
@@ -21,22 +16,17 @@ _TREE = b"40000"
 
 @dataclass(frozen=True, slots=True)
 class _RequiredObject:
-    """An object that has to exist, and where it is used."""
-
     id: str
     kind: Kind
-    place: str
+    path: str
 
 
 async def verify(
     hidden: HiddenRepository, commits: Sequence[str], trees: Sequence[str] = ()
 ) -> list[str]:
-    """Name every object reachable from these that is missing or not what it was; none: all is true.
-
-    Objects that only the person's repository stores are looked for, not hashed, and not followed.
-    """
+    """Describe every object reachable from these that is missing or changed."""
     problems, elsewhere = await asyncio.to_thread(_walk, hidden, commits, trees)
-    return sorted([*problems, *await _missing(hidden, elsewhere)])
+    return sorted([*problems, *await _find_missing(hidden, elsewhere)])
 
 
 def _walk(
@@ -57,11 +47,12 @@ def _walk(
             elsewhere.append(wanted)
             continue
         except OSError as error:
-            problems.append(f"{_named(wanted)} cannot be read: {error.strerror}")
+            problems.append(f"{_describe(wanted)} cannot be read: {error.strerror}")
             continue
+        # A tree is followed only after its own bytes are verified.
         content = _true_content(stored, wanted, algorithm)
         if content is None:
-            problems.append(f"{_named(wanted)} was changed: its content does not fit its name")
+            problems.append(f"{_describe(wanted)} was changed: its content does not match its id")
             continue
         for child in _children(wanted, content, hidden.id_length):
             if child.id not in seen:
@@ -71,14 +62,16 @@ def _walk(
 
 
 def _true_content(stored: bytes, wanted: _RequiredObject, algorithm: str) -> bytes | None:
-    """Return an object's content if its file is whole and hashes to its name."""
+    """Return the content of an object file; None: it does not match its id."""
     reader = zlib.decompressobj()
     try:
         data = reader.decompress(stored) + reader.flush()
     except zlib.error:
         return None
+    # Bytes after the end of the stream are a change too.
     if not reader.eof or reader.unused_data:
         return None
+    # The algorithm of git, not a choice of the engine.
     if hashlib.new(algorithm, data, usedforsecurity=False).hexdigest() != wanted.id:
         return None
     header, _, content = data.partition(b"\0")
@@ -88,14 +81,14 @@ def _true_content(stored: bytes, wanted: _RequiredObject, algorithm: str) -> byt
 def _children(parent: _RequiredObject, content: bytes, id_length: int) -> Iterator[_RequiredObject]:
     match parent.kind:
         case "commit":
-            yield from _of_commit(content)
+            yield from _commit_children(content)
         case "tree":
-            yield from _of_tree(parent, content, id_length // 2)
+            yield from _tree_children(parent, content, id_length // 2)
         case "blob":
             return
 
 
-def _of_commit(content: bytes) -> Iterator[_RequiredObject]:
+def _commit_children(content: bytes) -> Iterator[_RequiredObject]:
     for line in content.partition(b"\n\n")[0].split(b"\n"):
         word, _, value = line.partition(b" ")
         if word == b"tree":
@@ -104,7 +97,9 @@ def _of_commit(content: bytes) -> Iterator[_RequiredObject]:
             yield _RequiredObject(value.decode(), "commit", f"commit {value.decode()[:12]}")
 
 
-def _of_tree(parent: _RequiredObject, content: bytes, width: int) -> Iterator[_RequiredObject]:
+def _tree_children(
+    parent: _RequiredObject, content: bytes, width: int
+) -> Iterator[_RequiredObject]:
     at = 0
     while at < len(content):
         space = content.index(b" ", at)
@@ -114,40 +109,32 @@ def _of_tree(parent: _RequiredObject, content: bytes, width: int) -> Iterator[_R
         at = end + 1 + width
         if mode != _SUBMODULE:
             yield _RequiredObject(
-                id, "tree" if mode == _TREE else "blob", f"{parent.place}/{name}".lstrip("/")
+                id, "tree" if mode == _TREE else "blob", f"{parent.path}/{name}".lstrip("/")
             )
 
 
-async def _missing(hidden: HiddenRepository, elsewhere: Sequence[_RequiredObject]) -> list[str]:
-    """Ask git for what lies in packs or in the person's repository."""
+async def _find_missing(
+    hidden: HiddenRepository, elsewhere: Sequence[_RequiredObject]
+) -> list[str]:
+    # These objects are in packs or in the user's repository, and are not hashed here.
     if not elsewhere:
         return []
     asked = "".join(f"{one.id}\n" for one in elsewhere).encode()
     answers = (await hidden.git.run("cat-file", "--batch-check", stdin=asked)).word.split("\n")
     problems = [
-        f"{_named(one)} is missing"
+        f"{_describe(one)} is missing"
         for one, answer in zip(elsewhere, answers, strict=True)
         if answer.split(" ")[1:2] != [one.kind]
     ]
-    return problems + await _packs(hidden)
-
-
-async def _packs(hidden: HiddenRepository) -> list[str]:
-    """Let git hash the packs that came from elsewhere; mimir itself writes none here."""
-    packs = await asyncio.to_thread(_pack_files, hidden.directory)
-    problems: list[str] = []
-    for pack in packs:
+    # mimir itself writes no packs here; fetches do.
+    for pack in await asyncio.to_thread(hidden.packs):
         ended = await hidden.git.run("verify-pack", str(pack), ok=None)
         if ended.code != 0:
             problems.append(f"pack {pack.name} was changed")
     return problems
 
 
-def _pack_files(directory: Path) -> list[Path]:
-    return sorted((directory / "objects/pack").glob("*.pack"))
-
-
-def _named(one: _RequiredObject) -> str:
+def _describe(one: _RequiredObject) -> str:
     return f"{one.kind} {one.id[:12]}" + (
-        f" ({one.place})" if one.place and one.kind != "commit" else ""
+        f" ({one.path})" if one.path and one.kind != "commit" else ""
     )

@@ -1,7 +1,6 @@
-"""What git shows inside the sandbox: one commit and what it comes from, in a directory nobody writes.
+"""A read-only git directory for the sandbox: one commit and its history.
 
-The rule: a view holds a pack of the objects that its commit reaches, so other attempts cannot be read through it;
-history ends where a commit holds what the base left out (plans, reasoning), and after `DEPTH` commits.
+Its own pack keeps the objects of other attempts out.
 """
 
 import asyncio
@@ -11,28 +10,22 @@ from pathlib import Path
 
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.hidden_repository import ATTRIBUTES, HiddenRepository
-from mimir.workspace.git.ignore_rules import persons_rules
+from mimir.workspace.git.ignore_rules import user_rules
 from mimir.workspace.git.user_refs import left_out_of
 from mimir.workspace.tree_removal import remove_tree
 
+# Longest history, in commits.
 DEPTH = 100
-"""Most commits of history."""
 
 
 async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> Path:
-    """Return a directory that git can read as the git directory of a work tree at commit `id`.
-
-    Args:
-        hidden: The repository.
-        id: A commit. Its view is made once and kept.
-        where: Where to make it. None: beside the history.
-    """
-    final = hidden.room / "views" / id if where is None else where
+    """Return a git directory of commit `id`, created once (in `where`, if given)."""
+    final = hidden.engine_dir / "views" / id if where is None else where
     if await asyncio.to_thread((final / "HEAD").exists):
         return final
     made = hidden.scratch("view")
     try:
-        await to_thread_shielded(_furnish, made, hidden, id, await persons_rules(hidden))
+        await to_thread_shielded(_create_files, made, hidden, id, await user_rules(hidden))
         commits, ends = await _history(hidden, id)
         await _pack(hidden, commits, made)
         await hidden.git.run("read-tree", id, index=made / "index")
@@ -43,11 +36,16 @@ async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> 
 
 
 async def _history(hidden: HiddenRepository, id: str) -> tuple[list[str], list[str]]:
-    """Return the commits to show, and those of them whose parents are not shown."""
+    """Return the commits to show, and those of them whose parents are not shown.
+
+    History ends where a commit has what the base left out (plans, reasoning).
+    """
     listed = await hidden.git.run("rev-list", "--parents", f"--max-count={DEPTH}", id)
     lines = [line.split(" ") for line in listed.word.split("\n")]
     parents = {words[0]: words[1:] for words in lines}
-    hiding = await _that_hold(hidden, list(parents), await left_out_of(hidden, id)) - {id}
+    hiding = await _find_commits_holding(hidden, list(parents), await left_out_of(hidden, id)) - {
+        id
+    }
     shown: dict[str, None] = {}
     ends: list[str] = []
     waiting = [id]
@@ -64,10 +62,9 @@ async def _history(hidden: HiddenRepository, id: str) -> tuple[list[str], list[s
     return list(shown), ends
 
 
-async def _that_hold(
+async def _find_commits_holding(
     hidden: HiddenRepository, commits: Sequence[str], names: Sequence[str]
 ) -> set[str]:
-    """Return those commits that hold one of these names at their top."""
     if not names:
         return set()
     asked = [(one, f"{one}:{name}") for one in commits for name in names if "\n" not in name]
@@ -76,12 +73,14 @@ async def _that_hold(
         "--batch-check=%(objecttype)",
         stdin="".join(f"{q}\n" for _, q in asked).encode(),
     )
-    said = answers.out.decode("utf-8", "replace").splitlines()
-    return {one for (one, _), answer in zip(asked, said, strict=True) if answer in ("tree", "blob")}
+    kinds = answers.out.decode("utf-8", "replace").splitlines()
+    return {
+        one for (one, _), answer in zip(asked, kinds, strict=True) if answer in ("tree", "blob")
+    }
 
 
 async def _pack(hidden: HiddenRepository, commits: Sequence[str], made: Path) -> None:
-    """Put the objects of these commits into one pack, without looking for new deltas."""
+    # A search for deltas would take longer than it saves.
     objects = await hidden.git.run(
         *("rev-list", "--objects", "--no-walk=unsorted", "--missing=allow-any", "--stdin"),
         stdin="".join(f"{one}\n" for one in commits).encode(),
@@ -93,7 +92,7 @@ async def _pack(hidden: HiddenRepository, commits: Sequence[str], made: Path) ->
     )
 
 
-def _furnish(made: Path, hidden: HiddenRepository, id: str, rules: Sequence[str]) -> None:
+def _create_files(made: Path, hidden: HiddenRepository, id: str, rules: Sequence[str]) -> None:
     for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
         (made / name).mkdir(parents=True)
     extension = "[extensions]\n\tobjectFormat = sha256\n" if hidden.id_length == 64 else ""
@@ -110,12 +109,12 @@ def _furnish(made: Path, hidden: HiddenRepository, id: str, rules: Sequence[str]
 
 
 def _finish(made: Path, ends: Sequence[str], final: Path) -> None:
-    """Make it readable for whoever runs in the sandbox, and put it in place in one step."""
+    """Make it readable for the user of the sandbox, then rename it to its place."""
     if ends:
         (made / "shallow").write_text("".join(f"{one}\n" for one in ends))
     for path in (made, *made.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o444)
     final.parent.mkdir(parents=True, exist_ok=True)
-    # Another process may have been faster; its view is the same.
+    # Another process may have been faster; its view is equal.
     with contextlib.suppress(OSError):
         made.rename(final)

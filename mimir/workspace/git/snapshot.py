@@ -1,47 +1,46 @@
-"""The tree of a workspace as it is now, whatever a worker planted there.
-
-The rules: what is ignored is said by the base; a nested repository would vanish as a link to itself, so its `.git`
-goes first and is reported; submodules stay as they were; what is no file, link or directory is passed over. Blobs
-and trees are written whole, without the person's objects (see `Git.alone`).
-"""
+"""Snapshot of a workspace as a tree, robust against anything a worker leaves there."""
 
 import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.checkout import refresh
+from mimir.workspace.git.git_command import GitResult
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import leads_out
+from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import remove_tree
 
+# Each round reveals one level of nested repositories.
 _ROUNDS = 20
-"""Nested repositories inside nested repositories come to light one level a round."""
+
+
+_Git = Callable[..., Awaitable[GitResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSnapshot:
-    """What a workspace holds."""
+    """The content of a workspace."""
 
     tree: str
     nested: tuple[str, ...] = ()
     """Directories whose `.git` was removed; "." is the workspace itself."""
     refused: tuple[str, ...] = ()
-    """Changed symbolic links that lead out of the workspace; they are in the tree, and must not be delivered."""
+    """Changed links that lead out of the workspace; in the tree, but not deliverable."""
     special: tuple[str, ...] = ()
-    """Changed pipes, sockets, devices and the like; they are not in the tree."""
+    """Changed pipes, sockets, devices and the like; not in the tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WorkTreeListing:
-    """What git sees in a work tree, compared with its index."""
-
     tracked: frozenset[str]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -52,56 +51,53 @@ class _WorkTreeListing:
 async def snapshot(
     hidden: HiddenRepository, where: Path, index: Path, *, files: Sequence[str], base: str
 ) -> WorkspaceSnapshot:
-    """Record the workspace as a tree.
+    """Record a workspace as a tree; no process may work in it.
 
-    Args:
-        hidden: The repository.
-        where: The workspace; no process may work in it meanwhile.
-        index: Its index, as `fill` left it.
-        files: Globs of paths that are recorded even if they are ignored.
-        base: Commit or tree whose ignore rules hold.
-
-    Raises:
-        WorkspaceError: The workspace or its index is gone, or something in it cannot be read.
+    `files` are globs of paths that are recorded even if the rules of `base` ignore them.
     """
-    passed_over = await ignored_paths(hidden, base)
+    ignored = await ignored_paths(hidden, base)
     await asyncio.to_thread(_require, where, index)
     await refresh(hidden, where, index)
-    listing, nested = await _listed(hidden, where, index, files, passed_over)
+    git = partial(hidden.git.run, tree=where, index=index)
+    listing, nested = await _list_without_nested(git, where, files, ignored)
     changed = [
         path
         for path in (*listing.changed, *listing.untracked)
-        if not passed_over.is_fixed(path) and path not in listing.removed
+        if not ignored.is_fixed(path) and path not in listing.removed
     ]
     behind = await asyncio.to_thread(_behind_links, where, listing.tracked)
-    sorted_out = await asyncio.to_thread(_sort_out, where, (p for p in changed if p not in behind))
+    sorted_out = await asyncio.to_thread(
+        _classify_paths, where, (p for p in changed if p not in behind)
+    )
     no_files = [p for p in (*sorted_out.special, *sorted_out.replaced) if p in listing.tracked]
-    removed = [path for path in (*listing.removed, *behind) if not passed_over.is_fixed(path)]
-    await _record(hidden, where, index, sorted_out.good, (*removed, *no_files))
-    written = await hidden.git.without_alternates().run("write-tree", "--missing-ok", index=index)
+    removed = [path for path in (*listing.removed, *behind) if not ignored.is_fixed(path)]
+    # Whole, without the user's objects: those may be collected.
+    alone = partial(hidden.git.without_alternates().run, index=index)
+    if gone := (*removed, *no_files):
+        # By force: otherwise git cannot remove a path whose directory is a link now.
+        force = ("update-index", "--force-remove", "-z", "--stdin")
+        await alone(*force, tree=where, stdin=_encode_paths(gone))
+    if good := sorted_out.good:
+        add = ("update-index", "--add", "--replace", "-z", "--stdin")
+        await alone(*add, tree=where, stdin=_encode_paths(good))
+    written = await alone("write-tree", "--missing-ok")
     return WorkspaceSnapshot(
-        tree=hidden.wrote(written.word),
+        tree=hidden.remember_tree(written.word),
         nested=nested,
         refused=tuple(sorted_out.refused),
         special=tuple(sorted_out.special),
     )
 
 
-async def _listed(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    files: Sequence[str],
-    passed_over: IgnoredPaths,
+async def _list_without_nested(
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
 ) -> tuple[_WorkTreeListing, tuple[str, ...]]:
-    """List the work tree; nested repositories are opened up until there are none."""
     opened: list[str] = []
     for _ in range(_ROUNDS):
         listing, wanted = await asyncio.gather(
-            _list(hidden, where, index, passed_over),
-            _named_though_ignored(hidden, where, index, files, passed_over),
+            _list(git, ignored), _named_though_ignored(git, where, files, ignored)
         )
-        planted = await asyncio.to_thread(_planted, where, listing, wanted)
+        planted = await asyncio.to_thread(_find_planted_git, where, listing, wanted)
         if not planted:
             more = (p for p in wanted if p not in listing.tracked)
             untracked = tuple(dict.fromkeys((*listing.untracked, *more)))
@@ -109,16 +105,12 @@ async def _listed(
         for directory in planted:
             await asyncio.to_thread(remove_tree, where / directory / ".git")
         opened += planted
-    raise WorkspaceError("The workspace holds repositories nested too deep to be recorded.")
+    raise WorkspaceError("The workspace has repositories that are nested too deep.")
 
 
-async def _list(
-    hidden: HiddenRepository, where: Path, index: Path, passed_over: IgnoredPaths
-) -> _WorkTreeListing:
-    ended = await hidden.git.run(
-        *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={passed_over.file}"),
-        tree=where,
-        index=index,
+async def _list(git: _Git, ignored: IgnoredPaths) -> _WorkTreeListing:
+    ended = await git(
+        *("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", f"--exclude-from={ignored.file}")
     )
     by_tag: dict[str, list[str]] = {"H": [], "C": [], "R": [], "?": []}
     for line in ended.names:
@@ -133,22 +125,16 @@ async def _list(
 
 
 async def _named_though_ignored(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    files: Sequence[str],
-    passed_over: IgnoredPaths,
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
 ) -> list[str]:
-    """List untracked paths that `files` name; wildcards do not reach caches and environments."""
+    # Wildcards of `files` do not reach caches and environments: the engine's rules exclude them.
     globs = [glob for glob in files if glob and not is_outside(glob)]
     if not globs:
         return []
-    wide = await hidden.git.run(
-        *("ls-files", "-z", "-o", f"--exclude-from={passed_over.defaults}", "--"),
+    wide = await git(
+        *("ls-files", "-z", "-o", f"--exclude-from={ignored.defaults}", "--"),
         *(f":(glob){glob}" for glob in globs),
         *(f":(literal){glob}" for glob in globs),
-        tree=where,
-        index=index,
     )
     exact = [glob.removeprefix("./") for glob in globs if not has_wildcard(glob)]
     found = [path for path in wide.names if matches(path, globs)]
@@ -156,7 +142,7 @@ async def _named_though_ignored(
 
 
 def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
-    """Return tracked paths that are gone because a directory above them is a link now; git looks through it."""
+    # Git looks through a directory that is a link now, so it does not list these as removed.
     links: dict[str, bool] = {"": False}
 
     def is_behind(directory: str) -> bool:
@@ -169,8 +155,7 @@ def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
     return frozenset(path for path in tracked if is_behind(path.rpartition("/")[0]))
 
 
-def _planted(where: Path, listing: _WorkTreeListing, wanted: Iterable[str]) -> list[str]:
-    """Name the directories in which something calls itself `.git`."""
+def _find_planted_git(where: Path, listing: _WorkTreeListing, wanted: Iterable[str]) -> list[str]:
     found = [*listing.nested, *(path.rstrip("/") for path in wanted if path.endswith("/"))]
     around = {
         path.rpartition("/")[0] for paths in (listing.tracked, listing.untracked) for path in paths
@@ -186,7 +171,7 @@ def _planted(where: Path, listing: _WorkTreeListing, wanted: Iterable[str]) -> l
 
 
 def _is_planted_at_top(path: Path) -> bool:
-    """Say whether `.git` at the top is a worker's: the engine's own is an empty file, a place to mount on."""
+    # The engine's own `.git` is an empty file, a mount point.
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -200,11 +185,10 @@ class _ClassifiedPaths:
     refused: list[str]
     special: list[str]
     replaced: list[str]
-    """Where a directory stands now."""
+    """A directory is there now."""
 
 
-def _sort_out(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
-    """Look at what each changed path is; unreadable files are made readable."""
+def _classify_paths(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
     out = _ClassifiedPaths(good=[], refused=[], special=[], replaced=[])
     for path in dict.fromkeys(paths):
         full = where / path
@@ -214,10 +198,10 @@ def _sort_out(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
             continue
         if stat.S_ISLNK(status.st_mode):
             if path.rpartition("/")[2].lower() == ".gitmodules":
-                # Git takes no link of this name into an index.
+                # Git refuses a link of this name.
                 out.special.append(path)
                 continue
-            # As bytes: a Path would drop what makes `./x` differ from `x`.
+            # As bytes: a Path makes `./x` equal to `x`.
             if leads_out(path, os.readlink(os.fsencode(full))):  # noqa: PTH115
                 out.refused.append(path)
             out.good.append(path)
@@ -233,47 +217,18 @@ def _sort_out(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
     return out
 
 
-async def _record(
-    hidden: HiddenRepository,
-    where: Path,
-    index: Path,
-    present: Sequence[str],
-    removed: Sequence[str],
-) -> None:
-    """Bring the index up to date with the work tree."""
-    git = hidden.git.without_alternates()
-    if removed:
-        # By force: a path whose directory is a link now could not be removed otherwise.
-        await git.run(
-            *("update-index", "--force-remove", "-z", "--stdin"),
-            tree=where,
-            index=index,
-            stdin=_joined(removed),
-        )
-    if present:
-        await git.run(
-            *("update-index", "--add", "--replace", "-z", "--stdin"),
-            tree=where,
-            index=index,
-            stdin=_joined(present),
-        )
-
-
-def _joined(paths: Iterable[str]) -> bytes:
+def _encode_paths(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def _require(where: Path, index: Path) -> None:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     if not where.is_dir() or not index.exists():
-        raise WorkspaceError(
-            f"The workspace {where} is gone.",
-            next_step="Resume the run: a new workspace is made from the recorded tree.",
-        )
+        raise workspace_error(f"The workspace {where} is missing.")
 
 
 def _files_among(where: Path, paths: Iterable[str]) -> list[str]:
-    """Return those paths where a file or link stands, in real directories."""
+    # Only in real directories: nothing is followed.
     found: list[str] = []
     for path in paths:
         full = where / path

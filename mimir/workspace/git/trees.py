@@ -1,13 +1,13 @@
-"""Trees compared, read and put together, without any work tree."""
+"""Trees: list, compare, read and edit them without a work tree."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
+from mimir.workspace.git.commits import is_object
 from mimir.workspace.git.hidden_repository import HiddenRepository
 
 LINK = "120000"
@@ -17,9 +17,8 @@ EXECUTABLE = "100755"
 ChangeStatus = Literal["added", "modified", "deleted"]
 
 _STATUS: Mapping[str, ChangeStatus] = {"A": "added", "D": "deleted"}
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Answers of git that are kept: a run asks about the same few trees again.
 MOST_LISTINGS = 64
-"""Answers of git that are kept: a run asks the same of the same few trees again and again."""
 _RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
 
 
@@ -28,7 +27,7 @@ class TreeEntry:
     """One file of a tree."""
 
     mode: str
-    """Six digits, as git writes them."""
+    """Six digits, as in git."""
     blob: str
     path: str
 
@@ -45,18 +44,18 @@ class TreeChange:
     """None: deleted."""
     old_mode: str | None
     mode: str | None
-    """The new mode, six digits; None: deleted."""
+    """The new mode, six digits. None: deleted."""
 
     @property
     def old(self) -> TreeEntry | None:
-        """What stood there before."""
+        """The entry before."""
         if self.old_blob is None or self.old_mode is None:
             return None
         return TreeEntry(mode=self.old_mode, blob=self.old_blob, path=self.path)
 
     @property
     def new(self) -> TreeEntry | None:
-        """What stands there after."""
+        """The entry after."""
         if self.new_blob is None or self.mode is None:
             return None
         return TreeEntry(mode=self.mode, blob=self.new_blob, path=self.path)
@@ -77,16 +76,8 @@ async def entries(hidden: HiddenRepository, tree: str) -> list[TreeEntry]:
     return found
 
 
-async def paths(
-    hidden: HiddenRepository, tree: str, globs: Sequence[str] | None
-) -> tuple[str, ...]:
-    """List the paths of a tree that `globs` name; None: all."""
-    listed = [entry.path for entry in await entries(hidden, tree)]
-    return tuple(path for path in listed if globs is None or matches(path, globs))
-
-
 async def diff_trees(hidden: HiddenRepository, a: str, b: str) -> tuple[TreeChange, ...]:
-    """Say which files differ from `a` to `b`, in git's order; no renames are guessed."""
+    """Return the files that differ from `a` to `b`, in git's order, without renames."""
     if a == b:
         return ()
     known = hidden.listings.get(f"{a}..{b}")
@@ -117,8 +108,8 @@ async def diff_trees(hidden: HiddenRepository, a: str, b: str) -> tuple[TreeChan
 
 
 def _remember(hidden: HiddenRepository, key: str, answer: tuple[object, ...], *ids: str) -> None:
-    """Keep an answer that is about whole object ids; names of branches may mean something else tomorrow."""
-    if not all(_ID.fullmatch(id) for id in ids):
+    # The name of a branch may mean another commit later.
+    if not all(is_object(id) for id in ids):
         return
     while len(hidden.listings) >= MOST_LISTINGS:
         del hidden.listings[next(iter(hidden.listings))]
@@ -128,7 +119,7 @@ def _remember(hidden: HiddenRepository, key: str, answer: tuple[object, ...], *i
 async def diff(
     hidden: HiddenRepository, a: str, b: str, *, paths: Sequence[str], max_bytes: int
 ) -> str:
-    """Return the difference as a patch in text, cut with a mark at `max_bytes`."""
+    """Return the difference as a patch, cut with a mark at `max_bytes`."""
     ended = await hidden.git.run(
         *("diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv"),
         *(a, b, "--", *paths),
@@ -143,38 +134,26 @@ async def diff(
     )
 
 
-async def entry(hidden: HiddenRepository, tree: str, path: str) -> TreeEntry | None:
-    """Return what stands at `path`; None: nothing, or a directory."""
+async def file(hidden: HiddenRepository, tree: str, path: str) -> bytes | None:
+    """Return the content of a file or the target of a link; None: there is none."""
     if path.startswith("/") or ".." in path.split("/") or not path:
         return None
     ended = await hidden.git.run("ls-tree", "-z", "--full-tree", tree, "--", path, literal=True)
     for line in ended.names:
         facts, name = line.split("\t", 1)
-        mode, kind, blob = facts.split(" ")
-        if name == path and kind != "tree":
-            return TreeEntry(mode=mode, blob=blob, path=path)
+        _, kind, id = facts.split(" ")
+        if name == path and kind == "blob":  # A submodule is a commit.
+            return await blob(hidden, id)
     return None
 
 
-async def file(hidden: HiddenRepository, tree: str, path: str) -> bytes | None:
-    """Return the content of a file, or the target of a link; None: there is no such file."""
-    found = await entry(hidden, tree, path)
-    if found is None or found.mode == SUBMODULE:
-        return None
-    return await blob(hidden, found.blob)
-
-
 async def blob(hidden: HiddenRepository, id: str) -> bytes:
-    """Return the content of a blob.
-
-    Raises:
-        WorkspaceError: There is none of that id.
-    """
+    """Return the content of a blob; raise WorkspaceError if there is none."""
     return (await hidden.git.run("cat-file", "blob", id)).out
 
 
 async def blobs(hidden: HiddenRepository, ids: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents of several blobs; those that are missing are left out."""
+    """Return the contents of several blobs, without missing ones."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
@@ -203,23 +182,31 @@ async def edit_tree(
     with hidden.index() as index:
         await hidden.git.run("read-tree", tree, index=index)
         await put_entries(hidden, index, edits)
-        return hidden.wrote(await hidden.git.word("write-tree", index=index))
+        return hidden.remember_tree(await hidden.git.word("write-tree", index=index))
 
 
 async def put_entries(
-    hidden: HiddenRepository, index: Path, edits: Mapping[str, TreeEntry | None]
+    hidden: HiddenRepository,
+    index: Path,
+    edits: Mapping[str, TreeEntry | None],
+    *,
+    tree: Path | None = None,
 ) -> None:
-    """Write entries into an index, which is made if it is not there; removals go first, so that a file may take a directory's place."""
+    """Write entries (None: removed) into an index file, which describes `tree` if given."""
+    # Git rewrites the index. Entries as young as the old index must be compared with their files
+    # before that: in a newer index they would count as unchanged. Without the tree git cannot.
     await hidden.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
+        tree=tree,
         index=index,
         stdin=index_lines(edits, hidden.id_length),
     )
 
 
 def index_lines(edits: Mapping[str, TreeEntry | None], id_length: int) -> bytes:
-    """Write edits as `update-index --index-info` reads them; removals go first."""
+    """Encode edits for `update-index --index-info`."""
     gone = "0" * id_length
+    # Removals first: a file may replace a directory.
     ordered = sorted(edits.items(), key=lambda item: item[1] is not None)
     records = [
         f"0 {gone}\t{path}\0" if new is None else f"{new.mode} {new.blob}\t{path}\0"
@@ -229,34 +216,16 @@ def index_lines(edits: Mapping[str, TreeEntry | None], id_length: int) -> bytes:
 
 
 async def write_tree(hidden: HiddenRepository, files: Iterable[TreeEntry]) -> str:
-    """Write a tree that holds exactly these files."""
+    """Write a tree of exactly these files."""
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in files})
-        return hidden.wrote(await hidden.git.word("write-tree", index=index))
-
-
-async def with_files(
-    hidden: HiddenRepository, tree: str, from_tree: str, chosen: Callable[[str], bool]
-) -> str:
-    """Return `tree` with the chosen paths as they are in `from_tree`, missing ones removed."""
-    edits = {
-        change.path: change.new
-        for change in await diff_trees(hidden, tree, from_tree)
-        if chosen(change.path)
-    }
-    return await edit_tree(hidden, tree, edits)
+        return hidden.remember_tree(await hidden.git.word("write-tree", index=index))
 
 
 async def links_out(
     hidden: HiddenRepository, tree: str, among: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Name the symbolic links of a tree that lead out of it.
-
-    Args:
-        hidden: The repository.
-        tree: Where to look.
-        among: Only these paths. None: all.
-    """
+    """Return the links of a tree (of `among` only) that lead out of it."""
     wanted = None if among is None else frozenset(among)
     links = [
         one
@@ -268,12 +237,9 @@ async def links_out(
 
 
 def leads_out(path: str, target: bytes) -> bool:
-    """Say whether a link at `path` may lead out of the tree.
-
-    Safe is only a target of the form `../…/name/…` with no `..` after a name (what stands before could be a link
-    itself) and no more `..` than the link has directories above it. Links of this form lead to others of this
-    form or to files, so no chain of them leaves the tree.
-    """
+    """Return whether a link at `path` may lead out of the tree."""
+    # Safe is only `../…/name/…` with no `..` after a name (which could be a link itself) and no
+    # more `..` than directories above. Such links lead to each other or to files, never out.
     parts = [part for part in target.split(b"/") if part not in (b"", b".")]
     climbs = 0
     while climbs < len(parts) and parts[climbs] == b"..":

@@ -1,4 +1,4 @@
-"""One commit on the person's branch; their index is otherwise kept, and nothing of theirs runs."""
+"""One commit on the user's branch, with an otherwise unchanged index and without hooks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,13 +10,7 @@ from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.trees import TreeEntry, index_lines, put_entries
 
-_UNDER_WAY = (
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "rebase-merge",
-    "rebase-apply",
-)
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
 async def commit_for_person(
@@ -26,66 +20,50 @@ async def commit_for_person(
     *,
     when: int | None,
 ) -> str:
-    """Commit exactly these files on the branch that the person is on; return the commit.
-
-    Args:
-        hidden: The history, which has the files' contents.
-        files: By their paths in the project; None: removed.
-        message: The commit's text.
-        when: Seconds since 1970. None: the time of the commit before.
-
-    Raises:
-        WorkspaceError: The project is in no repository, a merge or rebase is going on, or git refused.
-    """
-    person = hidden.person
-    if person is None:
+    """Commit exactly these files (None: removed) on the user's branch; return the commit."""
+    user = hidden.user
+    if user is None:
         raise WorkspaceError(
-            "The project is in no git repository, so there is no branch to commit on.",
-            next_step="Use --apply auto.",
+            "Cannot commit: the project is not in a git repository.", next_step="Use --apply auto."
         )
-    await asyncio.to_thread(_require_rest, person)
-    prefix = f"{person.prefix}/" if person.prefix else ""
+    await asyncio.to_thread(_require_rest, user)
+    prefix = f"{user.prefix}/" if user.prefix else ""
     edits = {
         prefix + path: None
         if one is None
         else TreeEntry(mode=one.mode, blob=one.blob, path=prefix + path)
         for path, one in files.items()
     }
-    head = await person.head()
-    tree = await _tree(hidden, head, edits)
+    head = await user.head()
+    with hidden.index() as index:
+        await hidden.git.run("read-tree", head or "--empty", index=index)
+        await put_entries(hidden, index, edits)
+        tree = await hidden.git.word("write-tree", index=index)
     if head is not None and await tree_of(hidden, head) == tree:
         return head
     time = await newest(hidden, [head] if head else []) if when is None else when
     made = await commit(hidden, tree, [head] if head else [], message, when=time)
-    await user_refs.push_result(hidden, person, made)
-    # The index first: if another git holds its lock, the branch has not moved yet.
-    await person.git.run(
+    await user_refs.push_result(hidden, user, made)
+    # The index first: if another git has its lock, the branch is not moved.
+    await user.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
-        tree=person.top,
+        tree=user.top,
         stdin=index_lines(edits, hidden.id_length),
     )
-    await person.git.run(
+    await user.git.run(
+        # With a reflog entry, so that the user can undo it.
         *("-c", "core.logAllRefUpdates=true", "update-ref", "-m", "mimir: apply"),
         *("HEAD", made, head or "0" * hidden.id_length),
     )
     return made
 
 
-async def _tree(
-    hidden: HiddenRepository, head: str | None, edits: Mapping[str, TreeEntry | None]
-) -> str:
-    with hidden.index() as index:
-        await hidden.git.run("read-tree", *([head] if head else ["--empty"]), index=index)
-        await put_entries(hidden, index, edits)
-        return await hidden.git.word("write-tree", index=index)
-
-
-def _require_rest(person: UserRepository) -> None:
-    directory = person.git.directory
+def _require_rest(user: UserRepository) -> None:
+    directory = user.git.directory
     assert directory is not None
     for name in _UNDER_WAY:
         if (directory / name).exists():
             raise WorkspaceError(
-                f"A merge, rebase or the like is going on in {person.top} ({name}), so nothing is committed there.",
+                f"Cannot commit: a merge or rebase is unfinished in {user.top} ({name}).",
                 next_step="Finish it, then: mimir apply",
             )

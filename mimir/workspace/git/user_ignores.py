@@ -1,11 +1,8 @@
-"""Which untracked files are passed over: ignore rules as text, from the base commit and the person's own files.
-
-A worker can write a `.gitignore`, so git must not read those in a workspace. Here the rules of a whole tree
-become one list that git is given by name. Pure: text in, text out.
-"""
+"""Ignore rules as text: the rules of a whole tree become one list for git."""
 
 from collections.abc import Iterable, Sequence
 
+# Caches, environments and secrets. Rules of the lowest rank: the user's own rules win.
 DEFAULTS = (
     ".mimir/",
     ".env",
@@ -22,29 +19,28 @@ DEFAULTS = (
     ".nox/",
     ".coverage",
 )
-"""Never wanted in a result, and secrets: rules of the lowest rank, so that a person's own rule beats them."""
 
 _SPECIAL = frozenset("\\*?[")
 
 
 def flatten_rules(files: Iterable[tuple[str, str]]) -> list[str]:
-    """Make one list of the rules in many `.gitignore` files; later lines beat earlier ones.
-
-    Args:
-        files: (directory, text) with "" for the top; a directory whose name holds a line end is left out.
-    """
+    """Join the rules of (directory, text) files into one list; later lines win."""
     rules: list[str] = []
     for directory, text in sorted(files, key=lambda item: (item[0].count("/"), item[0])):
+        # A rule cannot name a directory with a line end.
         if "\n" not in directory:
-            rules += lift_rules_to_root(lines(text), directory)
+            rules += lift_rules_to_root(parse_rules(text), directory)
     return rules
 
 
-def lines(text: str) -> list[str]:
+def parse_rules(text: str) -> list[str]:
     """Return the rules of an ignore file, without comments and empty lines."""
     found: list[str] = []
     for line in text.removeprefix("\ufeff").split("\n"):
-        rule = _without_trailing_space(line.removesuffix("\r"))
+        whole = line.removesuffix("\r")
+        rule = whole.rstrip(" ")
+        if rule.endswith("\\") and rule != whole:  # The backslash protects one space.
+            rule += " "
         if rule and not rule.startswith("#"):
             found.append(rule)
     return found
@@ -55,22 +51,19 @@ def lift_rules_to_root(rules: Iterable[str], directory: str) -> list[str]:
     if not directory:
         return list(rules)
     escaped = "/" + "".join(f"\\{c}" if c in _SPECIAL else c for c in directory)
-    return [_joined(escaped, rule) for rule in rules]
+    return [_prefix_rule(escaped, rule) for rule in rules]
 
 
 def push_rules_down(rules: Iterable[str], prefix: str) -> list[str]:
-    """Rewrite rules of a file at the top as rules of a file in the directory `prefix`; others are dropped.
-
-    Args:
-        rules: As `lines` gives them.
-        prefix: Relative path of the directory, without a trailing slash; "": the top itself.
-    """
+    """Rewrite rules of a file at the top as rules of a file in `prefix`; drop others."""
     if not prefix:
         return list(rules)
-    return [moved for rule in rules if (moved := _raised_one(rule, prefix.split("/"))) is not None]
+    return [
+        moved for rule in rules if (moved := _push_rule_down(rule, prefix.split("/"))) is not None
+    ]
 
 
-def _raised_one(rule: str, prefix: Sequence[str]) -> str | None:
+def _push_rule_down(rule: str, prefix: Sequence[str]) -> str | None:
     mark, pattern = _split(rule)
     if not _is_anchored(pattern) or pattern.startswith("**/"):
         return rule
@@ -78,14 +71,14 @@ def _raised_one(rule: str, prefix: Sequence[str]) -> str | None:
     for number, name in enumerate(prefix):
         if parts[number : number + 1] == ["**"]:
             return mark + "/".join(("**", *parts[number + 1 :]))
-        # Directory names in anchored rules are nearly always literal; others cannot be told apart safely.
+        # Anchored rules nearly always name directories literally; a pattern is not evaluated.
         if parts[number : number + 1] != [name]:
             return None
     rest = [part for part in parts[len(prefix) :] if part]
     return f"{mark}/{'/'.join(parts[len(prefix) :])}" if rest else None
 
 
-def _joined(directory: str, rule: str) -> str:
+def _prefix_rule(directory: str, rule: str) -> str:
     mark, pattern = _split(rule)
     if _is_anchored(pattern):
         return f"{mark}{directory}/{pattern.removeprefix('/')}"
@@ -93,7 +86,7 @@ def _joined(directory: str, rule: str) -> str:
 
 
 def _split(rule: str) -> tuple[str, str]:
-    """Take the negation off; an escaped first character is one of the name."""
+    # An escaped first character belongs to the name.
     if rule.startswith("!"):
         return "!", rule[1:]
     return "", rule[1:] if rule.startswith(("\\!", "\\#")) else rule
@@ -101,11 +94,3 @@ def _split(rule: str) -> tuple[str, str]:
 
 def _is_anchored(pattern: str) -> bool:
     return "/" in pattern.rstrip("/")
-
-
-def _without_trailing_space(line: str) -> str:
-    """Drop trailing spaces, but keep one that a backslash protects."""
-    stripped = line.rstrip(" ")
-    if stripped.endswith("\\") and len(stripped) < len(line):
-        return stripped + " "
-    return stripped

@@ -1,7 +1,4 @@
-"""What mimir writes into the person's repository: refs of its own, and the objects that they need.
-
-The rule: hooks are off, nothing of the person's is moved. In a plain directory the refs stay in the hidden repository.
-"""
+"""Refs of mimir in the user's repository, with the objects that they need; no hook runs."""
 
 import asyncio
 import json
@@ -22,86 +19,75 @@ _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BranchOrigin:
-    """Which base a line of commits continues."""
-
     head: str | None
     left_out: tuple[str, ...]
 
 
 def ref_part(name: str) -> str:
-    """Make any text one part of a ref's name."""
+    """Make any text one part of the name of a ref."""
     part = _BAD.sub("-", name).strip("-.")
-    return f"{part.removesuffix('.lock')}" or "unnamed"
+    return part.removesuffix(".lock") or "unnamed"
 
 
-async def pin(hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None) -> None:
-    """Make a ref lead to a commit, where the person's garbage collection sees it.
-
-    Args:
-        hidden: The repository.
-        ref: Whole name.
-        id: The commit.
-        head: The person's commit, if it was just asked for.
-    """
+async def pin_commit(
+    hidden: HiddenRepository, ref: str, id: str, *, head: str | None = None
+) -> None:
+    """Point a ref at a commit, where the user's garbage collection respects it."""
     await gather_both(_set(hidden.git, ref, id), _pin_there(hidden, ref, id, head))
     hidden.pins[ref] = id
 
 
 async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | None) -> None:
-    if hidden.person is None:
+    if hidden.user is None:
         return
     if id != head:
-        await push_result(hidden, hidden.person, id)
-    await _set(hidden.person.git, ref, id)
+        await push_result(hidden, hidden.user, id)
+    await _set(hidden.user.git, ref, id)
 
 
 async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
-    """Make or move the branch `mimir/<name>` to a commit of a run's line; return its name.
+    """Create or move the branch `mimir/<name>` to a commit of the run branch; return its name.
 
-    What the base left out, and what lies beside the project in its repository, is put back on the way: the branch is
-    something to merge.
-
-    Raises:
-        WorkspaceError: The branch cannot be made; the commit is kept under `refs/mimir/result/<name>` all the same.
+    What the base left out, and what is outside of the project, is restored in it: it can be merged.
+    WorkspaceError: it is checked out; the commit stays at `refs/mimir/result/<name>`.
     """
     part = ref_part(name)
     short = f"mimir/{part}"
-    await pin(hidden, f"refs/mimir/result/{part}", id)
-    person = hidden.person
-    if person is None:
+    await pin_commit(hidden, f"refs/mimir/result/{part}", id)
+    user = hidden.user
+    if user is None:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
-    lifted = await export_commit(hidden, person, id)
-    if lifted != id:  # which has just been sent
-        await push_result(hidden, person, lifted)
-    if await _is_checked_out(person, f"refs/heads/{short}", lifted):
+    exported = await export_commit(hidden, user, id)
+    if exported != id:  # `pin_commit` copied the commit itself
+        await push_result(hidden, user, exported)
+    if await _is_checked_out(user, f"refs/heads/{short}", exported):
         raise WorkspaceError(
             f"The branch {short} is checked out, so it is not moved.",
-            next_step=f"Check out another branch, then: git branch -f {short} {lifted[:12]}",
+            next_step=f"Check out another branch, then: git branch -f {short} {exported[:12]}",
         )
-    await _set(person.git, f"refs/heads/{short}", lifted)
+    await _set(user.git, f"refs/heads/{short}", exported)
     return short
 
 
 async def pin_ref(hidden: HiddenRepository, name: str, id: str) -> str:
-    """Keep a commit where nobody's branches are touched; return the branch that it is to have where the run was begun."""
+    """Pin a commit without a branch; return the name that the branch has elsewhere."""
     part = ref_part(name)
     await _set(hidden.git, f"refs/mimir/result/{part}", id)
     return f"mimir/{part}"
 
 
-async def export_commit(hidden: HiddenRepository, person: UserRepository, id: str) -> str:
-    """Return a commit that fits into the person's repository.
+async def export_commit(hidden: HiddenRepository, user: UserRepository, id: str) -> str:
+    """Return a commit that fits into the user's repository.
 
-    The commit itself, if its tree is the repository's whole tree. Otherwise one commit on the person's commit, with
-    the project's files in their place and everything else as it is there.
+    If the project is a part of it, this is a commit on the user's commit with all else unchanged.
     """
     origin = await _origin(hidden, id)
     if origin is None or origin.head is None:
-        if not person.prefix:
+        if not user.prefix:
             return id
         origin = origin or _BranchOrigin(head=None, left_out=())
-    prefix = f"{person.prefix}/" if person.prefix else ""
+    prefix = f"{user.prefix}/" if user.prefix else ""
     theirs = await entries(hidden, origin.head) if origin.head else []
     kept = [
         one
@@ -138,7 +124,6 @@ async def left_out_of(hidden: HiddenRepository, id: str) -> tuple[str, ...]:
 
 
 async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
-    """Find the newest base that a commit comes from."""
     notes = await asyncio.to_thread(_notes, hidden)
     if not notes:
         return None
@@ -151,26 +136,27 @@ async def _origin(hidden: HiddenRepository, id: str) -> _BranchOrigin | None:
 
 def _notes(hidden: HiddenRepository) -> Mapping[str, _BranchOrigin]:
     found: dict[str, _BranchOrigin] = {}
-    for file in (hidden.room / "bases").glob("*.json"):
+    for file in (hidden.engine_dir / "bases").glob("*.json"):
         note = json.loads(file.read_text())
         found[file.stem] = _BranchOrigin(head=note["head"], left_out=tuple(note["left_out"]))
     return found
 
 
-async def push_result(hidden: HiddenRepository, person: UserRepository, id: str) -> None:
-    """Bring a commit and all it reaches into the person's repository."""
-    head = await person.head()
+async def push_result(hidden: HiddenRepository, user: UserRepository, id: str) -> None:
+    """Copy a commit and all that it reaches into the user's repository."""
+    head = await user.head()
     if id == head:
         return
-    known = await person.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
-    not_again = {*known.word.split(), *([head] if head else [])}
-    if id in not_again:
+    # Only objects that the user's repository lacks are packed.
+    known = await user.git.run("for-each-ref", "--format=%(objectname)", "refs/mimir")
+    known_ids = {*known.word.split(), *([head] if head else [])}
+    if id in known_ids:
         return
-    wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(not_again))])
+    wanted = "".join([f"{id}\n", *(f"^{one}\n" for one in sorted(known_ids))])
     await hidden.git.pipe(
         ("pack-objects", "--revs", "--stdout", "-q", "--missing=allow-any"),
         wanted.encode(),
-        person.git,
+        user.git,
         ("unpack-objects", "-q"),
     )
 
@@ -179,10 +165,10 @@ async def _set(repository: GitCommand, ref: str, id: str) -> None:
     await repository.run("update-ref", ref, id)
 
 
-async def _is_checked_out(person: UserRepository, ref: str, id: str) -> bool:
-    """Say whether some work tree of the person's stands on a branch that would be moved under it."""
-    now = await person.git.run("rev-parse", "-q", "--verify", ref, ok=None)
+async def _is_checked_out(user: UserRepository, ref: str, id: str) -> bool:
+    # A branch must not move under a work tree of the user.
+    now = await user.git.run("rev-parse", "-q", "--verify", ref, ok=None)
     if now.code != 0 or now.word == id:
         return False
-    trees = await person.git.run("worktree", "list", "--porcelain", "-z", ok=None)
+    trees = await user.git.run("worktree", "list", "--porcelain", "-z", ok=None)
     return f"branch {ref}" in trees.names

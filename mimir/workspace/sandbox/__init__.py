@@ -1,1 +1,1 @@
-"""The parts that `workspace.sandbox.Sandbox` is made of; entered through it alone."""
+"""The sandbox for commands; other packages use `sandbox.Sandbox` and its values."""

@@ -1,8 +1,4 @@
-"""Limits on a command as a whole, where this user may make control groups: its memory, and how many processes it has.
-
-A limit on address space would do the first for small programs and kill a JVM, which reserves far more than it uses. The
-limit on processes that `prlimit` knows counts all that one user runs: as root, every sandbox runs as the same one.
-"""
+"""Limits of memory and processes by control groups, where the user may create them."""
 
 import contextlib
 import itertools
@@ -20,18 +16,18 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroup:
-    """The control groups of one command: one for each limit, or one for all (second version)."""
+    """The control groups of one command: one a limit, or one for all (version 2)."""
 
     paths: tuple[Path, ...]
 
     def take(self, process: int) -> None:
-        """Put a process in; what it starts from now on is in too."""
+        """Add a process; what it starts later belongs to the group too."""
         for path in self.paths:
             with contextlib.suppress(OSError):
                 (path / "cgroup.procs").write_text(str(process))
 
     def ran_out(self) -> bool:
-        """Say whether a process was killed because memory ran out."""
+        """Return whether a process was killed because memory ran out."""
         for path in self.paths:
             for name in ("memory.events", "memory.oom_control"):
                 if _count(path / name, "oom_kill"):
@@ -39,14 +35,16 @@ class ControlGroup:
         return False
 
     def close(self) -> None:
-        """Remove it; its processes must have ended."""
+        """Remove the group; its processes must have ended."""
         for path in self.paths:
             with contextlib.suppress(OSError):
                 path.rmdir()
 
 
-def make(memory_bytes: int, processes: int) -> ControlGroup | None:
-    """Make a group with these limits, as far as this user may; None: not at all."""
+def make_group(memory_bytes: int, processes: int) -> ControlGroup | None:
+    """Create a group with as many of these limits as possible; None: none is possible."""
+    # A limit of address space would kill a JVM, which reserves more than it uses. The process limit
+    # of `prlimit` counts all processes of one user, who is the same in every sandbox of root.
     name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
     limits = {"memory": memory_bytes, "pids": processes}
     made: list[Path] = []
@@ -65,8 +63,8 @@ def make(memory_bytes: int, processes: int) -> ControlGroup | None:
     return ControlGroup(paths=tuple(made)) if made else None
 
 
-def sweep() -> None:
-    """Remove groups that killed engines left; one in use cannot be removed."""
+def remove_stale_groups() -> None:
+    """Remove groups of killed engines; a group in use stays."""
     for place, _ in _places():
         for path in place.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
@@ -77,17 +75,19 @@ def _limit(path: Path, controller: str, limit: int) -> None:
     first = path / "memory.limit_in_bytes"
     if controller == "pids":
         (path / "pids.max").write_text(str(limit))
+    # Version 1 of control groups.
     elif first.exists():
         first.write_text(str(limit))
     else:
         (path / "memory.max").write_text(str(limit))
+        # Without swap, and all processes of the group are killed together.
         with contextlib.suppress(OSError):
             (path / "memory.swap.max").write_text("0")
             (path / "memory.oom.group").write_text("1")
 
 
 def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield directories in which groups might be made, best first, and what they can limit."""
+    """Yield directories for groups, best first, and what they can limit."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -101,11 +101,11 @@ def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
             own = _ROOT / path.strip("/")
             for place in dict.fromkeys((own, own.parent)):
                 if place.is_relative_to(_ROOT):
-                    yield place, _given(place)
+                    yield place, _available_controllers(place)
 
 
-def _given(place: Path) -> tuple[str, ...]:
-    """Return what a directory of the second version lets its groups limit."""
+def _available_controllers(place: Path) -> tuple[str, ...]:
+    # Version 2: what the directory lets its groups limit.
     try:
         words = (place / "cgroup.subtree_control").read_text().split()
     except OSError:

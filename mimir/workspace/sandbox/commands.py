@@ -1,4 +1,4 @@
-"""From a wish to a command: what a sandbox, or no sandbox, is told to start. Looks at the file system, starts nothing."""
+"""Composition of commands, with or without the sandbox; it starts nothing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from mimir.workspace.sandbox import mounts, toolchain
 from mimir.workspace.sandbox.process import ProcessLimits, SandboxCommand
 from mimir.workspace.tree_removal import give_all
 
+# How bubblewrap gets its rights: by a user namespace, or as root.
 Recipe = Literal["user", "root"]
-"""How bubblewrap gets its rights: by a user namespace, or because root runs it."""
 
-_MANY = 8
-"""Root's sandboxes run as one user, whose processes are counted together: each has its own limit (see `groups`) and is
-watched, this is the wall behind both."""
+# The sandboxes of root share one user, whose processes are counted together. Each has its own
+# limit (see `cgroups`); this one is the last resort.
+_ROOT_PROCESS_FACTOR = 8
 
 
 def sandbox_command(
@@ -26,9 +26,9 @@ def sandbox_command(
     env: Mapping[str, str],
     limits: ProcessLimits,
 ) -> SandboxCommand:
-    """Compose a command in a sandbox; prepares the workspace for it. Blocking."""
+    """Compose a command in the sandbox and prepare its workspace. Blocking."""
     layout = mounts.lay_out(wanted, as_root=recipe == "root")
-    # In a user namespace root's command is root outside; without one it is nobody.
+    # With a user namespace, root's command is root outside; otherwise it is `USER`.
     owner = mounts.USER if recipe == "root" else os.geteuid()
     give_all(wanted.workspace, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
@@ -48,7 +48,7 @@ def sandbox_command(
 def plain_command(
     argv: Sequence[str], wanted: mounts.MountRequest, env: Mapping[str, str], limits: ProcessLimits
 ) -> SandboxCommand:
-    """Compose a command that nothing confines. Paths that would be inside are the real ones."""
+    """Compose a command without sandbox; paths of the sandbox become real ones."""
     project = wanted.project or wanted.workspace
     first = [
         str(top / name / "bin")
@@ -59,7 +59,7 @@ def plain_command(
     path = toolchain.search_path(first[:1], wanted.read_only)
     environment = _environment(path, has_project_python=bool(first))
     real = {target: str(source) for target, source in (wanted.extra or {}).items()}
-    # Else git would find the person's repository above the workspace.
+    # Otherwise git finds the user's repository above the workspace.
     environment["GIT_CEILING_DIRECTORIES"] = str(wanted.workspace.parent)
     return SandboxCommand(
         sandbox=None,
@@ -76,11 +76,7 @@ def plain_command(
 
 
 def require_words(argv: Sequence[str]) -> None:
-    """Refuse a command that no program can be given.
-
-    Raises:
-        ToolError: What is wrong with it.
-    """
+    """Raise ToolError if no program can be started with this command."""
     if not argv or not argv[0]:
         raise ToolError("No program is named. Give one, such as ['python', '-m', 'pytest'].")
     for word in argv:
@@ -102,11 +98,12 @@ def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
+        # Repeatable: no leftover bytecode, the same order of sets.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
     }
     if not has_project_python:
-        # The plugins in mimir's own environment take two seconds to load, and are none of the project's business.
+        # The plugins of mimir's own environment take two seconds to load and are not the project's.
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return environment
 
@@ -117,7 +114,7 @@ def _limits(limits: ProcessLimits, recipe: Recipe | None) -> dict[str, int]:
         case "user":
             return {**known, "NPROC": limits.processes}
         case "root":
-            return {**known, "NPROC": limits.processes * _MANY}
+            return {**known, "NPROC": limits.processes * _ROOT_PROCESS_FACTOR}
         case None:
-            # Outside a namespace it would count all that the person runs.
+            # Outside of a namespace NPROC counts all processes of the user.
             return known

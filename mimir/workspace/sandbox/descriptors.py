@@ -1,4 +1,4 @@
-"""The file descriptors between the engine and one command; each is closed once, whatever happens."""
+"""File descriptors between the engine and one command, each closed exactly once."""
 
 import asyncio
 import contextlib
@@ -18,17 +18,17 @@ class DescriptorSet:
         self.said, self.say = self._pipe()
         """Standard output and error."""
         self.status, self.set_status = self._pipe()
-        """From the launcher (see `launch`)."""
+        """From `launcher`."""
         self.info, self.set_info = self._pipe()
-        """From bubblewrap: which process is the first inside."""
+        """From bubblewrap: the first process inside."""
         self.wait, self._go = self._pipe()
-        """To bubblewrap: it may go on; closing says so too."""
+        """To bubblewrap: closed, it continues."""
         self._theirs += [self.say, self.set_status, self.set_info, self.wait]
         self._first: int | None = None
 
     @property
     def theirs(self) -> tuple[int, ...]:
-        """What the started process inherits."""
+        """Descriptors that the started process inherits."""
         return tuple(self._theirs)
 
     def content(self, data: bytes) -> int:
@@ -43,23 +43,23 @@ class DescriptorSet:
         return number
 
     def close_theirs(self) -> None:
-        """Close what only the started process needs; then the ends of its pipes can be seen."""
+        """Close what only the started process needs; then its pipes can end."""
         for number in self._theirs:
             self._close(number)
 
     def let_go(self) -> None:
-        """Let bubblewrap go on."""
+        """Let bubblewrap continue."""
         self._close(self._go)
 
     def hold_first(self, process: int) -> None:
-        """Remember the first process inside, whatever its number is used for later."""
+        """Open the first process inside, so that a reused number cannot be confused with it."""
         if hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
                 self._first = os.pidfd_open(process)
                 self._open.add(self._first)
 
     async def until_first_ended(self, seconds: float) -> None:
-        """Wait until the first process inside is gone, and with it all others; a short while at most."""
+        """Wait at most `seconds` for the first process inside, and with it all others, to end."""
         if self._first is None:
             return
         gone = asyncio.get_running_loop().create_future()
@@ -67,7 +67,7 @@ class DescriptorSet:
             await asyncio.wait({gone}, timeout=seconds)
 
     async def read(self, number: int, take: Callable[[bytes], object]) -> None:
-        """Read a pipe piece by piece as it comes, to its end or until `take` says True."""
+        """Read a pipe to its end, or until `take` returns True."""
         over = asyncio.get_running_loop().create_future()
 
         def more() -> None:
@@ -83,7 +83,7 @@ class DescriptorSet:
             await over
 
     def status_now(self) -> bytes:
-        """Return what the launcher said so far."""
+        """Return the status of the launcher so far."""
         os.set_blocking(self.status, False)
         try:
             return os.read(self.status, 100)
@@ -91,7 +91,7 @@ class DescriptorSet:
             return b""
 
     def close(self) -> None:
-        """Close all that is still open."""
+        """Close all open descriptors."""
         for number in tuple(self._open):
             self._close(number)
 
@@ -110,7 +110,7 @@ class DescriptorSet:
         return read_end, write_end
 
     def _close(self, number: int) -> None:
-        # A number that was closed may be another run's by now: close each once.
+        # A closed number may belong to another run already.
         if number in self._open:
             self._open.remove(number)
             os.close(number)

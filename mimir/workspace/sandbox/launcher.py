@@ -1,9 +1,8 @@
-"""Runs inside the sandbox, before the command: sets limits, gives rights up, says that it got so far, becomes the command.
+"""Start of a command inside the sandbox: set limits, drop rights, report, exec.
 
-It is given to a bare interpreter (`-I -S`), so it imports nothing but the standard library, and as little of that as it
-can. What it says goes to a pipe of its own, closed by the `exec`: `S` it gets to the command; then, only if
-there is no command to become, `M` missing or `X` not to be executed. So the engine can tell a sandbox that broke from a
-command that failed, and a program that is not there from one that ended with 127.
+It runs in a bare interpreter (`-I -S`) and imports few modules of the standard library. Its report
+is `S` before the exec; after a failed exec `M` (missing) or `X` (not executable). So a broken
+sandbox differs from a failed command, and a missing program from one that ends with 127.
 """
 
 import marshal
@@ -13,30 +12,29 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # `typing` would cost more than the rest of this file.
+    # The import of `typing` takes longer than the rest of this file.
     from typing import TypedDict
 
     class Specification(TypedDict):
-        """What to become."""
+        """The command."""
 
         argv: tuple[str, ...]
         environment: dict[str, str]
         limits: dict[str, int]
-        """Names as in `resource`, without `RLIMIT_`."""
+        """Names of `resource`, without `RLIMIT_`."""
         user: int | None
-        """User and group id to take on. None: as it is."""
+        """User and group id to take on. None: unchanged."""
         directory: str
-        """Where to start."""
 
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+# ENOEXEC: a script whose first line names no program.
 _NO_FORMAT = 8
-"""ENOEXEC: a script without a first line that names a program."""
 
 
 def main(specification: int, status: int) -> None:
-    """Become the command that the file descriptor `specification` describes."""
+    """Become the command that the descriptor `specification` describes."""
     with os.fdopen(specification, "rb") as file:
         wanted: Specification = marshal.load(file)
     os.set_inheritable(status, False)
@@ -46,11 +44,11 @@ def main(specification: int, status: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    # Not before: root without its rights may not enter the directory of another user.
+    # After the change of user: root without its rights may not enter the directory of another user.
     os.chdir(wanted["directory"])
     os.umask(0o022)
-    # An interpreter ignores the first two for itself, whoever started mimir in the background or by `nohup` has it ignore the others, and a
-    # program would inherit that: it shall not matter how mimir was started. The module `signal` would cost 5 ms.
+    # The interpreter ignores the first two signals, a mimir in the background or under `nohup`
+    # others. A program would inherit that. The module `signal` would cost 5 ms.
     signal = __import__("_signal")
     for name in ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGQUIT", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
@@ -70,7 +68,7 @@ def _limit(limits: "dict[str, int]") -> None:
 
 
 def _execute(argv: "tuple[str, ...]", environment: "dict[str, str]") -> "tuple[str, bool]":
-    """Try every place of the search path; comes back only if none will do, with why and whether there was one."""
+    """Try every directory of the search path; on failure return why and whether it exists."""
     name = argv[0]
     places = [""] if "/" in name else environment["PATH"].split(":")
     refused = ""

@@ -1,7 +1,6 @@
-"""Was the program that a command names not on the machine? Pure: read from how it ended and what it said.
+"""Detection of commands whose program is missing here, from exit code and output.
 
-A program that belongs to the project (`./run.sh`, `python tool.py`) is not missing from the machine when it is not
-there: whoever works on the project can write it.
+A program of the project (`./run.sh`, `python tool.py`) is not missing: a worker can write it.
 """
 
 import re
@@ -27,29 +26,23 @@ _SAID_BY_PYTHON = re.compile(
 
 
 def missing_name(argv: Sequence[str], exit_code: int | None, output: str) -> str | None:
-    """Return the program or module that is not on the machine; None: the command ran, or ended for another reason.
-
-    Args:
-        argv: The command, whose program was started.
-        exit_code: None: it was killed.
-        output: What it said; both ends are enough.
-    """
+    """Return the program or module that is not on this machine; None: none is missing."""
     if exit_code == NOT_FOUND:
-        return _named(_SAID_BY_SHELL, output) or _named(_SAID_BY_WRAPPER, output)
+        return _last_match(_SAID_BY_SHELL, output) or _last_match(_SAID_BY_WRAPPER, output)
     if exit_code == 1:
-        name = _named(_SAID_BY_PYTHON, output)
+        name = _last_match(_SAID_BY_PYTHON, output)
         return name if name is not None and _starts_module(argv, name) else None
     return None
 
 
 def is_of_the_machine(program: str, workspace: str = "/workspace") -> bool:
-    """Say whether a program that was not found should have been installed, rather than written."""
+    """Return whether a missing program must be installed, rather than written."""
     return "/" not in program or (
         program.startswith("/") and not program.startswith(f"{workspace}/")
     )
 
 
-def _named(pattern: re.Pattern[str], output: str) -> str | None:
+def _last_match(pattern: re.Pattern[str], output: str) -> str | None:
     found: str | None = None
     for match in pattern.finditer(output):
         found = match["name"]
@@ -57,7 +50,7 @@ def _named(pattern: re.Pattern[str], output: str) -> str | None:
 
 
 def _starts_module(argv: Sequence[str], name: str) -> bool:
-    """Say whether the command itself asks for this module, directly or in a shell's text."""
+    """Return whether the command itself starts this module, directly or in shell text."""
     for at, word in enumerate(argv[:-1]):
         if word == "-m" and argv[at + 1].split(".")[0] == name.split(".")[0]:
             return any(_PYTHON.match(before) for before in argv[:at])

@@ -1,7 +1,7 @@
-"""The sandbox as bubblewrap is told to build it. Pure but for looks at the file system; starts nothing.
+"""Mounts of the sandbox, as options of bubblewrap; it starts nothing.
 
-The rules: shallow mounts come before deep ones; `/tmp` comes before everything that may lie in it; what lies in the
-project is put where the workspace is; the finished root is read-only.
+Shallow mounts come before deep ones, `/tmp` before everything that may be in it. What is in the
+project appears in the workspace. The finished root is read-only.
 """
 
 import os
@@ -18,54 +18,50 @@ from mimir.workspace.tree_removal import remove_tree
 
 WORKSPACE = "/workspace"
 VIEW = "/git-view"
+# User and group id inside; also outside if root runs the engine.
 USER = 65534
-"""User and group id inside, and outside too if root runs the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountRequest:
-    """What one command is to find."""
+    """What one command can see."""
 
     workspace: Path
     writable: bool
     project: Path | None
-    """Its own path leads to the workspace, and its dependency folders are there. None: neither."""
+    """Its path leads to the workspace, its dependency folders are shown. None: neither."""
     view: Path | None
     """Git directory to show. None: the workspace is in no repository."""
     share: Sequence[str] = ()
-    """More folders of the project, relative."""
     read_only: Sequence[Path] = ()
-    """More directories of this machine."""
     extra: Mapping[str, Path] | None = None
-    """More read-only files and directories, by where they are inside."""
+    """More read-only files and directories, by path inside."""
     tmp_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountLayout:
-    """What bubblewrap is told, and what follows for the command."""
+    """Options of bubblewrap and facts for the command."""
 
     options: tuple[str, ...]
-    """A `{n}` stands for the file descriptor of the n-th content."""
+    """`{n}` stands for the file descriptor of the n-th content."""
     contents: tuple[bytes, ...]
     path: str
     has_project_python: bool
-    """True: the project's own interpreter comes first in the search path."""
+    """True: the project's interpreter is first in the search path."""
 
 
 def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
-    """Compose the sandbox of one command; makes the places to mount on in the workspace.
+    """Compose the mounts of one command; creates mount points in the workspace.
 
-    Args:
-        wanted: What it is to find.
-        as_root: Without a user namespace, by root's own rights; the command gives them up before it starts.
+    `as_root`: without a user namespace, by the rights of root, which the launcher gives up.
     """
-    files = _DescriptorFiles()
+    files: list[bytes] = []
     own = [place for place in _places_of(wanted.project) if not place.is_relative_to(WORKSPACE)]
     dependencies = _dependencies(wanted, own)
     binds = [*toolchain.engine_binds(), *_bases(dependencies)]
     binds += [bind for path in wanted.read_only for bind in toolchain.bind_with_links(path)]
-    outer, inner = _parted(binds, own, wanted.workspace, dependencies)
+    outer, inner = _split_binds(binds, own, wanted.workspace, dependencies)
     into_workspace = [*dependencies, *inner]
     options = [
         *_namespaces(as_root),
@@ -76,59 +72,40 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
         *_read_only(into_workspace),
         *_alias(wanted, own, outer, into_workspace),
         *_extra(wanted.extra or {}, files),
-        *_closed_proc(as_root),
+        # The kernel lets the real root set /proc/sys, even without rights.
+        *(() if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     first, has_python = _first_places(wanted.workspace, dependencies)
     return MountLayout(
         options=tuple(options),
-        contents=tuple(files.contents),
+        contents=tuple(files),
         path=toolchain.search_path(first, wanted.read_only),
         has_project_python=has_python,
     )
 
 
-class _DescriptorFiles:
-    """Contents that bubblewrap reads from file descriptors."""
-
-    def __init__(self) -> None:
-        self.contents: list[bytes] = []
-
-    def add(self, content: bytes, target: str, mode: str = "0444") -> tuple[str, ...]:
-        self.contents.append(content)
-        number = f"{{{len(self.contents) - 1}}}"
-        return ("--perms", mode, "--ro-bind-data", number, target)
+def _add_file(contents: list[bytes], content: bytes, target: str) -> tuple[str, ...]:
+    contents.append(content)
+    number = f"{{{len(contents) - 1}}}"
+    return ("--perms", "0444", "--ro-bind-data", number, target)
 
 
 def _namespaces(as_root: bool) -> tuple[str, ...]:
     common = (
-        "--die-with-parent",
-        "--new-session",
-        "--clearenv",
-        "--hostname",
-        "mimir",
-        "--cap-drop",
-        "ALL",
+        # A new session: the command must not write into the terminal of the user.
+        *("--die-with-parent", "--new-session", "--clearenv"),
+        *("--hostname", "mimir", "--cap-drop", "ALL"),
     )
     if as_root:
         # No user namespace: root's processes are not counted in one. The launcher changes the user.
-        spaces = (
-            "--unshare-ipc",
-            "--unshare-pid",
-            "--unshare-net",
-            "--unshare-uts",
-            "--unshare-cgroup-try",
-        )
+        unshared = ("ipc", "pid", "net", "uts", "cgroup-try")
+        spaces = [f"--unshare-{name}" for name in unshared]
         return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
 
 
-def _closed_proc(as_root: bool) -> tuple[str, ...]:
-    """Close /proc where the command is root outside: the kernel lets that user set /proc/sys, whatever rights it gave up."""
-    return () if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")
-
-
-def _system(tmp_bytes: int, files: _DescriptorFiles) -> list[str]:
+def _system(tmp_bytes: int, files: list[bytes]) -> list[str]:
     options = [word for path in toolchain.SYSTEM for word in ("--ro-bind", path, path)]
     for alias in map(Path, toolchain.SYSTEM_ALIASES):
         if alias.is_symlink():
@@ -138,50 +115,42 @@ def _system(tmp_bytes: int, files: _DescriptorFiles) -> list[str]:
     options += ["--proc", "/proc", "--dev", "/dev"]
     for place in ("/tmp", "/dev/shm"):
         options += ["--perms", "1777", "--size", str(tmp_bytes), "--tmpfs", place]
-    options += [
-        "--perms",
-        "0755",
-        "--dir",
-        "/etc",
-        "--perms",
-        "0755",
-        "--dir",
-        "/var",
-        "--symlink",
-        "/tmp",
-        "/var/tmp",
-    ]
+    options += ["--perms", "0755", "--dir", "/etc", "--perms", "0755", "--dir", "/var"]
+    options += ["--symlink", "/tmp", "/var/tmp"]
     for part in toolchain.system_parts():
         options += ["--ro-bind-try", part, part]
-    options += files.add(
-        f"root:x:0:0::/root:/bin/sh\nmimir:x:{USER}:{USER}::/tmp:/bin/sh\n".encode(), "/etc/passwd"
+    options += _add_file(
+        files,
+        f"root:x:0:0::/root:/bin/sh\nmimir:x:{USER}:{USER}::/tmp:/bin/sh\n".encode(),
+        "/etc/passwd",
     )
-    options += files.add(f"root:x:0:\nmimir:x:{USER}:\n".encode(), "/etc/group")
-    options += files.add(b"127.0.0.1 localhost mimir\n::1 localhost\n", "/etc/hosts")
-    # The workspace belongs to another user than the view; and a test that commits needs a name.
-    options += files.add(
+    options += _add_file(files, f"root:x:0:\nmimir:x:{USER}:\n".encode(), "/etc/group")
+    options += _add_file(files, b"127.0.0.1 localhost mimir\n::1 localhost\n", "/etc/hosts")
+    # Workspace and view have different owners; and a test that commits needs a name.
+    options += _add_file(
+        files,
         b"[safe]\n\tdirectory = *\n[user]\n\tname = mimir\n\temail = mimir@localhost\n",
         "/etc/gitconfig",
     )
     return options
 
 
-def _git(wanted: MountRequest, files: _DescriptorFiles) -> list[str]:
-    """Let `/workspace/.git` be a read-only file that leads to the view."""
+def _git(wanted: MountRequest, files: list[bytes]) -> list[str]:
+    """Make `/workspace/.git` a read-only file that leads to the view."""
     place = wanted.workspace / ".git"
     if wanted.view is None:
         return []
+    # A worker may have created a repository of its own.
     if place.is_symlink() or place.is_dir() or (place.exists() and place.stat().st_size > 0):
         remove_tree(place)
     place.touch(mode=0o644)
     return [
         *("--ro-bind", str(wanted.view), VIEW),
-        *files.add(f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
+        *_add_file(files, f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
     ]
 
 
 def _places_of(project: Path | None) -> list[Path]:
-    """Return the paths that the project is known by."""
     if project is None:
         return []
     places = dict.fromkeys((project, Path(os.path.realpath(project))))
@@ -194,16 +163,13 @@ def _alias(
     outer: Sequence[BindMount],
     inner: Sequence[BindMount],
 ) -> list[str]:
-    """Let the project's own path lead to the workspace: editable installs and scripts name it."""
+    # Scripts and editable installs contain the project's own path.
     options: list[str] = []
     for place in own:
         if toolchain.is_system(place) or any(place.is_relative_to(bind.target) for bind in outer):
-            # It is there already, read-only: nothing can be made there, but something can be put over it.
-            options += [
-                "--bind" if wanted.writable else "--ro-bind",
-                str(wanted.workspace),
-                str(place),
-            ]
+            # The path exists, read-only: no link can be created there, so it is mounted over.
+            bind = "--bind" if wanted.writable else "--ro-bind"
+            options += [bind, str(wanted.workspace), str(place)]
             options += _read_only(
                 BindMount(source=bind.source, target=bind.target.replace(WORKSPACE, str(place), 1))
                 for bind in inner
@@ -214,7 +180,7 @@ def _alias(
 
 
 def _dependencies(wanted: MountRequest, own: Sequence[Path]) -> list[BindMount]:
-    """Bind the project's dependency folders where the workspace has nothing of its own."""
+    """Bind the project's dependency folders where the workspace has none."""
     if wanted.project is None:
         return []
     engine = Path(sys.prefix)
@@ -227,13 +193,13 @@ def _dependencies(wanted: MountRequest, own: Sequence[Path]) -> list[BindMount]:
     ]
 
 
-def _parted(
+def _split_binds(
     binds: Iterable[BindMount],
     own: Sequence[Path],
     workspace: Path,
     dependencies: Sequence[BindMount],
 ) -> tuple[list[BindMount], list[BindMount]]:
-    """Part what lies beside the project from what lies in it; the latter moves into the workspace."""
+    """Split off the binds inside of the project, and move them into the workspace."""
     outer: list[BindMount] = []
     inner: list[BindMount] = []
     for bind in binds:
@@ -250,7 +216,7 @@ def _parted(
 
 
 def _is_made(workspace: Path, name: str) -> bool:
-    """Make a directory in the workspace to mount on; False: something of the workspace's own stands there."""
+    # False: the workspace has something of its own there.
     path = workspace / name
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         return False
@@ -264,7 +230,7 @@ def _is_made(workspace: Path, name: str) -> bool:
 
 
 def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
-    """Bind what the project's Python environments rest on, and where they really are."""
+    # The project's Python environments need their interpreters, at the given and the real path.
     return [
         base
         for bind in dependencies
@@ -277,7 +243,7 @@ def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
 
 
 def _read_only(binds: Iterable[BindMount]) -> list[str]:
-    """Bind directories read-only, shallow ones first, each place once."""
+    # Shallow mounts first: a later one would hide a deeper one.
     options: list[str] = []
     done: set[str] = set()
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
@@ -288,7 +254,7 @@ def _read_only(binds: Iterable[BindMount]) -> list[str]:
 
 
 def _parents(target: str) -> list[str]:
-    """Make the directories above a place, readable for every user of the sandbox."""
+    # Created explicitly, so that every user of the sandbox can read them.
     above = [str(path) for path in reversed(PurePosixPath(target).parents)][1:]
     return [
         word
@@ -298,20 +264,20 @@ def _parents(target: str) -> list[str]:
     ]
 
 
-def _extra(extra: Mapping[str, Path], files: _DescriptorFiles) -> list[str]:
-    """Show more files and directories; a file's bytes are copied, so that it may be closed to others."""
+def _extra(extra: Mapping[str, Path], files: list[bytes]) -> list[str]:
     options: list[str] = []
     for target, source in sorted(extra.items()):
         options += _parents(target)
         if source.is_dir():
             options += ["--ro-bind", str(source), target]
         else:
-            options += files.add(source.read_bytes(), target)
+            # Copied, so that the file may be unreadable for the user of the sandbox.
+            options += _add_file(files, source.read_bytes(), target)
     return options
 
 
 def _first_places(workspace: Path, dependencies: Sequence[BindMount]) -> tuple[list[str], bool]:
-    """Return where programs are looked for before mimir's own, and whether a Python is among them."""
+    """Return the search path before mimir's own, and whether a Python is in it."""
     sources = {bind.target.removeprefix(f"{WORKSPACE}/"): bind.source for bind in dependencies}
     places: list[str] = []
     has_python = False

@@ -1,11 +1,11 @@
-"""What a command said, bounded: its beginning, its end, and how much there was."""
+"""Bounded output of a command: its start, its end, its length and hash."""
 
 import hashlib
 from collections import deque
 
 
 class BoundedOutput:
-    """Takes pieces of any size; holds at most `limit` bytes of them."""
+    """Keeps at most `limit` bytes of pieces of any size."""
 
     def __init__(self, limit: int) -> None:
         self._head_limit = limit // 3
@@ -15,10 +15,10 @@ class BoundedOutput:
         self._tail_bytes = 0
         self._hash = hashlib.sha256()
         self.total = 0
-        """Bytes that were said."""
+        """Bytes of the whole output."""
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         self.total += len(piece)
         self._hash.update(piece)
         room = self._head_limit - len(self._head)
@@ -34,12 +34,12 @@ class BoundedOutput:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all that was said, also of what was not kept."""
+        """SHA-256 of the whole output."""
         return self._hash.hexdigest()
 
     @property
     def text(self) -> str:
-        """What was kept; a mark stands where something is missing."""
+        """The kept output; a mark shows where some is missing."""
         tail = b"".join(self._tail)[-self._tail_limit :] if self._tail_limit else b""
         missing = self.total - len(self._head) - len(tail)
         head_text = self._head.decode("utf-8", "replace")

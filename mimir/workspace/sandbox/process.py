@@ -1,8 +1,6 @@
-"""One command, from its start until nothing of it is left.
+"""One command, from its start until no process of it is left.
 
-The rules: it is started from the event loop's own thread (bubblewrap ends with the thread that started it); its output
-is read to the end, whatever is kept of it; on a timeout, a limit or a cancelled caller everything it started is killed,
-and this comes back only when it is gone.
+On a timeout, an exceeded limit or a cancelled caller every process of it is killed.
 """
 
 import asyncio
@@ -23,11 +21,11 @@ from mimir.workspace.sandbox import cgroups, resource_usage
 from mimir.workspace.sandbox.descriptors import DescriptorSet
 from mimir.workspace.sandbox.output import BoundedOutput
 
+# Why a command was ended; "": it ended itself.
 Stop = Literal["", "timeout", "memory", "processes", "output"]
-"""Why a command was ended; "": it ended by itself."""
 
+# A command with more output is ended: reading it blocks the engine.
 MAX_OUTPUT_BYTES = 256_000_000
-"""A command that says more is ended: reading it keeps the engine from its work."""
 
 _GRACE_SECONDS = 5.0
 _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
@@ -35,51 +33,47 @@ _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """What one command may use."""
+    """Limits of one command."""
 
     processes: int = 256
-    """Threads included, where the system counts them."""
+    """With threads, where the system counts them."""
     memory_bytes: int = 4 << 30
-    """Of all its processes together."""
+    """Of all its processes."""
     file_bytes: int = 1 << 30
-    """Size of one file that it writes."""
+    """Size of one written file."""
     cpu_seconds: int = 3600
     """Of one process."""
     tmp_bytes: int = 1 << 30
-    """Size of /tmp, which is kept in memory."""
+    """Size of /tmp, which is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxCommand:
-    """What to start, and what it becomes."""
+    """What to start, and the command that it becomes."""
 
     sandbox: str | None
-    """The program that builds the sandbox. None: no sandbox."""
+    """The bubblewrap program. None: no sandbox."""
     options: tuple[str, ...] = ()
-    """For it; `{n}` is the file descriptor of the n-th of `contents`."""
+    """Of bubblewrap; `{n}` is the file descriptor of the n-th of `contents`."""
     contents: tuple[bytes, ...] = ()
     interpreter: str
-    """Runs the launcher; as the sandbox has it."""
+    """Runs the launcher; a path inside."""
     become: tuple[str, ...]
     environment: Mapping[str, str]
     limits: Mapping[str, int]
-    """For `resource`, without `RLIMIT_`."""
     user: int | None
-    """User and group that the launcher takes on. None: as it is."""
     directory: str
-    """Where it starts; as the sandbox has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
-    """How it ended."""
+    """How a command ended."""
 
     exit_code: int
     stop: Stop
     started: bool
-    """False: the command was never reached; what was said is the sandbox's."""
+    """False: the command was not reached; the output is from the sandbox."""
     missing: bool
-    """True: there is no such program."""
 
 
 async def run(
@@ -91,31 +85,26 @@ async def run(
     on_output: Callable[[bytes], None] | None = None,
     is_bounded: bool = True,
 ) -> ProcessExit:
-    """Run a command to its end, or end it.
+    """Run a command to its end, or end it after `seconds`, the start of the sandbox included.
 
-    Args:
-        command: What to run.
-        seconds: Wall clock, the sandbox's start included.
-        limits: Its memory and processes are watched from here; the rest is set inside.
-        output: Takes what it says.
-        on_output: Told each piece as it comes.
-        is_bounded: False: it needs no control group, into which the kernel may take ten milliseconds to put it.
-
-    Raises:
-        OSError: The program could not be started at all.
+    Without `is_bounded` it gets no control group, which can take ten milliseconds.
     """
     descriptors = DescriptorSet()
     grouped = is_bounded and command.sandbox is not None
-    group = cgroups.make(limits.memory_bytes, limits.processes) if grouped else None
+    group = cgroups.make_group(limits.memory_bytes, limits.processes) if grouped else None
     try:
         process = await _start(command, descriptors, waits=group is not None)
         one = _RunningProcess(
-            process, descriptors, group, limits, is_sandboxed=command.sandbox is not None
+            process=process,
+            descriptors=descriptors,
+            group=group,
+            limits=limits,
+            is_sandboxed=command.sandbox is not None,
         )
         try:
             stop = await one.follow(seconds, output, on_output)
         finally:
-            await _undisturbed(one.bury())
+            await _await_to_end(one.bury())
         said = descriptors.status_now()
         if stop == "" and group is not None and group.ran_out():
             stop = "memory"
@@ -148,7 +137,8 @@ async def _start(
         words = [*_sandbox(command, descriptors, waits=waits), "--", *words]
     give_way()
     listen()
-    # No environment: what bubblewrap is started with can be read inside, at /proc/1/environ.
+    # From the thread of the event loop: bubblewrap ends with the thread that started it.
+    # No environment: inside, /proc/1/environ shows that of bubblewrap.
     process = await asyncio.create_subprocess_exec(
         *words,
         env={},
@@ -157,6 +147,7 @@ async def _start(
         stdout=descriptors.say,
         stderr=descriptors.say,
         pass_fds=descriptors.theirs,
+        # Its own process group, so that all of it can be killed at once.
         start_new_session=True,
     )
     descriptors.close_theirs()
@@ -164,7 +155,7 @@ async def _start(
 
 
 def _sandbox(command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool) -> list[str]:
-    """Name the options by a descriptor: they hold paths that the command could read in the list of processes."""
+    # Options go through a descriptor: the command could read paths in the list of processes.
     contents = [str(descriptors.content(content)) for content in command.contents]
     options = b"".join(
         os.fsencode(contents[int(word[1:-1])] if _is_number(word) else word) + b"\0"
@@ -179,28 +170,18 @@ def _is_number(word: str) -> bool:
     return word.startswith("{") and word.endswith("}") and word[1:-1].isdecimal()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RunningProcess:
-    """A command that was started."""
-
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        descriptors: DescriptorSet,
-        group: cgroups.ControlGroup | None,
-        limits: ProcessLimits,
-        *,
-        is_sandboxed: bool,
-    ) -> None:
-        self._process = process
-        self._descriptors = descriptors
-        self._group = group
-        self._limits = limits
-        self._is_sandboxed = is_sandboxed
+    process: asyncio.subprocess.Process
+    descriptors: DescriptorSet
+    group: cgroups.ControlGroup | None
+    limits: ProcessLimits
+    is_sandboxed: bool
 
     async def follow(
         self, seconds: float, output: BoundedOutput, on_output: Callable[[bytes], None] | None
     ) -> Stop:
-        """Read what it says until it ends or has to be ended; say why it has to."""
+        """Read its output until it ends or must be ended; return why."""
         flooded = asyncio.get_running_loop().create_future()
 
         def take(piece: bytes) -> None:
@@ -210,15 +191,15 @@ class _RunningProcess:
             if output.total > MAX_OUTPUT_BYTES and not flooded.done():
                 flooded.set_result(None)
 
-        reading = asyncio.ensure_future(self._descriptors.read(self._descriptors.said, take))
+        reading = asyncio.ensure_future(self.descriptors.read(self.descriptors.said, take))
         guard = asyncio.ensure_future(self._guard())
-        over = asyncio.ensure_future(self._process.wait())
+        over = asyncio.ensure_future(self.process.wait())
         try:
             done, _ = await asyncio.wait(
                 {over, guard, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
-            await _undisturbed(self.bury())
-            # What it said last may still be in the pipe.
+            await _await_to_end(self.bury())
+            # The last output may still be in the pipe.
             await asyncio.wait({reading}, timeout=_GRACE_SECONDS)
         finally:
             for task in (reading, guard, over):
@@ -231,54 +212,53 @@ class _RunningProcess:
         return "output" if flooded in done else "timeout"
 
     async def bury(self) -> None:
-        """Kill what is left of it, and wait until it is gone."""
+        """Kill its processes, and wait until they are gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        await self._descriptors.until_first_ended(_GRACE_SECONDS)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.process.wait()
+        await self.descriptors.until_first_ended(_GRACE_SECONDS)
 
     async def _guard(self) -> Stop:
-        """Come back when it uses too much."""
-        first = await self._first() if self._is_sandboxed else self._process.pid
+        first = await self._first() if self.is_sandboxed else self.process.pid
         if first is None:
-            await self._process.wait()
+            await self.process.wait()
             return ""
         while True:
             await asyncio.sleep(resource_usage.INTERVAL_SECONDS)
-            # In the first version of control groups the system kills one process of several: the others would go on.
-            if self._group is not None and self._group.ran_out():
+            # Control groups of version 1 kill one process of several: the others would continue.
+            if self.group is not None and self.group.ran_out():
                 return "memory"
             now = resource_usage.usage(first)
-            if now.processes > self._limits.processes:
+            if now.processes > self.limits.processes:
                 return "processes"
-            most = self._limits.memory_bytes
-            # What processes share was counted for each of them: look again, more exactly.
+            most = self.limits.memory_bytes
+            # Shared memory was counted for each process: measure exactly now.
             if now.memory_bytes > most and resource_usage.own_memory(first) > most:
                 return "memory"
 
     async def _first(self) -> int | None:
-        """Learn which process is the first inside, put it under its limit, and let it go on."""
+        """Find the first process inside, put it under its limit, and let it continue."""
         said = bytearray()
 
         def take(piece: bytes) -> bool:
             said.extend(piece)
             return said.rstrip().endswith(b"}")
 
-        await self._descriptors.read(self._descriptors.info, take)
+        await self.descriptors.read(self.descriptors.info, take)
         try:
             first = int(json.loads(said)["child-pid"])
         except (ValueError, KeyError):
             return None
-        self._descriptors.hold_first(first)
-        if self._group is not None:
-            # The kernel takes many milliseconds for it, in which others go on.
-            await to_thread_shielded(self._group.take, first)
-        self._descriptors.let_go()
+        self.descriptors.hold_first(first)
+        if self.group is not None:
+            # On a thread: the kernel takes many milliseconds for it.
+            await to_thread_shielded(self.group.take, first)
+        self.descriptors.let_go()
         return first
 
 
-async def _undisturbed(work: Coroutine[None, None, None]) -> None:
-    """Do this to its end, also if the caller is cancelled meanwhile."""
+async def _await_to_end(work: Coroutine[None, None, None]) -> None:
+    # The work must end even if the caller is cancelled.
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

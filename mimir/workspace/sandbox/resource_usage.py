@@ -1,4 +1,4 @@
-"""How much a tree of processes uses, read from /proc; another system than Linux has none, and nothing is watched there."""
+"""Resource usage of a process tree, from /proc; only Linux has it."""
 
 import os
 from collections.abc import Iterator
@@ -12,24 +12,22 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessUsage:
-    """What the processes below one use together."""
+    """Usage of a process and all below it."""
 
     processes: int
     memory_bytes: int
-    """Resident; what they share is counted for each of them."""
+    """Resident; shared memory counts for each process."""
 
 
 def usage(root: int) -> ProcessUsage:
-    """Measure a process and all below it; those that end meanwhile count for nothing."""
-    processes = memory = 0
-    for process in _family(root):
-        processes += 1
-        memory += _resident(process)
-    return ProcessUsage(processes=processes, memory_bytes=memory)
+    """Measure a process and all below it."""
+    # Processes that end during the measurement count for nothing.
+    memory = [_resident(process) for process in _family(root)]
+    return ProcessUsage(processes=len(memory), memory_bytes=sum(memory))
 
 
 def own_memory(root: int) -> int:
-    """Measure the memory of a process and all below it exactly, what is shared being divided. Slower than `usage`."""
+    """Measure the memory of a process tree exactly, shared memory divided; slower."""
     return sum(_proportional(process) for process in _family(root))
 
 

@@ -1,7 +1,6 @@
-"""What a command needs of this machine: interpreters, environments, the system's directories.
+"""Parts of this machine for commands: interpreters, environments, system directories.
 
-Looks at the file system, starts nothing. What is found is bound read-only; homes are never bound, only the parts of
-them that an interpreter consists of.
+They are bound read-only. Homes are never bound, only the parts of them that are an interpreter.
 """
 
 import os
@@ -11,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+# Bound as a whole.
 SYSTEM = ("/usr",)
-"""Bound whole."""
+# Links into /usr on most systems, directories on others.
 SYSTEM_ALIASES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into /usr on most systems, directories on others."""
+# Bound if they exist; without secrets and user data.
 SYSTEM_PARTS = (
     "/nix/store",
     "/etc/alternatives",
@@ -34,19 +34,11 @@ SYSTEM_PARTS = (
     "/etc/os-release",
     "/etc/debian_version",
 )
-"""Bound where they exist; nothing here is secret or a person's."""
+# In /etc: needed by programs of the system.
 _SYSTEM_PATTERNS = ("java-*", "python3*")
-"""In /etc: what the system's own programs cannot start without."""
-SYSTEM_PATH = (
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/sbin",
-    "/usr/bin",
-    "/sbin",
-    "/bin",
-)
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# Python environments of a project, the first that exists.
 ENVIRONMENTS = (".venv", "venv")
-"""Where a project keeps its Python environment, the first that exists."""
 DEPENDENCIES = (*ENVIRONMENTS, "node_modules")
 
 _PARTS_OF_PYTHON = ("bin", "lib", "lib64", "libexec", "include")
@@ -55,20 +47,20 @@ _PARTS_OF_ENVIRONMENT = (*_PARTS_OF_PYTHON, "share", "pyvenv.cfg")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindMount:
-    """A directory or file of this machine, and where the sandbox has it."""
+    """A path of this machine, and its path inside."""
 
     source: Path
     target: str
 
 
 def interpreter() -> Path:
-    """Return the interpreter that runs mimir, without the links of its environment."""
+    """Return the interpreter of mimir, without the links of its environment."""
     return Path(os.path.realpath(sys.executable))
 
 
 @cache
 def engine_binds() -> tuple[BindMount, ...]:
-    """Return the interpreter and the environment that run mimir."""
+    """Return the interpreter and the environment of mimir."""
     binds = [*python_binds(Path(sys.base_prefix)), *python_binds(interpreter().parent.parent)]
     if sys.prefix != sys.base_prefix:
         binds += [
@@ -80,21 +72,21 @@ def engine_binds() -> tuple[BindMount, ...]:
 
 
 def engine_path() -> list[str]:
-    """Return where the programs of mimir's environment are."""
+    """Return the program directories of mimir's environment."""
     return list(dict.fromkeys((f"{sys.prefix}/bin", f"{sys.base_prefix}/bin")))
 
 
 def environment_binds(environment: Path) -> list[BindMount]:
-    """Return what a Python environment rests on: the interpreter that `pyvenv.cfg` calls its home."""
-    homes = {_home(environment), _target(environment / "bin/python")}
+    """Return the interpreter that a Python environment needs, by `pyvenv.cfg` and its link."""
+    python = environment / "bin/python"
+    linked = Path(os.path.realpath(python)).parent if python.is_symlink() else None
+    homes = {_home(environment), linked}
     return [bind for home in homes if home is not None for bind in python_binds(home.parent)]
 
 
 def python_binds(prefix: Path) -> list[BindMount]:
-    """Return the parts of a Python installation, under the path given and under the real one.
-
-    Only what is part of it: a prefix such as `~/.local` holds other things too. What is no installation gives nothing.
-    """
+    """Return the parts of a Python installation, at the given path and at the real one."""
+    # Only its parts: a prefix such as `~/.local` has other files too.
     binds: list[BindMount] = []
     for top in dict.fromkeys((prefix, Path(os.path.realpath(prefix)))):
         if not is_system(top) and _is_installation(top):
@@ -104,7 +96,6 @@ def python_binds(prefix: Path) -> list[BindMount]:
 
 
 def _is_installation(prefix: Path) -> bool:
-    """Say whether a Python is installed there that this user can read."""
     try:
         return any(prefix.glob("lib*/python3*/os.py"))
     except OSError:
@@ -112,7 +103,7 @@ def _is_installation(prefix: Path) -> bool:
 
 
 def bind_with_links(path: Path) -> list[BindMount]:
-    """Return a path bound where it is, and where its links lead; nothing if the system has it anyway."""
+    """Return a path bound where it is and where its links lead, unless the system has it."""
     real = Path(os.path.realpath(path))
     if not os.path.exists(real):  # noqa: PTH110  Path.exists raises where a directory above is closed
         return []
@@ -125,21 +116,21 @@ def bind_with_links(path: Path) -> list[BindMount]:
 
 @cache
 def system_parts() -> tuple[str, ...]:
-    """Return the parts of the system outside /usr that exist here."""
+    """Return the parts of the system outside of /usr that exist."""
     found = [part for part in SYSTEM_PARTS if Path(part).exists()]
     more = sorted(str(p) for pattern in _SYSTEM_PATTERNS for p in Path("/etc").glob(pattern))
     return (*found, *more)
 
 
 def is_system(path: Path) -> bool:
-    """Say whether a path lies in a directory that is bound whole."""
+    """Return whether a path is in a directory that is bound as a whole."""
     return path.is_relative_to("/usr") or any(
         path.is_relative_to(alias) and Path(alias).is_symlink() for alias in SYSTEM_ALIASES
     )
 
 
 def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return the project's dependency folders: where they are in it, and the real directory."""
+    """Return the project's dependency folders: relative path, and real directory."""
     found: list[tuple[str, Path]] = []
     for name in dict.fromkeys((*DEPENDENCIES, *share)):
         real = Path(os.path.realpath(project / name))
@@ -149,14 +140,7 @@ def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def search_path(first: Iterable[str], named: Iterable[Path] = ()) -> str:
-    """Join the places where programs are looked for.
-
-    Last come those below /usr/local that a toolchain has to itself: Go's own instructions put it there.
-
-    Args:
-        first: These before all others; mimir's environment follows.
-        named: Folders that the person has named for commands to read: what they have in `bin` comes before the system's.
-    """
+    """Join `first`, mimir's program directories, those of `named` and of the system."""
     of_named = (str(p / "bin") for p in named if os.path.isdir(p / "bin"))  # noqa: PTH112  as above
     return ":".join(
         dict.fromkeys((*first, *engine_path(), *of_named, *SYSTEM_PATH, *_toolchains()))
@@ -165,6 +149,7 @@ def search_path(first: Iterable[str], named: Iterable[Path] = ()) -> str:
 
 @cache
 def _toolchains() -> tuple[str, ...]:
+    # Instructions of toolchains such as Go install there.
     return tuple(sorted(str(path) for path in Path("/usr/local").glob("*/bin")))
 
 
@@ -178,8 +163,3 @@ def _home(environment: Path) -> Path | None:
         if key.strip().lower() == "home" and value.strip().startswith("/"):
             return Path(value.strip())
     return None
-
-
-def _target(python: Path) -> Path | None:
-    """Return the directory of the interpreter that an environment's link leads to."""
-    return Path(os.path.realpath(python)).parent if python.is_symlink() else None

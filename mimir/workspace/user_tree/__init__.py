@@ -1,1 +1,4 @@
-"""The person's own directory and branch: what `workspace.apply` does there; entered through it and `workspace.git`."""
+"""The user's directory: `apply` changes it, all or nothing; `user_file` changes one file.
+
+Only `orchestrator` applies results.
+"""

@@ -1,6 +1,6 @@
-"""One file of the person's directory: what stands there, and changing it in one step. Blocking.
+"""One file of the user's directory: its state, and its change in one step. Blocking.
 
-The rule: whatever is neither what the run started from nor what it made belongs to the person, and is left alone.
+A file that is neither as the run started nor as the run made it belongs to the user, and stays.
 """
 
 import hashlib
@@ -23,22 +23,21 @@ from mimir.workspace.safe_walk import (
 
 _LEFTOVER = ".mimir-apply-"
 _DIRECTORY = "directory"
+# A pipe or the like, or unreadable.
 _OTHER = "other"
-"""A pipe or the like, or what cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFileConflict:
-    """A file that stands in the way."""
+    """A file that may not be changed."""
 
     path: str
     why: str
-    """In words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What is to happen to a file: `<mode>:<blob id>` before and after; None: nothing there."""
+    """State of a file before and after (`<mode>:<blob id>`, None: no file), as journaled."""
 
     path: str
     old: str | None
@@ -46,7 +45,7 @@ class FileChange:
 
 
 def conflicts(moves: Sequence[FileChange], project: Path) -> tuple[UserFileConflict, ...]:
-    """Say what stands in the way of these moves; what is done already does not."""
+    """Return the conflicts of these changes; a change that is done has none."""
     with opened_root(project) as top:
         scene = _ChangeSet(top, {move.path: move for move in moves})
         found = [(move.path, scene.why_not(move)) for move in moves]
@@ -54,19 +53,9 @@ def conflicts(moves: Sequence[FileChange], project: Path) -> tuple[UserFileConfl
 
 
 def make_change(move: FileChange, project: Path, content: bytes | None) -> UserFileConflict | None:
-    """Make one move; nothing happens if it is made already.
+    """Make one change, if it is not made; return the conflict that prevents it.
 
-    Args:
-        move: What is to happen.
-        project: The person's directory.
-        content: What the file is to hold, or where the link is to lead. None: it is removed.
-
-    Returns:
-        Why it was not made. None: it is.
-
-    Raises:
-        ToolError: The system refused.
-        Paused: The disk is full.
+    `content` are the bytes of the file or the target of the link; None: it is removed.
     """
     parts = parts_of(move.path)
     with opened_root(project) as top:
@@ -74,13 +63,14 @@ def make_change(move: FileChange, project: Path, content: bytes | None) -> UserF
             return _remove(top, parts, move)
         with opened_directory(top, parts[:-1], make=True) as parent:
             _forget_leftover(parent, move.path)
-            now = _standing(parent, parts[-1], move)
+            now = _state_at(parent, parts[-1], move)
+            # Done already, for example before a crash.
             if now == move.new:
                 return None
-            if now == _DIRECTORY and _gives_way(parent, parts[-1]):
+            if now == _DIRECTORY and _remove_if_empty(parent, parts[-1]):
                 now = None
             if now != move.old:
-                return UserFileConflict(path=move.path, why=_since(move, now))
+                return UserFileConflict(path=move.path, why=_change_since(move, now))
             with describe_os_error(move.path):
                 _write(top, parent, parts[-1], move, content)
     return None
@@ -90,14 +80,14 @@ def _remove(top: int, parts: tuple[str, ...], move: FileChange) -> UserFileConfl
     try:
         with opened_directory(top, parts[:-1]) as parent:
             is_changed = _forget_leftover(parent, move.path)
-            now = _standing(parent, parts[-1], move)
+            now = _state_at(parent, parts[-1], move)
             if now not in (None, _DIRECTORY, move.old):
-                return UserFileConflict(path=move.path, why=_since(move, now))
+                return UserFileConflict(path=move.path, why=_change_since(move, now))
             if now == move.old:
                 os.unlink(parts[-1], dir_fd=parent)
                 is_changed = True
     except ToolError:
-        # No such directory any more, so no such file.
+        # Without the directory there is no file.
         return None
     if is_changed:
         _prune(top, parts[:-1])
@@ -105,14 +95,14 @@ def _remove(top: int, parts: tuple[str, ...], move: FileChange) -> UserFileConfl
 
 
 class _ChangeSet:
-    """All moves together: a file of theirs may take a directory's place, before or after it is made."""
+    """All changes together: a file of one may replace a directory of another."""
 
     def __init__(self, top: int, moves: Mapping[str, FileChange]) -> None:
         self._top = top
         self._moves = moves
 
     def why_not(self, move: FileChange) -> str | None:
-        """Say why a move cannot be made; None: it can, or it is made."""
+        """Return why a change cannot be made; None: it can, or it is made."""
         modes = [stand.partition(":")[0] for stand in (move.old, move.new) if stand is not None]
         if SUBMODULE in modes:
             return "is a submodule, which only its own repository can change"
@@ -126,10 +116,10 @@ class _ChangeSet:
                 now = None
         except ToolError as error:
             return str(error)
-        return None if now in (move.old, move.new) else _since(move, now)
+        return None if now in (move.old, move.new) else _change_since(move, now)
 
     def _is_known(self, path: str) -> bool:
-        """Say whether a path belongs to the moves, and is as it was before or will be after."""
+        """Return whether a path is in the changes, in its state before or after."""
         move = self._moves.get(path)
         return move is not None and self._look(path) in (move.old, move.new)
 
@@ -138,14 +128,13 @@ class _ChangeSet:
         parts = parts_of(path)
         try:
             with opened_directory(self._top, parts[:-1]) as parent:
-                return _standing(parent, parts[-1], move)
+                return _state_at(parent, parts[-1], move)
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                 return None
             raise
 
     def _in_the_way_above(self, parts: tuple[str, ...]) -> str | None:
-        """Return the first part above a path that is no directory."""
         for depth in range(1, len(parts)):
             with opened_directory(self._top, parts[: depth - 1]) as parent:
                 status = status_at(parent, parts[depth - 1])
@@ -169,8 +158,7 @@ class _ChangeSet:
         return True
 
 
-def _standing(parent: int, name: str, move: FileChange) -> str | None:
-    """Return what stands at a place, in the form of a move."""
+def _state_at(parent: int, name: str, move: FileChange) -> str | None:
     status = status_at(parent, name)
     if status is None:
         return None
@@ -192,15 +180,14 @@ def _standing(parent: int, name: str, move: FileChange) -> str | None:
 
 
 def _hash(content: bytes, move: FileChange) -> str:
-    """Name a content as git does; the ids of the move say by which algorithm."""
+    # The ids in the change show the algorithm.
     known = (move.old or move.new or "").partition(":")[2]
     algorithm = "sha256" if len(known) == 64 else "sha1"
     header = f"blob {len(content)}\0".encode()
     return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
 
 
-def _gives_way(parent: int, name: str) -> bool:
-    """Remove an empty directory that is in the way; say whether there was one."""
+def _remove_if_empty(parent: int, name: str) -> bool:
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError:
@@ -230,16 +217,15 @@ def _write(top: int, parent: int, name: str, move: FileChange, content: bytes) -
 
 
 def _permissions(before: int | None, mode: str) -> int:
-    """Keep the person's permissions; only whether a file can be run follows the result."""
-    known = stat.S_IMODE(before) if before is not None else 0o666 & ~_umask()
+    # The user's permissions stay; only executability follows the result.
+    if before is not None:
+        known = stat.S_IMODE(before)
+    else:
+        # The umask can only be read by setting it.
+        umask = os.umask(0o077)
+        os.umask(umask)
+        known = 0o666 & ~umask
     return known | (known & 0o444) >> 2 if mode == EXECUTABLE else known & ~0o111
-
-
-def _umask() -> int:
-    # There is no way to ask without setting it.
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
 
 
 def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> None:
@@ -252,12 +238,11 @@ def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> Non
 
 
 def _temporary(path: str) -> str:
-    """Name the intermediate file of a path: the same each time, so that what a crash left is found."""
+    # Always the same name, so that the leftover of a crash is found.
     return f"{_LEFTOVER}{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
 
 
 def _forget_leftover(parent: int, path: str) -> bool:
-    """Remove what a crash left of a write; say whether there was any."""
     try:
         os.unlink(_temporary(path), dir_fd=parent)
     except FileNotFoundError:
@@ -266,7 +251,7 @@ def _forget_leftover(parent: int, path: str) -> bool:
 
 
 def _prune(top: int, parts: tuple[str, ...]) -> None:
-    """Remove directories that a removal left empty, as git does."""
+    # Git removes empty directories too.
     while parts:
         try:
             with opened_directory(top, parts[:-1]) as parent:
@@ -276,7 +261,7 @@ def _prune(top: int, parts: tuple[str, ...]) -> None:
         parts = parts[:-1]
 
 
-def _since(move: FileChange, now: str | None) -> str:
+def _change_since(move: FileChange, now: str | None) -> str:
     if now is None:
         return "was deleted since the run started"
     if now == _DIRECTORY:

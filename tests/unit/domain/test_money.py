@@ -34,10 +34,12 @@ def test_what_cannot_be_counted_exactly_is_refused(text: str):
 def test_a_price_is_exact_to_the_token():
     price = ModelPrice.per_million(Decimal("0.15"), Decimal("0.000001"))
     assert (
-        money.format_money(price.of(TokenUsage(input_tokens=3, output_tokens=7)))
+        money.format_money(price.cost(TokenUsage(input_tokens=3, output_tokens=7)))
         == "0.000000450007"
     )
 
 
 def test_no_call_costs_more_than_any_limit():
-    assert ModelPrice(input=10**10, output=10**10).of(TokenUsage(input_tokens=10**9)) == money.MOST
+    assert (
+        ModelPrice(input=10**10, output=10**10).cost(TokenUsage(input_tokens=10**9)) == money.MOST
+    )

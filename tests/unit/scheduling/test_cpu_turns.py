@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mimir.domain.message import Answer, Message, ModelRequest
-from mimir.domain.turn_hook import TURN, give_way
+from mimir.domain.turn_hook import YIELD_TURN, give_way
 from mimir.errors import ModelError
 from mimir.scheduling.cpu_turns import CpuTurn, CpuTurns, TurnTakingModels
 
@@ -153,7 +153,7 @@ async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away()
     mine = CpuTurn(turns)
     give_way()  # nobody's
     await mine.acquire()
-    TURN.set(mine.yield_turn)
+    YIELD_TURN.set(mine.yield_turn)
 
     async def deep_inside() -> None:
         give_way()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.base_capture import BaseCommit
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.commands import Recipe
 from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox, SandboxConfig
 from tests.support.projects import make_project, write_files

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.base_capture import BaseCommit
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.shared_checkouts import SharedCheckout, SharedCheckouts, index_of
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from mimir.domain.criteria_counts import CriteriaCounts, count
+from mimir.domain.criteria_counts import CriteriaCounts, count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import Cause, RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
@@ -39,7 +39,7 @@ def test_executed_and_judged_are_counted_apart():
         ("unverified", "judged"),
         ("passed", "somehow"),
     ]
-    found = count(given)
+    found = count_criteria(given)
     assert found == CriteriaCounts(executed=2, judged=1, unverified=2, failed=1)
     assert found.open == 3
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
-from mimir.domain.criteria_counts import count
+from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.evidence import CheckRun
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.usage import TokenUsage
@@ -258,7 +258,7 @@ def test_none_is_left_out_of_a_change_that_skips_it():
 
 
 def test_several_changes_of_one_node_are_written_together():
-    counts = count([("passed", "executed"), ("failed", "judged")])
+    counts = count_criteria([("passed", "executed"), ("failed", "judged")])
 
     assert encode(RunLimitsChange(max_calls=1), RunPauseChange(pause_reason="budget")) == {
         "maxCalls": 1, "pauseReason": "budget", "pauseMessage": None,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
+from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.git_command import GitCommand, GitResult
-from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.history import GitHistory
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
@@ -107,6 +108,23 @@ async def test_base_is_what_it_would_be_the_first_time(
     again, fresh = await history.base("r2"), await _fresh(tmp_project)
     assert (again.tree, again.commit, again.warnings) == (fresh.tree, fresh.commit, fresh.warnings)
     assert await history.verify_objects([again.commit]) == []
+
+
+async def test_change_within_the_tick_of_the_index_is_seen(
+    tmp_project: Path, open_history: OpenHistory
+) -> None:
+    write_files(
+        tmp_project, {"new.py": "x = 1\n"}
+    )  # Untracked: the second base rewrites the index.
+    os.utime(tmp_project / "calc.py", (1_700_000_000, 1_700_000_000))
+    history = await open_history(tmp_project)
+    git(tmp_project, "config", "--file", ".mimir/work/history.git/config", "core.trustCtime", "no")
+    await history.base("r1")
+    _rewrite_unseen(tmp_project)
+    # As old as the file: git cannot tell by time whether the file changed after it was recorded.
+    os.utime(_kept(tmp_project), (1_700_000_000, 1_700_000_000))
+    again, fresh = await history.base("r2"), await _fresh(tmp_project)
+    assert again.tree == fresh.tree
 
 
 def _tell_before(

@@ -70,7 +70,7 @@ async def test_what_a_killed_git_left_is_mended(place: Place) -> None:
 
 async def test_removed_workspace_is_made_again(place: Place) -> None:
     place.where.rename(place.where.with_name("gone"))
-    with pytest.raises(WorkspaceError, match="is gone"):
+    with pytest.raises(WorkspaceError, match="is missing"):
         await place.history.snapshot(place.where, place.index)
     await place.fill()
     assert place.files() == EXPECTED
@@ -79,7 +79,7 @@ async def test_removed_workspace_is_made_again(place: Place) -> None:
 async def test_snapshot_before_any_fill_is_refused(empty_place: Place) -> None:
     place = empty_place
     place.where.mkdir(parents=True)
-    with pytest.raises(WorkspaceError, match="is gone"):
+    with pytest.raises(WorkspaceError, match="is missing"):
         await place.history.snapshot(place.where, place.index)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import remote as exchange
-from mimir.workspace.git.history import GitHistory, GitRemote
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.remote import GitRemote
 from tests.support.projects import git, make_project
 
 RUN = "run-1"

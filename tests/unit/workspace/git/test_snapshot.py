@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import GitHistory, WorkspaceSnapshot
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.snapshot import WorkspaceSnapshot
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory, Place
 

@@ -7,7 +7,8 @@ import pytest
 
 from mimir.errors import WorkspaceError
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import GitHistory, TreeChange
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.trees import TreeChange
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory, Place
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.base_capture import BaseCommit
+from mimir.workspace.git.history import GitHistory
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 

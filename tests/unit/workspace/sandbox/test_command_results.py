@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mimir.workspace.sandbox import cgroups, process
-from mimir.workspace.sandbox.sandbox import ProcessLimits, Sandbox
+from mimir.workspace.sandbox.process import ProcessLimits
+from mimir.workspace.sandbox.sandbox import Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running, names, sh
 
 
@@ -91,7 +92,7 @@ async def test_fork_bomb_is_stopped(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
 ) -> None:
     if not has_group:
-        monkeypatch.setattr(cgroups, "make", lambda *limits: None)
+        monkeypatch.setattr(cgroups, "make_group", lambda *limits: None)
     sandbox = make_sandbox(limits=ProcessLimits(processes=40))
     program = """
 import os, sys, time
@@ -114,7 +115,7 @@ async def test_memory_is_limited_for_all_processes_together(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, has_group: bool
 ) -> None:
     if not has_group:
-        monkeypatch.setattr(cgroups, "make", lambda *limits: None)
+        monkeypatch.setattr(cgroups, "make_group", lambda *limits: None)
     sandbox = make_sandbox(limits=ProcessLimits(memory_bytes=120_000_000))
     program = """
 import os, time

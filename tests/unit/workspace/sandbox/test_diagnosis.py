@@ -10,9 +10,9 @@ from mimir.workspace.sandbox.output import BoundedOutput
 
 
 def test_other_systems_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert diagnosis.of_platform() is None
+    assert diagnosis.diagnose_platform() is None
     monkeypatch.setattr(sys, "platform", "darwin")
-    wrong = diagnosis.of_platform()
+    wrong = diagnosis.diagnose_platform()
     assert wrong is not None
     assert "macOS" in wrong.problem
     assert "container" in wrong.fix
@@ -39,11 +39,11 @@ def test_way_out_fits_the_machine(
     (tmp_path / file).write_text(value)
     monkeypatch.setattr(diagnosis, "_PROC", tmp_path)
     monkeypatch.setattr(diagnosis, "_is_container", lambda: False)
-    wrong = diagnosis.of_failure(["first", "bwrap: No permissions\n"])
+    wrong = diagnosis.diagnose_failure(["first", "bwrap: No permissions\n"])
     assert wrong.problem.endswith("bwrap: No permissions")
     assert said in wrong.fix
     monkeypatch.setattr(diagnosis, "_is_container", lambda: True)
-    assert ("--security-opt" in diagnosis.of_failure([]).fix) == (file == "none")
+    assert ("--security-opt" in diagnosis.diagnose_failure([]).fix) == (file == "none")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_control_group_of_a_killed_engine_is_swept(
     monkeypatch.setattr(cgroups, "_places", lambda: [(tmp_path, ("memory",))])
     (tmp_path / "mimir-1-1").mkdir()
     (tmp_path / "theirs").mkdir()
-    cgroups.sweep()
+    cgroups.remove_stale_groups()
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
@@ -83,7 +83,7 @@ def test_group_gets_its_limits_and_tells_when_memory_ran_out(
 ) -> None:
     places = [(tmp_path / "closed/no", ("memory",)), (tmp_path, ("memory", "pids"))]
     monkeypatch.setattr(cgroups, "_places", lambda: places)
-    group = cgroups.make(1000, 20)
+    group = cgroups.make_group(1000, 20)
     assert group is not None
     (path,) = group.paths
     assert (path / "memory.max").read_text() == "1000"
@@ -102,11 +102,11 @@ def test_limits_of_two_hierarchies_make_one_group(
     for place, _ in places:
         place.mkdir()
     monkeypatch.setattr(cgroups, "_places", lambda: places)
-    group = cgroups.make(1000, 20)
+    group = cgroups.make_group(1000, 20)
     assert group is not None
     assert [path.parent.name for path in group.paths] == ["m", "p"]
     monkeypatch.setattr(cgroups, "_places", list)
-    assert cgroups.make(1000, 20) is None
+    assert cgroups.make_group(1000, 20) is None
 
 
 def test_output_is_whole_until_it_is_too_long() -> None:

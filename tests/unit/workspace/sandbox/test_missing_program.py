@@ -81,7 +81,7 @@ async def test_words_and_names_of_any_bytes_arrive(sandbox: Sandbox, tmp_path: P
 
 
 async def test_lost_workspace_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is gone"):
+    with pytest.raises(WorkspaceError, match="is missing"):
         await sandbox.run(["true"], workspace=tmp_path / "gone", seconds=20)
 
 

@@ -310,7 +310,6 @@ async def test_git_works_read_only_in_the_workspace(
     await history.fill(base.commit, where, index)
     view = await history.view(base.commit)
     write_files(where, {"calc.py": "changed\n", "new.py": "x\n"})
-    bound = sandbox.bound(project=tmp_project, view=view)
     script = f"""
         cat .git
         git status --porcelain
@@ -323,7 +322,13 @@ async def test_git_works_read_only_in_the_workspace(
         rm .git 2>/dev/null || echo no removal
         echo x 2>/dev/null > .git || echo no writing
     """
-    ran = await bound.run(["sh", "-c", textwrap.dedent(script)], workspace=where, seconds=30)
+    ran = await sandbox.run(
+        ["sh", "-c", textwrap.dedent(script)],
+        workspace=where,
+        seconds=30,
+        project=tmp_project,
+        view=view,
+    )
     assert ran.output.splitlines() == [
         "gitdir: /git-view",
         " M calc.py",
@@ -350,8 +355,10 @@ async def test_tests_that_make_repositories_of_their_own_work(
     where = tmp_path / "w"
     await history.checkout(base.commit, where)
     script = "cd $(mktemp -d) && git init -q . && echo x > f && git add f && git commit -qm made && git log --format='%an %s'"
-    bound = sandbox.bound(project=tmp_project, view=await history.view(base.commit))
-    ran = await bound.run(["sh", "-c", script], workspace=where, seconds=30)
+    view = await history.view(base.commit)
+    ran = await sandbox.run(
+        ["sh", "-c", script], workspace=where, seconds=30, project=tmp_project, view=view
+    )
     assert ran.output == "mimir made\n"
 
 

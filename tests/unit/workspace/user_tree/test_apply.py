@@ -11,11 +11,13 @@ import pytest
 
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace import tree_removal
-from mimir.workspace.git.history import BaseCommit, GitHistory
+from mimir.workspace.git.base_capture import BaseCommit
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.git.trees import TreeEntry, edit_tree
 from mimir.workspace.user_tree import apply
 from mimir.workspace.user_tree import user_file as person_tree
-from mimir.workspace.user_tree.apply import ApplyPlan, ApplyStep
+from mimir.workspace.user_tree.apply import ApplyPlan
+from mimir.workspace.user_tree.user_file import FileChange
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import OpenHistory
 
@@ -28,14 +30,14 @@ class Result:
         self.history = history
         self.base = base
         self.tree = tree
-        self.journaled: list[Sequence[ApplyStep]] = []
+        self.journaled: list[Sequence[FileChange]] = []
 
     async def plan(self) -> ApplyPlan:
         return await apply.plan(
             await self.history.diff_trees(self.base.tree, self.tree), self.project
         )
 
-    async def journal(self, steps: Sequence[ApplyStep]) -> None:
+    async def journal(self, steps: Sequence[FileChange]) -> None:
         self.journaled.append(steps)
 
     async def apply(self) -> list[tuple[str, str]]:
@@ -129,7 +131,7 @@ async def test_result_is_brought_in_whole(result: Result, tmp_path: Path) -> Non
 async def test_journal_is_written_before_the_first_change(result: Result) -> None:
     before = result.state()
 
-    async def journal(steps: Sequence[ApplyStep]) -> None:
+    async def journal(steps: Sequence[FileChange]) -> None:
         assert result.state() == before
         await result.journal(steps)
 
@@ -212,7 +214,7 @@ def dies_after(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
         os.close(file)
         raise Killed
 
-    monkeypatch.setattr(person_tree, "make", make)
+    monkeypatch.setattr(person_tree, "make_change", make)
     monkeypatch.setattr(apply, "undo", nothing)
 
 
@@ -273,7 +275,7 @@ async def test_edit_between_plan_and_apply_is_seen(result: Result) -> None:
 async def test_edit_in_the_middle_takes_everything_back(result: Result) -> None:
     before = result.state()
 
-    async def journal(steps: Sequence[ApplyStep]) -> None:
+    async def journal(steps: Sequence[FileChange]) -> None:
         write_files(result.project, {"run.sh": "mine\n"})
 
     found = await apply.apply(result.history, await result.plan(), result.project, journal=journal)
@@ -302,7 +304,7 @@ async def test_full_disk_takes_everything_back(
 
 
 async def test_link_that_leads_out_and_odd_paths_are_refused(result: Result) -> None:
-    old = ApplyStep(path="l", old=None, new=f"120000:{'0' * 40}")
+    old = FileChange(path="l", old=None, new=f"120000:{'0' * 40}")
     written = await result.history._hidden.git.run(
         "hash-object", "-w", "--stdin", stdin=b"../../etc"
     )
@@ -312,7 +314,7 @@ async def test_link_that_leads_out_and_odd_paths_are_refused(result: Result) -> 
     assert await evil.apply() == [("l", "the link leads out of the project")]
     assert not (result.project / "l").is_symlink()
     for path in ("../x", "/x", ".git/config", "a/.GIT/x"):
-        planned = ApplyPlan(steps=(ApplyStep(path=path, old=None, new=old.new),), conflicts=())
+        planned = ApplyPlan(steps=(FileChange(path=path, old=None, new=old.new),), conflicts=())
         found = await apply.apply(result.history, planned, result.project, journal=result.journal)
         assert [one.path for one in found] == [path]
 
@@ -434,5 +436,5 @@ async def test_plain_directory_has_no_branch_to_commit_on(
 ) -> None:
     (tmp_path / "plain").mkdir()
     history = await open_history(tmp_path / "plain")
-    with pytest.raises(WorkspaceError, match="no git repository"):
+    with pytest.raises(WorkspaceError, match="not in a git repository"):
         await apply.commit(history, [], "x")
