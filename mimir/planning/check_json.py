@@ -1,4 +1,4 @@
-"""JSON output of `mimir check --json`: tasks, findings and learned estimates. Scripts rely on it."""
+"""JSON output of `mimir check --json`: a documented interface for scripts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -9,8 +9,8 @@ from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.planning.format.diagnostics import PlanFinding
 
 SCHEMA = 1
+# Members of a task that come first; the others follow in the order of the fields of `Task`.
 _FIRST_MEMBERS = ("id", "title", "dependencies", "worker_role", "qc_role", "prompt")
-"""Members of a task that come first; the others follow in the order of the fields of `Task`."""
 
 
 def json_shape(
@@ -18,7 +18,7 @@ def json_shape(
     findings: Sequence[PlanFinding],
     learned: Mapping[str, LearnedEstimate] | None = None,
 ) -> dict[str, object]:
-    """Return `{schema, tasks, findings, learned}`; all four members are always present.
+    """Return `{schema, tasks, findings, learned}`, always with all four members.
 
     Args:
         plan: None: the file could not be read.

@@ -1,4 +1,4 @@
-"""Ecko: the optional agent that turns a request into a specification, in one answer without tools."""
+"""Ecko: the optional agent that turns a request into a specification, without tools."""
 
 from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.message import Message

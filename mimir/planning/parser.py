@@ -22,8 +22,8 @@ from mimir.planning.reader.source import NESTING_INFO, SourceText
 from mimir.planning.reader.task_reader import read_all
 
 MAX_BYTES = 10_000_000
+# Characters from which garbage collection is paused while parsing.
 _LARGE = 200_000
-"""Characters from which garbage collection is paused while parsing."""
 _JSON_HINT = 'Write {"tasks": […]}'
 
 

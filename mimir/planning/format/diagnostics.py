@@ -1,4 +1,4 @@
-"""Findings: the faults of a plan, each with a stable code, a position and a suggestion. Pure."""
+"""Findings of a plan, each with a stable code, a position and a suggestion. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Table of a plan's labels, shared by the PM's instructions, the reader and the renderer. Pure.
+"""Table of labels, shared by the PM's instructions, reader and renderer. Pure.
 
 Labels are compared by their words: `**Max Retries:**`, `#### max retries` and the JSON key
 `maxRetries` are one label. Text in parentheses is an aside: `Estimated Duration (hours)`.

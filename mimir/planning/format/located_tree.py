@@ -1,4 +1,4 @@
-"""JSON and YAML as trees of values with positions: strict, bounded and without recursion. Pure.
+"""JSON and YAML as trees with positions: strict, bounded, without recursion. Pure.
 
 Rejected are duplicate keys, NaN, Infinity, aliases, anchors, tags and deep nesting. Scalars stay
 the text that was written, so that `run: [true]` is the program `true`.

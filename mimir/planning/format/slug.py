@@ -1,4 +1,4 @@
-"""Slug of a request: the folder name in `chains/<slug>/`; the caller adds a number if it is taken."""
+"""Slug of a request: the folder name in `chains/<slug>/`. Pure."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ _EMPTY_WORD = re.compile("an?|and|the|of|to|for|in|on|with|that|this|please|my|o
 
 
 def slug(request: str) -> str:
-    """Return lower-case ASCII words joined by `-`, at most `MAX_CHARS` characters; never empty."""
+    """Return lower-case ASCII words joined by `-`: 1 to `MAX_CHARS` characters."""
     folded = unicodedata.normalize("NFKD", request[:2_000]).encode("ascii", "ignore").decode()
     every = re.findall(r"[a-z0-9]+", folded.casefold())
     name = ""

@@ -1,4 +1,4 @@
-"""Rules for the tasks together: ids, dependencies, cycles, task 0 and overlapping files. Pure."""
+"""Rules for all tasks together: ids, dependencies, cycles, overlapping files. Pure."""
 
 import re
 from collections import defaultdict
@@ -16,8 +16,8 @@ from mimir.planning.lint.task_rules import did_you_mean, hint_names
 MAX_OVERLAPS = 50
 MAX_HINTS = 50
 """Unknown dependencies that get a suggestion; each one compares all ids."""
+# Pairs of globs that are compared; in a larger plan some overlaps are not found.
 _MAX_COMPARED = 20_000
-"""Pairs of globs that are compared; in a larger plan some overlaps are not found."""
 _TASK_0 = re.compile(r"(?:task[-_ ]?)?0+(?:\.\d+)*", re.IGNORECASE)
 
 

@@ -53,7 +53,7 @@ class ShellState:
 
 
 Judge = Callable[[Sequence[ShellWord], ShellState, bool], ExitOutcomes]
-"""Returns the ends of a simple command from its words, the shell's state and "input is a pipe"."""
+"""Rule for a simple command: (words, state of the shell, input is a pipe) → its ends."""
 
 
 def ends_of(
@@ -108,7 +108,7 @@ class _ShellParser:
         self.at += 1
 
     def _list(self, ends_at: frozenset[str]) -> ExitOutcomes:
-        """Return the ends of a sequence: those of its last command, and each exit before it."""
+        """Return the ends of a sequence: those of its last command, and earlier exits."""
         exits, last = ExitOutcomes.NONE, ExitOutcomes.OK
         reachable = True
         while self._kind() not in ("end", ")", ";;") and self._keyword() not in ends_at:

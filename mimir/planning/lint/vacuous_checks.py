@@ -1,4 +1,4 @@
-"""Detection of checks that cannot fail: `true`, `echo …`, `… || true`, a discarded status. Pure."""
+"""Detection of checks that cannot fail, such as `true`, `echo` or `… || true`. Pure."""
 
 import ast
 import re
@@ -21,11 +21,12 @@ _ALWAYS_OK = frozenset(
     | {"export", "unset", "alias", "declare", "local", "readonly", "umask", "shopt"}
 )
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+# Programs that succeed at the end of a pipe on any input.
 _FILTERS = frozenset(
     {"tee", "cat", "tail", "head", "sort", "uniq", "wc", "tr", "cut", "sed", "nl", "less", "more"}
     | {"column", "fold", "rev", "tac", "ts"}
 )
-"""Programs that succeed at the end of a pipe on any input."""
+# Programs that run another program → their options that take a value.
 _WRAPPERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("nohup", "setsid", "busybox", "command", "builtin"), ()),
     "env": ("-u", "-C"),
@@ -38,7 +39,6 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
     "xvfb-run": ("-n", "-s"),
     "time": ("-o", "-f"),
 }
-"""Programs that run another program → their options that take a value."""
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _SCRIPT = re.compile(
     r"\s*(?:process\.exit\(\s*0?\s*\)|exit\s*\(?\s*0?\s*\)?|true|1|0|console\.log\([^()]*\)|(?:print|puts|say)\b[^()`$]*)?\s*;?\s*"

@@ -5,7 +5,7 @@ from mimir.planning.reader.source import SourceBlock, SourceText
 
 
 def tag_text(source: SourceText, block: SourceBlock, *, bullet: bool = False) -> str:
-    """Return the text between `<prompt>` and `</prompt>`, without the line breaks next to them.
+    """Return the text between `<prompt>` and `</prompt>`, without their line breaks.
 
     Args:
         source: The document.

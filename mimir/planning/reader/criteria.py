@@ -113,10 +113,10 @@ class _BulletReader:
         self._done: list[tuple[list[str], SourcePosition, bool]] = []
         self._left: list[str] = []
         self._indent: int | None = None
+        # True: the next line without a bullet continues the last criterion.
         self._open = False
-        """True: the next line without a bullet continues the last criterion."""
+        # True: the heading of the group marks its criteria as critical.
         self._critical = False
-        """True: the heading of the group marks its criteria as critical."""
 
     def take(self, line: ValueLine) -> None:
         match = _BULLET.match(line.text)
@@ -236,7 +236,7 @@ _EXACT_POINTS = re.compile(
 
 
 def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tuple[Criterion, ...]:
-    """Give each criterion without an id a free one by position: `c1`, `c2`, …"""
+    """Give each criterion without an id a free one by position: `c1`, `c2` and so on."""
     given = list(criteria)
     taken = {one.id for one in given if one.id}
     done: list[Criterion] = []

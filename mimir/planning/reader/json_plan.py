@@ -21,7 +21,7 @@ _EXACT = frozenset(get_args(TextKey))
 
 
 def is_plan(node: LocatedValue) -> bool:
-    """Return whether a JSON value looks like a plan: a list of objects, or an object with tasks."""
+    """Return whether a JSON value is a plan: a list of objects, or an object with tasks."""
     if node.kind == "list":
         return any(item.kind == "map" for item in node.items)
     return node.kind == "map" and _tasks_of(node) is not None

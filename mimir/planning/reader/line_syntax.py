@@ -1,4 +1,4 @@
-"""Syntax of single lines: headings, labels, rules, fences, tags, and the task of a heading. Pure.
+"""Syntax of single lines: headings, labels, rules, fences and tags. Pure.
 
 Every pattern is anchored and takes linear time. The result does not depend on other lines.
 """
@@ -209,7 +209,7 @@ def plain_label_of(line: str) -> LabelLine | None:
 
 
 def heading_label(heading: HeadingLine) -> LabelLine | None:
-    """Return the label that a heading is: `#### **Dependencies**`, or `#### Files: limiter.py`."""
+    """Return the label that a heading is: `#### Dependencies`, `#### Files: limiter.py`."""
     text, shape = heading.text, ("heading", heading.level)
     name, colon, value = text.partition(":")
     column = heading.level + 2

@@ -1,4 +1,4 @@
-"""Outline of a document: its headings and labels outside blocks, and the drafts of tasks. Pure."""
+"""Outline of a document: headings and labels outside blocks, drafts of tasks. Pure."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -7,8 +7,8 @@ from mimir.planning.reader.line_syntax import HeadingLine, LabelLine
 from mimir.planning.reader.outline import FieldText, Outline, PlanDocument
 from mimir.planning.reader.source import SourceBlock
 
+# Fields whose loss is a finding.
 _NEEDED = frozenset({"prompt", "dependencies", "criteria"})
-"""Fields whose loss is a finding."""
 
 
 class PlanSections:

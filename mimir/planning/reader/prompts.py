@@ -35,8 +35,8 @@ class PromptReader:
         self._draft = draft
         self._shapes = {*draft.shapes, label.shape}
         self._given: set[Key] = {one.key for one in draft.fields if one.key is not None}
+        # A later line that begins a field.
         self._field_ahead = -1
-        """A later line that begins a field."""
 
     def read(self, index: int, label: LabelLine) -> PromptBlock:
         """Return the prompt whose label is on line `index`."""

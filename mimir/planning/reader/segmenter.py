@@ -14,8 +14,8 @@ from mimir.planning.reader.plan_sections import PlanSections
 from mimir.planning.reader.prompts import PromptReader
 from mimir.planning.reader.source import SourceBlock, SourceText
 
+# Fields with a body, in which labels of another form are text.
 _BODIES = frozenset({"criteria", "checks", "tool_execution", "notes", "prompt"})
-"""Fields with a body, in which labels of another form are text."""
 
 
 class Segmenter:

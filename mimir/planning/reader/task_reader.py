@@ -24,8 +24,8 @@ from mimir.planning.reader.criteria import RawCriterion
 from mimir.planning.reader.task_references import TaskReferences, id_of, is_id
 from mimir.planning.reader.values import RawField
 
+# Texts that planners write twice, such as description and prompt: the field's own label wins.
 _NAMED_BY_RANK = frozenset({"title", "worker_role", "prompt", "qc_role"})
-"""Texts that planners write twice, such as description and prompt: the field's own label wins."""
 
 
 @dataclass(slots=True, kw_only=True)
