@@ -1,4 +1,4 @@
-"""The door of the benchmarks: which there are, how they are printed, written and compared."""
+"""Entry point of the benchmarks: the table of benchmarks, output and comparison."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from mimir_bench.schedule import benchmark as schedule
 from mimir_bench.size import Size
 
 LINES = ".jsonl"
-"""Ending of a file that keeps every result: each is a line behind the others."""
+"""Suffix of a history file: each result is one more line."""
 
 
 class BenchScreen(Protocol):
@@ -41,32 +41,32 @@ class BenchScreen(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """What a person wants measured."""
+    """Options of `mimir bench`."""
 
     names: tuple[str, ...] = ()
-    """Benchmarks; empty: all, planted faults by a few runs."""
+    """Benchmarks; empty: all, with few runs of planted faults."""
     size: Size = "usual"
     store: str = ""
-    """URI of a second store to measure; empty: there is none."""
+    """URI of a second store to measure; empty: none."""
     json: bool = False
     output: Path | None = None
-    """File for the document. None: none is written."""
+    """File for the results; None: none."""
     compare: Path | None = None
-    """An older document; None: nothing is compared."""
+    """File of older results; None: no comparison."""
 
 
 Say = Callable[[str], None]
 Keep = Callable[[BenchResult], None]
-"""Given a result as far as it goes, whenever there is more of it."""
+"""Receives each intermediate result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One of them."""
+    """A benchmark and its printer."""
 
     run: Callable[[BenchOptions, Say, Keep], Awaitable[BenchResult]]
     lines: Callable[[BenchResult], Iterator[str]]
-    """How it is printed."""
+    """Prints a result."""
 
 
 async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
@@ -102,14 +102,19 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 async def bench(
     screen: BenchScreen, order: BenchOptions, look: Callable[[], machine.MachineInfo] = machine.look
 ) -> int:
-    """Measure, print, write, compare. Whoever interrupts it keeps what is finished; `look` looks at the machine.
+    """Measure, print, write and compare; an interrupt keeps the finished results.
+
+    Args:
+        screen: Output that makes text harmless.
+        order: Options.
+        look: Reads the facts of the machine.
 
     Returns:
-        The exit code: 1 if something differs from the older file.
+        The exit code: 1 if a figure differs from the older file.
 
     Raises:
-        UsageError: There is no such benchmark, or a file cannot be read or written.
-        UnavailableError: There is no sandbox on this machine.
+        UsageError: A benchmark is unknown, or a file cannot be read or written.
+        UnavailableError: The machine has no sandbox.
     """
     unknown = [name for name in order.names if name not in BENCHMARKS]
     if unknown:
@@ -136,7 +141,7 @@ async def _measure(
     here: machine.MachineInfo,
     results: list[BenchResult],
 ) -> None:
-    """Run one benchmark and print it; interrupted, print and write what there is of it and of all before."""
+    """Run and print one benchmark; if interrupted, also write all results so far."""
     kept: list[BenchResult] = []
 
     def done(result: BenchResult) -> None:
@@ -170,7 +175,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _must_be_writable(path: Path | None) -> None:
-    """Refuse a file that could not be written before minutes of work are put into it."""
+    """Raise if the output file cannot be written, before minutes of work."""
     if path is None:
         return
     try:
@@ -180,7 +185,7 @@ def _must_be_writable(path: Path | None) -> None:
 
 
 def _older(path: Path | None) -> Older | None:
-    """Read an older document, before minutes of work are put into what it is compared with: of a file that keeps several, the last one."""
+    """Read the older file, of a history its last line, before minutes of work."""
     if path is None:
         return None
     try:

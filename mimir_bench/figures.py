@@ -1,6 +1,6 @@
-"""Figures with a goal: how they stand in a result, and how they are printed. Pure.
+"""Figures with goals: collection and output. Deterministic.
 
-A figure is a count, which two runs have in common, or a ratio, which differs a little. What a ratio is made of stands beside it.
+A count is equal in two runs; a ratio differs a little. The inputs of a ratio are notes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,17 @@ COUNT, RATIO = "count", "ratio"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a figure is to be at most."""
+    """Upper limit of a figure."""
 
     figure: str
     most: float
     of: str = ""
-    """Beginning of whose figure it is; empty: anybody's."""
+    """Start of the figure's subject; empty: every subject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """Collects the figures of one benchmark while it runs."""
+    """Collector of the figures of one benchmark."""
 
     name: str
     seeds: str
@@ -36,19 +36,19 @@ class Figures:
     aside: dict[str, Cell] = field(default_factory=dict[str, Cell])
 
     def count(self, figure: str, value: int, *, of: str = "") -> None:
-        """Add a figure that is the same in every run."""
+        """Add a figure that is equal in every run."""
         self.rows.append({"figure": figure, "of": of, COUNT: value})
 
     def ratio(self, figure: str, value: float, *, of: str = "") -> None:
-        """Add a figure that depends on the machine, and says how."""
+        """Add a figure that depends on the machine."""
         self.rows.append({"figure": figure, "of": of, RATIO: round(value, 3)})
 
     def note(self, what: str, value: float | str) -> None:
-        """Add what a ratio was made of; it is not compared."""
+        """Add an input of a ratio; notes are not compared."""
         self.aside[what] = round(value, 3) if isinstance(value, float) else value
 
     def result(self) -> BenchResult:
-        """Return what there is by now."""
+        """Return the result so far."""
         return BenchResult(
             name=self.name,
             seeds=self.seeds,
@@ -66,7 +66,7 @@ class Figures:
 
 
 def lines(result: BenchResult, title: str) -> Iterator[str]:
-    """Print figures beside their goals, and what they were made of."""
+    """Print figures with their goals, and the notes."""
     yield f"{result.name}: {title}"
     yield ""
     rows = [_cells(row, result.limits.get(row_name(row))) for row in result.rows]

@@ -1,7 +1,7 @@
-"""What a benchmark found: rows of figures with a hash, and how two of them differ. Pure.
+"""Results of benchmarks: rows of figures with a hash, and their differences.
 
-A row is flat but for counts by name. Its texts name it, its numbers are its figures. Nothing that depends on the hour or the machine
-goes into what is hashed: figures that have a tolerance are left out of it, and what is not compared at all stands in `aside`.
+The texts of a row name it; its numbers are its figures. Figures with a tolerance and notes depend on
+the machine or the time, and are not hashed.
 """
 
 import hashlib
@@ -22,22 +22,22 @@ Older = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchResult:
-    """One benchmark's figures."""
+    """Figures of one benchmark."""
 
     name: str
     seeds: str
-    """As printed: such as "1-20"."""
+    """As printed, such as "1-20"."""
     rows: tuple[Row, ...]
     tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Figure → by which share of it it may differ between two runs; one that is not named must be equal. Of its limit, or of 1, if it is less."""
+    """Figure → allowed difference: a share of the old value, its limit or 1; absent: 0."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Name of a row → what its figure is to be at most, if that is said."""
+    """Row name → upper limit of its figure."""
     aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
-    """Of this run on this machine: not compared, not hashed."""
+    """Notes on this run: not compared and not hashed."""
 
     @property
     def hash(self) -> str:
-        """SHA-256 over name, seeds and rows, without figures that may differ."""
+        """SHA-256 over name, seeds and rows, without figures that have a tolerance."""
         exact = [{k: v for k, v in row.items() if k not in self.tolerances} for row in self.rows]
         told = {"name": self.name, "seeds": self.seeds, "rows": exact}
         text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -57,15 +57,15 @@ class BenchResult:
 
 
 def document(results: Sequence[BenchResult]) -> dict[str, object]:
-    """Return what `mimir bench --json` prints."""
+    """Return the output of `mimir bench --json`."""
     return {"schema": SCHEMA, "benchmarks": [result.as_json() for result in results]}
 
 
 def older(text: str) -> Older:
-    """Read an older document.
+    """Parse an older document.
 
     Raises:
-        UsageError: The text is no document of `mimir bench --json`.
+        UsageError: The text is not the output of `mimir bench --json`.
     """
     try:
         value = json.loads(text, parse_constant=_no_number)
@@ -104,7 +104,7 @@ def _no_number(name: str) -> object:
 
 
 def differences(old: Older, results: Sequence[BenchResult]) -> list[str]:
-    """Return what is different from an older document, past each figure's tolerance."""
+    """Return the differences from an older document that exceed the tolerances."""
     found: list[str] = []
     for result in results:
         before = old.get(result.name)
@@ -132,7 +132,7 @@ def _compare(result: BenchResult, before: Sequence[Row]) -> Iterator[str]:
 
 
 def row_name(row: Row) -> str:
-    """Name a row by its texts."""
+    """Return the name of a row: its texts."""
     return ", ".join(value for value in row.values() if isinstance(value, str))
 
 

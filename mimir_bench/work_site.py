@@ -1,4 +1,4 @@
-"""A project to measure on: a git repository in a temporary directory, and a play that speaks for every model."""
+"""Temporary project for a benchmark: a git repository and a model script for every role."""
 
 import asyncio
 import contextlib
@@ -23,12 +23,12 @@ REST: Sequence[Part] = (
     {"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]},
     {"role": "*_reporter", "turns": [{"text": "It went as planned.", "repeat": "forever"}]},
 )
-"""What every play ends with."""
+"""Last parts of every model script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSite:
-    """Where runs are measured; it is gone when it is left."""
+    """Temporary directory with the project under test."""
 
     room: Path
     project: Path
@@ -36,7 +36,7 @@ class WorkSite:
     def loaded(
         self, parts: Sequence[Part], flags: Mapping[str, object] | None = None
     ) -> LoadedSettings:
-        """Return settings by which a play speaks for all models; nobody's own settings are read."""
+        """Return settings with one scripted model for all roles; user settings are not read."""
         play = self.room / "play.json"
         play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
         given = {"llm.model": f"play:{play}", **(flags or {})}
@@ -45,7 +45,7 @@ class WorkSite:
 
 @contextlib.asynccontextmanager
 async def site(files: Mapping[str, str]) -> AsyncGenerator[WorkSite]:
-    """Make a project of these files."""
+    """Create a project of these files; it is removed at the end of the block."""
     room = await asyncio.to_thread(_room)
     try:
         project = room / "project"

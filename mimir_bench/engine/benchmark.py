@@ -1,4 +1,7 @@
-"""Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
+"""Benchmark "engine": workloads and the ratios between the engine and its peers.
+
+Both sides of every ratio are measured in the same run.
+"""
 
 import asyncio
 import contextlib
@@ -20,7 +23,7 @@ NAME = "engine"
 _SUBJECT = "mimir_bench.engine.measured_process"
 TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
 LATENCY = 0.05
-"""Seconds until the model server answers, where waiting is measured."""
+"""Response time of the model server in seconds, where waiting is measured."""
 CPU = "CPU of a task over LangGraph's"
 CPU_WITH_CHECK = "CPU of a task with a check over LangGraph's, programs left out"
 CPU_OVER_FLOOR = "CPU of a task over bare httpx2"
@@ -51,21 +54,20 @@ GOALS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchScope:
-    """How much is measured."""
+    """Amount of measured work."""
 
     tasks: int
     files: int
-    """Of the workload whose tasks are looked at by a check; each costs several times what one of the others does."""
+    """Tasks of the workload with a check; each costs several times as much as another task."""
     grown: int
-    """Of the workload that shows the growth."""
+    """Tasks of the large workload that shows the growth."""
     chain: int
     fan_in: int
-    """The larger one; the other has a tenth of it."""
+    """Of the larger workload; the smaller one has a tenth."""
     repeats: int
-    """Of what is measured in seconds; the least counts, since a machine can only add to it. Of the files, twice as often."""
+    """Of timed workloads, twice as many for files. The least value counts: load only adds."""
     walls: int
-    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower. The peer's, which has no goal, as
-    often as the rest."""
+    """Repeats of wall times, which load affects most; the peer, without a goal, has `repeats`."""
 
 
 SCOPES: Mapping[Size, BenchScope] = {
@@ -85,12 +87,12 @@ async def run(
     """Measure the engine.
 
     Args:
-        size: How much.
-        say: Told what is measured now.
-        keep: Given what there is, whenever there is more.
+        size: Selects the scope.
+        say: Receives progress lines.
+        keep: Receives each intermediate result.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a part of the benchmark failed.
+        UnavailableError: The machine has no sandbox, or a part of the benchmark failed.
     """
     figures = Figures(
         name=NAME, seeds="none: every task follows from its number", tolerance=0.25, goals=GOALS
@@ -118,20 +120,20 @@ class _Measurements:
 
     @property
     def both(self) -> dict[Who, int]:
-        """The peer and we, and how often."""
+        """The peer and the engine, with their repeats."""
         return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
 
     async def take(self, who: Who, load: Workload) -> SubjectCost:
-        """Have one of them do a workload, in a process of its own."""
+        """Run a workload once in a new process."""
         async with answering_process(_SUBJECT) as ask:
             return await self._asked(ask, who, load, 0.0)
 
     async def repeated(
         self, times: Mapping[Who, int], load: Workload, *, latency: float = 0.0
     ) -> Mapping[Who, Sequence[SubjectCost]]:
-        """Have several do a workload some times each, in turns, so that what comes over the machine comes over all of them.
+        """Run a workload several times for each subject, in turns: load affects all alike.
 
-        Each has one process for all its times: to start and warm up a process takes longer than many a workload.
+        Each subject has one process: to start and warm it up takes longer than many a workload.
         """
         took: dict[Who, list[SubjectCost]] = {who: [] for who in times}
         asks: dict[Who, Ask] = {}
@@ -164,7 +166,7 @@ def _cpu(took: SubjectCost) -> float:
 
 
 async def _processor(desk: _Measurements, figures: Figures) -> SubjectCost:
-    """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
+    """Measure CPU time per task, including programs; return the cheapest run of the engine."""
     load = Workload(tasks=desk.scope.tasks)
     took: dict[Who, Sequence[SubjectCost]] = dict(await desk.repeated(desk.both, load))
     for floor in FLOORS:
@@ -183,14 +185,14 @@ def _of_files(desk: _Measurements) -> Workload:
 
 
 async def _files(desk: _Measurements) -> Mapping[Who, Sequence[SubjectCost]]:
-    """The same for tasks that write a file, which a check looks at."""
+    """Measure tasks that write a file, which a check reads."""
     return await desk.repeated(desk.both, _of_files(desk))
 
 
 def _tell_files(
     desk: _Measurements, figures: Figures, times: Sequence[Mapping[Who, Sequence[SubjectCost]]]
 ) -> None:
-    """Tell of several times, minutes apart. What programs cost changes by half from minute to minute, whoever starts them: it is told, not compared."""
+    """Report several measurements, minutes apart."""
     load = _of_files(desk)
     took: dict[Who, list[SubjectCost]] = {
         who: [one for time in times for one in time[who]] for who in PEER_AND_WE
@@ -208,7 +210,7 @@ def _tell_cpu(figures: Figures, load: Workload, took: Mapping[Who, Sequence[Subj
 
 
 async def _waiting(desk: _Measurements, figures: Figures) -> None:
-    """Measure how long a run takes whose models take their time."""
+    """Measure wall time with slow models."""
     load = Workload(tasks=desk.scope.tasks)
     walls = desk.scope.walls
     times: dict[Who, int] = {"httpx2": walls, **desk.both, "mimir": walls}
@@ -221,9 +223,10 @@ async def _waiting(desk: _Measurements, figures: Figures) -> None:
 
 
 async def _growth(desk: _Measurements, figures: Figures, small: SubjectCost) -> None:
-    """Measure ten times the tasks: processor and memory. It takes long: again only where once shows too much, which the machine may have added.
+    """Measure CPU time and memory of ten times the tasks.
 
-    Each time is compared with one of few tasks that was measured just before it: within minutes a machine may become slower by a third.
+    It repeats only if the first figures miss their goals. Each large run is compared with a small one right
+    before it: within minutes a machine may become slower by a third.
     """
     scope = desk.scope
     told = f"{scope.tasks} to {scope.grown} tasks"
@@ -243,7 +246,7 @@ async def _growth(desk: _Measurements, figures: Figures, small: SubjectCost) -> 
 
 
 async def _sizes(desk: _Measurements, figures: Figures) -> None:
-    """Measure what is counted and not timed: side by side, each with a model server of its own."""
+    """Measure counted sizes, in parallel, each with its own model server."""
     chain = Workload(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
     wide = Workload(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
     async with model_server() as other:
@@ -256,12 +259,12 @@ async def _sizes(desk: _Measurements, figures: Figures) -> None:
 
 
 async def _both(desk: _Measurements, load: Workload, fewer: int) -> tuple[SubjectCost, SubjectCost]:
-    """Have a workload done, and the same with fewer tasks."""
+    """Run a workload, and the same with fewer tasks."""
     return await desk.take("mimir", load), await desk.take("mimir", replace(load, tasks=fewer))
 
 
 def _tell_storage(figures: Figures, chain: Workload, long: SubjectCost, short: SubjectCost) -> None:
-    """Tell what is stored of what is said, on a chain with answers of 1 kB."""
+    """Report stored bytes over message bytes, on a chain with answers of 1 kB."""
     figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
     grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
     figures.ratio(STORED_GROWTH, grown, of=f"{chain.tasks // 4} to {chain.tasks} tasks")
@@ -271,14 +274,14 @@ def _tell_storage(figures: Figures, chain: Workload, long: SubjectCost, short: S
 
 
 def _tell_fan_in(figures: Figures, wide: Workload, large: SubjectCost, small: SubjectCost) -> None:
-    """Tell of the largest request of a task that many lead to."""
+    """Report the largest request of a task with many dependencies."""
     most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
     figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
     figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")
 
 
 async def _start(desk: _Measurements, figures: Figures) -> None:
-    """Measure how long a person waits before anything happens."""
+    """Measure the time from start to the first effect."""
     desk.say(f"{NAME}: starting")
     took = await startup.measure(desk.url, desk.scope.repeats)
     figures.ratio(FIRST, took.first_request - took.imports, of="execute PLAN")
@@ -289,5 +292,5 @@ async def _start(desk: _Measurements, figures: Figures) -> None:
 
 
 def _exponent(small: float, large: float, few: int, many: int) -> float:
-    """Return the power of the number of tasks that a cost grows with: 1 is in proportion."""
+    """Return the power of the number of tasks with which a cost grows; 1: proportional."""
     return math.log(large / small) / math.log(many / few)

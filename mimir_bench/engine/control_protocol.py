@@ -1,4 +1,4 @@
-"""What is said between the benchmark and its own processes: orders, meters, results."""
+"""Protocol between the benchmark and its model server: orders and meters."""
 
 import asyncio
 import contextlib
@@ -14,17 +14,17 @@ from mimir_bench.engine.workload import Workload
 
 
 class ServerControl:
-    """Tells the model server what it is to answer, and asks what passed."""
+    """Client that sets the server's workload and reads its meter."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     async def order(self, load: Workload, latency_seconds: float) -> None:
-        """Begin anew with a workload."""
+        """Start a workload; the meter begins at zero."""
         await self._post("orders", {"load": asdict(load), "latency_seconds": latency_seconds})
 
     async def meter(self) -> Mapping[str, float]:
-        """Return what passed since the last order."""
+        """Return the traffic since the last order."""
         return await self._post("meter", {})
 
     async def _post(self, what: str, body: object) -> Mapping[str, float]:
@@ -35,7 +35,7 @@ class ServerControl:
 
 @contextlib.asynccontextmanager
 async def model_server() -> AsyncGenerator[str]:
-    """Start the model server; its URL. It ends with this process, however that ends."""
+    """Start the model server and return its URL; it ends with the block."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mimir_bench.engine.model_server"),
         stdin=asyncio.subprocess.PIPE,

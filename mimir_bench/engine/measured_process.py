@@ -1,7 +1,6 @@
-"""One of those that are measured, in a process of its own: `python -m mimir_bench.engine.measured_process`.
+"""Program that runs workloads of one subject, started by its module name.
 
-Reads orders as JSON, a line each, does their workloads one after the other, and writes what each took as JSON. Before the first one it warms
-itself up with a few tasks.
+Input: orders as JSON lines. Output: the cost of each. It warms up with a few tasks.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ WARM = Workload(tasks=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectOrder:
-    """Who does what; the orders of one process differ in what, and how fast it is answered."""
+    """Workload of a subject; the orders of one process differ in load and latency."""
 
     who: Who
     load: Workload
@@ -46,23 +45,23 @@ class SubjectOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectCost:
-    """What it took."""
+    """Cost of a workload."""
 
     cpu_seconds: float
-    """Of its own process."""
+    """Of the process itself."""
     child_seconds: float
-    """Of the programs that it ran: git, the sandbox, checks."""
+    """Of its programs: git, sandbox, checks."""
     wall_seconds: float
     peak_bytes: int
-    """Most memory that was ever resident."""
+    """Largest resident memory."""
     stored_bytes: int = 0
-    """By which its store has grown."""
+    """Growth of the store."""
     meter: Mapping[str, float]
-    """What passed at the server."""
+    """Traffic at the model server."""
 
 
 Do = Callable[[Workload], Awaitable[int]]
-"""Does a workload; returns how large its store is."""
+"""Runs a workload; returns the size of the store."""
 
 
 async def _mimir(order: SubjectOrder, room: Path) -> Do:
@@ -123,7 +122,7 @@ _MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _lang
 
 
 class _MeasuredEngine:
-    """One that is measured."""
+    """A subject that is ready to be measured."""
 
     def __init__(self, do: Do, control: ServerControl) -> None:
         self._do = do
@@ -132,13 +131,13 @@ class _MeasuredEngine:
 
     @classmethod
     async def warm(cls, order: SubjectOrder, room: Path) -> "_MeasuredEngine":
-        """Make one, and warm it up."""
+        """Create a subject and warm it up."""
         subject = cls(await _MAKERS[order.who](order, room), ServerControl(order.url))
         await subject.measure(WARM, 0.0)
         return subject
 
     async def measure(self, load: Workload, latency_seconds: float) -> SubjectCost:
-        """Do a workload, and see what it took."""
+        """Run a workload and return its cost."""
         clock, before = app.SystemClock(), self._stored
         await self._control.order(load, latency_seconds)
         own, children, started = _cpu(False), _cpu(True), clock.monotonic()
@@ -159,7 +158,7 @@ def _cpu(children: bool) -> float:
 
 
 def _peak() -> int:
-    """Return the peak of this program alone: the one of getrusage begins with that of whoever started it."""
+    """Return the peak memory of this program alone."""
     for row in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if row.startswith("VmHWM:"):
             return int(row.split()[1]) * 1024
@@ -174,14 +173,14 @@ def _write(room: Path, files: Mapping[str, str]) -> None:
 
 
 def read_order(text: str) -> SubjectOrder:
-    """Read an order."""
+    """Parse an order."""
     given = cast("dict[str, object]", json.loads(text))
     load = Workload(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
     return SubjectOrder(load=load, **given)  # pyright: ignore[reportArgumentType]
 
 
 def main() -> None:
-    """Do what the input says; write what it took."""
+    """Run the workloads of the input, and write their costs."""
     room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
     try:
         with asyncio.Runner() as runner:

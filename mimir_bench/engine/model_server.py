@@ -1,7 +1,7 @@
-"""A model server in a process of its own: `python -m mimir_bench.engine.model_server`, which reads its orders and tells its port.
+"""Program that serves models over HTTP: `python -m mimir_bench.engine.model_server`.
 
-It speaks as much of OpenAI's chat protocol as the engine and its peers use. What it answers follows from the lane in `X-Mimir-Lane`
-and from how often the model spoke already. It counts what passes, so that both sides are measured by the same meter.
+It implements the part of OpenAI's chat protocol that engine and peers use. An answer depends on the
+header `X-Mimir-Lane` and on the number of earlier answers. One meter counts the traffic of all.
 """
 
 import asyncio
@@ -23,33 +23,33 @@ Json = Mapping[str, object]
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """What passed since the orders were given."""
+    """Traffic since the last order."""
 
     calls: int = 0
     first_seconds: float = -1.0
-    """When the first request came, on the machine's monotonic clock; -1: none did."""
+    """Time of the first request on the monotonic clock; -1: none."""
     message_bytes: int = 0
-    """Of all messages, lists of tools and answers, each counted once a conversation."""
+    """Of messages, tool lists and answers, each counted once a conversation."""
     answer_bytes: int = 0
-    """Of the answers alone."""
+    """Of answers alone."""
     largest_bytes: int = 0
-    """Of the largest request, as it came."""
+    """Of the largest request body."""
     _seen: dict[str, int] = field(default_factory=dict[str, int])
 
     def came(self, now: float, whole: int) -> None:
-        """Take in that a request of so many bytes came."""
+        """Count a request of `whole` bytes."""
         if self.first_seconds < 0:
             self.first_seconds = now
         self.calls += 1
         self.largest_bytes = max(self.largest_bytes, whole)
 
     def count(self, lane: str, asked: Json, message: Json) -> None:
-        """Take in what was said: what is new in a request, and its answer. It is done while others wait for theirs, so it is not done twice.
+        """Count the new parts of a request, and its answer.
 
         Args:
-            lane: Whose.
-            asked: The request; messages of the model itself were counted as answers.
-            message: The answer.
+            lane: Name of the conversation.
+            asked: Request; the model's own messages were counted as answers.
+            message: Answer.
         """
         messages = cast("Sequence[Json]", asked["messages"])
         seen = self._seen.get(lane)
@@ -66,7 +66,7 @@ class RequestMeter:
 
 
 class ModelServer:
-    """Answers one workload after the other."""
+    """HTTP server that answers one workload after the other."""
 
     def __init__(self) -> None:
         self._clock = app.SystemClock()
@@ -138,7 +138,7 @@ def _headers(head: str) -> dict[str, str]:
 
 
 def _named(messages: Sequence[Json]) -> str:
-    """Return the lane as a client names it that cannot send a header of its own for each conversation."""
+    """Return the conversation's name from the brief, for clients that cannot send the header."""
     asked = str(messages[1]["content"]) if len(messages) > 1 else ""
     return asked.removeprefix("Lane: ").split("\n", 1)[0]
 
@@ -190,7 +190,7 @@ def _events(message: Json) -> bytes:
 
 
 async def main() -> None:
-    """Serve until the input ends: the one that asked for it is gone then."""
+    """Serve until standard input ends, which means that the parent process ended."""
     server = await asyncio.start_server(ModelServer().serve, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

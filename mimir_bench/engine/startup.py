@@ -1,4 +1,4 @@
-"""How long a command takes before it does something: to the first request, and to its help."""
+"""Start times: to the first request, and to the help text."""
 
 import asyncio
 import os
@@ -23,22 +23,22 @@ _SHORT_REPEATS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartupTimes:
-    """Seconds, the least of some times: a machine can only add to it."""
+    """Least seconds of several starts: load only adds."""
 
     first_request: float
     """From the start of `mimir execute` to its first request at the model server."""
     imports: float
-    """Of a program that only imports what an agent over LangChain needs."""
+    """Of a program that only imports what a LangChain agent needs."""
     help: float
     nothing: float
-    """Of an interpreter that does nothing."""
+    """Of an interpreter without a program."""
 
 
 async def measure(url: str, repeats: int) -> StartupTimes:
-    """Start each program some times, in turns; short ones more often than `repeats`.
+    """Start each program several times, in turns; short ones more often than `repeats`.
 
     Raises:
-        UnavailableError: One of them failed.
+        UnavailableError: A program failed.
     """
     room = await asyncio.to_thread(_room)
     try:
@@ -76,7 +76,7 @@ async def _long(url: str, room: Path, plan: Path) -> tuple[float, float]:
 
 
 async def _short(room: Path) -> tuple[float, float]:
-    """Return the seconds of the help, and of nothing."""
+    """Return the seconds of the help text, and of an empty program."""
     environment = _environment(room)
     return (
         (await _timed(room, environment, "-m", "mimir", "--help"))[1],
@@ -85,7 +85,7 @@ async def _short(room: Path) -> tuple[float, float]:
 
 
 async def _timed(room: Path, environment: dict[str, str], *words: str) -> tuple[float, float]:
-    """Run a program of this interpreter; when it began, and for how long it ran."""
+    """Run a Python program; return its start time and its duration."""
     clock = app.SystemClock()
     began = clock.monotonic()
     process = await asyncio.create_subprocess_exec(

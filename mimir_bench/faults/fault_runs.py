@@ -1,4 +1,4 @@
-"""One project on which many runs are played: the clean one and every fault, under each judge, a few at once. The engine is the real one."""
+"""Runs of one case on the real engine: the clean one and every fault, under each judge."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
 from mimir_bench.seeded_random import SeededRandom
 
 AT_ONCE = 4
-"""Runs under way at the same time: one waits for a command while another computes."""
+"""Parallel runs: one waits for a command while another computes."""
 _PREAMBLE = "\n".join(
     f"## {name}\n{'Work with care, look before you write, and say what you saw. ' * 3}"
     for name in ("Expertise", "How to work", "Use of tools", "Output")
@@ -38,7 +38,7 @@ _PREAMBLE = "\n".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRun:
-    """One run to be played on a stage."""
+    """Judge and operator of one run."""
 
     judge: Judge
     operator: str
@@ -47,7 +47,7 @@ class FaultRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EngineRun:
-    """A play in the words of the engine; its tasks have names of their own, so that one file holds all plays."""
+    """A run with its scripts; task ids are unique, so that one file holds all scripts."""
 
     play: FaultRun
     script: WorkerScript
@@ -56,10 +56,10 @@ class _EngineRun:
 
 
 async def play_all(case: FaultCase, plays: Sequence[FaultRun], below: Path) -> list[FaultOutcome]:
-    """Play runs on one case, in a new directory `below`; their outcomes, in the order given.
+    """Run a case several times in a new directory; return the outcomes in order.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or it was lost.
+        UnavailableError: The machine has no sandbox, or lost it.
     """
     room = await asyncio.to_thread(_room, below)
     try:
@@ -114,7 +114,7 @@ async def _build(project: Path, files: Files) -> Path:
 
 
 def _cast(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
-    """Name the tasks of a run and write its worker's part."""
+    """Name the tasks of a run and write its worker script."""
     draw = SeededRandom(case.family, case.seed, play.operator)
     operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
     key = f"r{number}"
@@ -179,7 +179,7 @@ async def _play(
 
 
 def _delivered(data: RunData) -> str:
-    """Return what the oracle looks at: the line, or the last deliverable where it was not let onto the line."""
+    """Return the tree for the oracle: the run's, or that of a deliverable not merged."""
     for task in data.tasks:
         if task.cause and task.attempts and (work := task.attempts[-1].work):
             return work.tree

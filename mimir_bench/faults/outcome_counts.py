@@ -1,4 +1,4 @@
-"""Counts outcomes: how much of what the oracle calls wrong was not completed, by what it was caught, and what right work was refused. Pure."""
+"""Counts of outcomes: detected faults, the mechanisms, and refused right work."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +17,8 @@ def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[Ro
     """Return the rows of every table.
 
     Args:
-        outcomes: Of all runs.
-        unchecked: Families that have no checks; they are counted apart.
+        outcomes: Outcomes of all runs.
+        unchecked: Families without checks; they are counted separately.
     """
     found: list[Row] = []
     for judge in JUDGES:

@@ -1,4 +1,4 @@
-"""Rewrites the records of a failed run as somebody would who has the store's file in hand, to have it say `completed`."""
+"""Manipulation of a failed run's records in the store, so that they say `completed`."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ REWRITINGS: tuple[Rewriting, ...] = ("statuses", "exit codes", "records removed"
 
 
 async def rewrite(path: Path, clock: Clock, run: RunData, how: Rewriting) -> None:
-    """Rewrite a run; its statuses always, of its evidence what `how` says."""
+    """Rewrite a run's statuses, and the part of its evidence that `how` names."""
     store = SqliteStore(path, clock)
     await store.init()
 
@@ -48,7 +48,7 @@ def _evidence(ops: WriteOps, run: RunData, how: Rewriting) -> None:
 
 
 def _green(value: object) -> object:
-    """Return a sealed body in which every command ended well and every check passed."""
+    """Return a sealed body in which every command succeeded and every check passed."""
     if isinstance(value, dict):
         table = cast("dict[str, object]", value)
         said = {"exit_code": 0, "exitCode": 0, "state": "passed"}

@@ -1,4 +1,4 @@
-"""Prints the tables of planted faults. Pure."""
+"""Printed tables of planted faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -9,7 +9,7 @@ from mimir_bench.result import BenchResult, Row
 from mimir_bench.text_table import grid, share
 
 LOW = 0.6
-"""An operator below this share is marked, and what was missed of it is listed."""
+"""Operators below this share are marked, and their missed faults listed."""
 
 
 def lines(result: BenchResult) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The validation plan: small, medium and large projects, by one agent and by many; the hypothesis of 95 % less context as it turns out."""
+"""Benchmark "multi": context of one agent and of many, in three project sizes.
+
+It tests the hypothesis of 95 % less context.
+"""
 
 import asyncio
 import json
@@ -30,15 +33,15 @@ SCRIPTED = "n/a (scripted)"
 async def run(
     size: Size, *, say: Callable[[str], None], keep: Callable[[BenchResult], None]
 ) -> BenchResult:
-    """Have every case done by both; all at once: what is counted does not depend on it.
+    """Run every case with one agent and with many, all at once.
 
     Args:
-        size: Which cases.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
+        size: Selects the cases.
+        say: Receives progress lines.
+        keep: Receives each intermediate result.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+        UnavailableError: The machine has no sandbox, or a run did not complete.
     """
     cases, done = CASES[size], dict[MultiCase, list[Row]]()
 
@@ -98,7 +101,7 @@ def _percent(part: int, whole: int) -> float:
 
 
 def lines(result: BenchResult) -> Iterator[str]:
-    """Print both sides of each case, and what the many needed less."""
+    """Print both sides of each case, and the difference."""
     yield "multi: context of one agent that does everything, and of many that each do one thing"
     yield "tokens: of all that models were sent, by the engine's estimate; seconds: if each answer takes 2 s and nothing else any time"
     yield ""

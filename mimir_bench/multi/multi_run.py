@@ -1,4 +1,7 @@
-"""Does the work of one case with one agent or with many: `python -m mimir_bench.multi.multi_run`, one order as JSON in, figures out."""
+"""Program that runs one case on both sides: `python -m mimir_bench.multi.multi_run`.
+
+Input: one case as JSON. Output: figures as JSON.
+"""
 
 import asyncio
 import json
@@ -26,26 +29,26 @@ _ROOM_FOR_ALL = {"run.attempt_tokens": 10**9}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """What one side's models were sent, in tokens by the engine's estimate."""
+    """Calls and tokens of one side's models, by the engine's estimate."""
 
     calls: int
     tokens: int
     largest: int
-    """Of one call; of a fleet's, without the PM, whose context the work does not add to."""
+    """Of one call; without the PM, whose context the work does not enlarge."""
     planner_largest: int
     """Of one call of the PM."""
     agents: int
     """Conversations."""
     seconds: float
-    """Until the run had ended, if each model takes as long as the case says and nothing else takes any time."""
+    """Duration of the run if only models take time."""
     deduplication: float | None
-    """As the run's report has it. None: there is nothing to be given twice."""
+    """As in the run's report; None: no context was shared."""
 
 
 async def run_many_agents(
     where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
 ) -> TokenCounts:
-    """Have PM, workers and QC do it; whatever any model of it was asked counts."""
+    """Run a case with PM, workers and QC; calls of every model count."""
     plan = cases.plan(case)
     stores: list[GraphStore] = []
     loaded = where.loaded(cases.fleet(case, render(plan)), _ROOM_FOR_ALL)
@@ -66,7 +69,7 @@ async def run_many_agents(
 async def run_single_agent(
     where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
 ) -> TokenCounts:
-    """Have one agent do it all; only what it was asked itself counts, nothing of what judges it."""
+    """Run a case with one agent; only its own calls count, not those of QC."""
     stores: list[GraphStore] = []
     loaded = where.loaded(cases.single_agent_script(case, render(cases.plan(case))), _ROOM_FOR_ALL)
     async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
@@ -131,7 +134,7 @@ async def _both(case: MultiCase, around: Callable[[GraphStore], GraphStore]) -> 
 
 
 def main() -> None:
-    """Do what the input says; write what both sides used: the one agent first."""
+    """Read a case, run both sides, and write their figures: one agent first."""
     case = MultiCase(**json.loads(question()))
     counted = virtual_time.run(
         lambda loop: _both(case, lambda store: virtual_time.VirtualTimeStore(store, loop))

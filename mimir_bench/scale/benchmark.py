@@ -1,4 +1,4 @@
-"""The scale test: ten workers, a hundred tasks, in one process and spread over five, in each store that there is."""
+"""Benchmark "scale": claims of ten workers in one and in five processes, for each store."""
 
 import json
 import math
@@ -29,16 +29,16 @@ _TOLERANCE = 1.0
 async def run(
     size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[BenchResult], None]
 ) -> BenchResult:
-    """Run the test.
+    """Run the benchmark.
 
     Args:
-        size: How many tasks.
-        store: URI of a Neo4j server. Empty: it is not measured.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
+        size: Selects the number of tasks.
+        store: URI of a Neo4j server; empty: it is not measured.
+        say: Receives progress lines.
+        keep: Receives each intermediate result.
 
     Raises:
-        UnavailableError: There is no sandbox, the server is not there, or a run did not complete.
+        UnavailableError: No sandbox, no server, or a run did not complete.
     """
     figures = Figures(
         name=NAME, seeds="none: all tasks are alike", tolerance=_TOLERANCE, goals=GOALS
@@ -70,5 +70,5 @@ def _tell(figures: Figures, of: str, seen: ScaleResult) -> None:
 
 
 def _share(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of all does not exceed."""
+    """Return the quantile of a share."""
     return sorted(values)[math.ceil(share * len(values)) - 1]

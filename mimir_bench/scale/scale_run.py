@@ -1,7 +1,7 @@
-"""Has some processes serve one run: `python -m mimir_bench.scale.scale_run`, one order as JSON in, figures out.
+"""Program that serves a run with several processes: `mimir_bench.scale.scale_run`.
 
-The first process coordinates; the others are this program too, with an order that names the project. They get ready before the run
-begins, and are told its id when there is one.
+Input: one order as JSON. Output: figures. The first process coordinates; the others are this program
+too, with an order that names the project. They open it before the run exists, and then get its id.
 """
 
 import asyncio
@@ -32,29 +32,29 @@ READY = b"ready\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleOrder:
-    """How many are at work."""
+    """Number of tasks, processes and workers."""
 
     tasks: int
     processes: int
     workers: int
-    """Of each process."""
+    """In each process."""
     store: str = ""
-    """Empty: the embedded one."""
+    """URI; empty: the embedded store."""
     project: str = ""
-    """Of a process that helps; empty: this one coordinates."""
+    """Directory, for a process that helps; empty: this process coordinates."""
     play: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleResult:
-    """What came of it."""
+    """Figures of one run."""
 
     completed: int
     claims_milliseconds: tuple[float, ...]
     tries: int
     granted: int
     idle: float
-    """Share of the workers' time in which they had no task."""
+    """Share of the workers' time without a task."""
     seconds: float
 
 
@@ -84,7 +84,7 @@ async def lead(order: ScaleOrder) -> ScaleResult:
 
 
 async def aid(order: ScaleOrder) -> list[float]:
-    """Help with the run that the second line of the input names; how long each claim took."""
+    """Help with the run named in the second input line; return the duration of each claim."""
     clock, took = app.SystemClock(), list[float]()
     project = Path(order.project)
     given = {"llm.model": f"play:{order.play}", **_flags(order)}
@@ -120,7 +120,7 @@ def _flags(order: ScaleOrder) -> dict[str, object]:
 
 @contextlib.asynccontextmanager
 async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[Helper]]:
-    """Start the other processes; whatever comes, they end with this one."""
+    """Start the other processes; they end with this one."""
     helpers: list[Helper] = []
     play = where.room / "play.json"
     where.loaded(_parts())  # writes the play, which they read
@@ -186,7 +186,7 @@ def _plan(tasks: int) -> Plan:
 
 
 def main() -> None:
-    """Do what the input says; write what came of it."""
+    """Read an order, run it, and write the figures."""
     order = ScaleOrder(**json.loads(question()))
     found = asyncio.run(aid(order)) if order.project else asdict(asyncio.run(lead(order)))
     sys.stdout.write(f"{json.dumps(found)}\n")

@@ -1,4 +1,4 @@
-"""Which graphs are run, and how their schedules stand to the lower bound."""
+"""Benchmark "schedule": task graphs, their measured schedules and the lower bound."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ SEEDS: Mapping[Size, Mapping[str, int]] = {
     "usual": dict.fromkeys(FAMILIES, 1) | {HEAVY: 10},
     "large": dict.fromkeys(FAMILIES, 20) | {HEAVY: 100, BEHIND: 1, "chain": 5},
 }
-"""How many seeds of each family: 1 … n."""
+"""Number of seeds of each family, from 1."""
 
 
 async def run(
@@ -47,12 +47,12 @@ async def run(
     """Run the graphs.
 
     Args:
-        size: How many.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
+        size: Selects the seeds.
+        say: Receives progress lines.
+        keep: Receives each intermediate result.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+        UnavailableError: The machine has no sandbox, or a run did not complete.
     """
     seeds = SEEDS[size]
     told = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
@@ -77,14 +77,14 @@ async def run(
 
 
 async def _real(say: Callable[[str], None]) -> float:
-    """Run a graph on the machine's own clock, beside the others: it mostly waits."""
+    """Run a graph in real time, next to the other runs: it mostly waits."""
     say(f"{NAME}: {BEHIND}, on the machine's own clock")
     case = ScheduleCase(family=BEHIND, seed=1, workers=10)
     return (await _seconds([case], real=True))[0] / _bound(case)
 
 
 async def _seconds(cases: Sequence[ScheduleCase], *, real: bool = False) -> list[float]:
-    """Return how long each run took; as many at once as there are cores."""
+    """Return the duration of each run; one process for each core runs them."""
     parts = min(len(os.sched_getaffinity(0)), len(cases))
     shares = [cases[n::parts] for n in range(parts)]
     orders = [json.dumps({"cases": [asdict(c) for c in share], "real": real}) for share in shares]
@@ -115,5 +115,5 @@ def _tell(
 
 
 def _late(values: Sequence[float]) -> float:
-    """Return the value that 95 of a hundred do not exceed."""
+    """Return the 95th percentile."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]

@@ -1,4 +1,7 @@
-"""Runs task graphs on the real engine: `python -m mimir_bench.schedule.schedule_run`, one order as JSON in, seconds out."""
+"""Program that runs task graphs: `python -m mimir_bench.schedule.schedule_run`.
+
+Input: cases as JSON. Output: seconds on the loop's clock.
+"""
 
 import asyncio
 import json
@@ -21,7 +24,7 @@ from mimir_bench.work_site import Part, WorkSite, site
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCase:
-    """One run."""
+    """One run of a graph."""
 
     family: str
     seed: int
@@ -31,7 +34,7 @@ class ScheduleCase:
 async def _run(
     where: WorkSite, case: ScheduleCase, around: Callable[[GraphStore], GraphStore]
 ) -> float:
-    """Run a graph; how many seconds its loop's clock went on."""
+    """Run a graph and return its duration on the loop's clock."""
     graph = make(case.family, case.seed)
     loaded = where.loaded([_worker(at, job.seconds) for at, job in enumerate(graph)])
     async with app.open(where.project, loaded, around_store=around) as mimir:
@@ -87,7 +90,7 @@ def _name(at: int) -> str:
 
 
 def main() -> None:
-    """Run what the input says, on a clock of its own or on the machine's; write the seconds of each."""
+    """Run the cases of the input in virtual or real time, and write their durations."""
     given = cast("dict[str, object]", json.loads(question()))
     rows = cast("list[dict[str, object]]", given["cases"])
     cases = [ScheduleCase(**row) for row in rows]  # pyright: ignore[reportArgumentType]

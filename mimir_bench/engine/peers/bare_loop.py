@@ -1,4 +1,4 @@
-"""Bare loops: messages, a call, tools, again; over httpx2, or over OpenAI's own client. They are the floor of what any engine costs."""
+"""Bare agent loops over httpx2 or OpenAI's client: the floor of any engine's cost."""
 
 import contextlib
 import importlib
@@ -14,13 +14,13 @@ from mimir_bench.engine.workload import Workload
 
 Row = Mapping[str, object]
 Post = Callable[[Row, str], Awaitable[Row]]
-"""(body, lane) → the answer's message."""
+"""(body, conversation) → message of the answer."""
 _SCHEMAS = [shared_task.tool_schema(*tool) for tool in shared_task.TOOLS]
 
 
 @contextlib.asynccontextmanager
 async def over_httpx2(url: str) -> AsyncGenerator[Post]:
-    """Ask with nothing but the HTTP client."""
+    """Return a client that uses only HTTP."""
     async with httpx2.AsyncClient(timeout=60, trust_env=False) as client:
 
         async def post(body: Row, lane: str) -> Row:
@@ -36,7 +36,7 @@ async def over_httpx2(url: str) -> AsyncGenerator[Post]:
 
 @contextlib.asynccontextmanager
 async def over_sdk(url: str) -> AsyncGenerator[Post]:
-    """Ask with OpenAI's client."""
+    """Return a client that uses OpenAI's SDK."""
     openai = importlib.import_module("openai")
     async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
 
@@ -50,7 +50,7 @@ async def over_sdk(url: str) -> AsyncGenerator[Post]:
 
 
 async def work(post: Post, load: Workload, room: Path, slots: int) -> None:
-    """Do a workload, and ask for the closing words of a run."""
+    """Run a workload, and request the closing report."""
 
     async def one(at: int) -> None:
         answer = await _converse(

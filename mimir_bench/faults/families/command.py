@@ -1,4 +1,4 @@
-"""A small program to write with tests of its own; what it says of a sample is looked at by a check that is there before."""
+"""Family "command": write a small program with tests; a check runs it on a sample."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -131,7 +131,7 @@ assert started("tool/logstat.py", "nowhere")[0] == 2
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("command", seed)
     slow = draw.whole(3, 9) * 100
     right = fill(_SOURCE, SLOW=slow)
@@ -264,7 +264,7 @@ def _sets(draw: SeededRandom, slow: int) -> list[list[str]]:
 
 
 def _by_heart(right: str, lines: Sequence[str]) -> str:
-    """Return a program that says what an old sample came to."""
+    """Return a program that prints the result of an old sample."""
     body = right[right.index("    by_status, times") : right.index("\n\ndef main")]
     return replace_once(right, body, f"    return {_said(right, lines).splitlines()}\n")
 

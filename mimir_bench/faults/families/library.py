@@ -1,4 +1,4 @@
-"""A function to write after a document: what a cart costs. Its tests are there before the work."""
+"""Family "library": write a function from a document; its tests exist before the work."""
 
 import json
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ Line = tuple[str, int, int]
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("library", seed)
     rates = {name: draw.whole(3, 25) for name in draw.some_of(CATEGORIES, 4)}
     facts: dict[str, object] = {
@@ -222,7 +222,7 @@ def _task(draw: SeededRandom) -> Task:
 def _examples(
     draw: SeededRandom, rates: dict[str, int], facts: dict[str, object]
 ) -> list[list[Line]]:
-    """Draw carts as one writes them down for a test: a small one, one with a discount, a mixed one, one that is sent for nothing."""
+    """Generate carts for tests: a small one, a discounted, a mixed, and a free delivery."""
     bulk, free = int(str(facts["BULK"])), int(str(facts["FREE"]))
     names = draw.some_of(list(rates), len(rates))
     return [

@@ -1,4 +1,4 @@
-"""Settings move from old files to one new file, and a loader reads it; a script holds the new values against the old ones."""
+"""Family "migration": move settings to one new file with a loader; a script compares both."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ Service = dict[str, object]
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("migration", seed)
     retries = draw.whole(2, 6)
     names = sorted(draw.some_of(SERVICES, draw.whole(3, 5)))

@@ -1,4 +1,4 @@
-"""Release notes to write after a list of changes. There is no check: a judge alone says whether they are right."""
+"""Family "notes": write release notes from a list of changes; there are no checks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ Change = Mapping[str, str]
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("notes", seed)
     subjects = draw.some_of(SUBJECTS, 6)
     kinds = ("fix", "new", "security", "fix", "new")

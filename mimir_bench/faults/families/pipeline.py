@@ -1,4 +1,4 @@
-"""Two steps: raw lines are cleaned, then a report is made of what the first step left. Its checks are scripts that look at the results."""
+"""Family "pipeline": clean raw lines, then write a report; scripts check the results."""
 
 import json
 from collections.abc import Sequence
@@ -156,7 +156,7 @@ Record = dict[str, object]
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("pipeline", seed)
     names = draw.some_of(GROUPS, 5)
     raw = _raw(draw, names)
@@ -284,7 +284,7 @@ def _work(source: str, rows: Sequence[Record]) -> Files:
 
 
 def _sets(draw: SeededRandom, names: Sequence[str]) -> list[list[Record]]:
-    """Draw rows that hold what is seldom: equal sums, halves, a group of payments back alone."""
+    """Generate rows with rare features: equal sums, halves, a group with repayments only."""
     drawn = [
         [_row(name, draw.whole(-90, 90)) for name in names for _ in range(draw.whole(1, 4))]
         for _ in range(20)
