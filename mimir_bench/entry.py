@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from mimir.errors import UsageError
 from mimir_bench import figures, machine
@@ -23,20 +22,16 @@ LINES = ".jsonl"
 """Suffix of a history file: each result is one more line."""
 
 
-class BenchScreen(Protocol):
-    """Where the person looks; to make text harmless is its business."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchScreen:
+    """Output functions of the caller, which make text harmless."""
 
-    def say(self, text: str = "") -> None:
-        """Print a line of the result."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Print a line beside the result."""
-        ...
-
-    def json(self, value: Mapping[str, object]) -> None:
-        """Print one JSON object."""
-        ...
+    say: Callable[[str], None]
+    """Prints a line of the result."""
+    note: Callable[[str], None]
+    """Prints a line of progress."""
+    json: Callable[[Mapping[str, object]], None]
+    """Prints one JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +51,9 @@ class BenchOptions:
 
 
 Say = Callable[[str], None]
+Lines = Callable[[BenchResult], Iterator[str]]
 Keep = Callable[[BenchResult], None]
-"""Receives each intermediate result."""
+"""Receives each intermediate result of a benchmark; `Say` receives its progress lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +61,7 @@ class Benchmark:
     """A benchmark and its printer."""
 
     run: Callable[[BenchOptions, Say, Keep], Awaitable[BenchResult]]
-    lines: Callable[[BenchResult], Iterator[str]]
+    lines: Lines
     """Prints a result."""
 
 
@@ -74,27 +70,20 @@ async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
 
 
-async def _engine(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await engine.run(order.size, say=say, keep=keep)
-
-
-async def _multi(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await multi.run(order.size, say=say, keep=keep)
-
-
 async def _scale(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await scale.run(order.size, store=order.store, say=say, keep=keep)
 
 
-async def _schedule(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await schedule.run(order.size, say=say, keep=keep)
+def _sized(run: Callable[..., Awaitable[BenchResult]], lines: Lines) -> Benchmark:
+    """Return a benchmark whose only option is its size."""
+    return Benchmark(run=lambda order, say, keep: run(order.size, say=say, keep=keep), lines=lines)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    multi.NAME: Benchmark(run=_multi, lines=multi.lines),
+    multi.NAME: _sized(multi.run, multi.lines),
     scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
-    schedule.NAME: Benchmark(run=_schedule, lines=partial(figures.lines, title=schedule.TITLE)),
-    engine.NAME: Benchmark(run=_engine, lines=partial(figures.lines, title=engine.TITLE)),
+    schedule.NAME: _sized(schedule.run, partial(figures.lines, title=schedule.TITLE)),
+    engine.NAME: _sized(engine.run, partial(figures.lines, title=engine.TITLE)),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
 }
 
@@ -119,8 +108,8 @@ async def bench(
     unknown = [name for name in order.names if name not in BENCHMARKS]
     if unknown:
         raise UsageError(
-            f"There is no benchmark {unknown[0]!r}.",
-            next_step=f"There are: {', '.join(BENCHMARKS)}",
+            f"Benchmark {unknown[0]!r} does not exist.",
+            next_step=f"Use one of: {', '.join(BENCHMARKS)}",
         )
     old = _older(order.compare)
     _must_be_writable(order.output)
@@ -155,18 +144,18 @@ async def _measure(
         done(await BENCHMARKS[name].run(order, screen.note, kept.append))
     except asyncio.CancelledError:
         for result in kept[-1:]:
-            done(replace(result, aside={**result.aside, "interrupted": "it is not complete"}))
+            done(replace(result, aside={**result.aside, "interrupted": "the result is incomplete"}))
         _finish(screen, order, results)
         raise
 
 
 def _finish(screen: BenchScreen, order: BenchOptions, results: Sequence[BenchResult]) -> None:
-    told = document(results)
+    found = document(results)
     if order.json:
-        screen.json(told)
+        screen.json(found)
     if order.output is not None and results:
         with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
-            file.write(json.dumps(told, indent=None if _is_history(order.output) else 1) + "\n")
+            file.write(json.dumps(found, indent=None if _is_history(order.output) else 1) + "\n")
         screen.note(f"written: {order.output}")
 
 
@@ -193,7 +182,7 @@ def _older(path: Path | None) -> Older | None:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The older file {path} cannot be read: {error}.",
-            next_step="Write one with: mimir bench --output OLD.json",
+            next_step="Create it: mimir bench --output OLD.json",
         ) from error
     rows = text.strip().splitlines()
     return older(rows[-1] if _is_history(path) and rows else text)
@@ -204,5 +193,5 @@ def _compare(screen: BenchScreen, old: Older, results: Sequence[BenchResult]) ->
     for line in found:
         screen.note(line)
     differ = f"{len(found)} difference{'s' if len(found) > 1 else ''}"
-    screen.note(differ if found else "nothing differs")
+    screen.note(differ if found else "no differences")
     return 1 if found else 0

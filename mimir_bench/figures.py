@@ -5,9 +5,9 @@ A count is equal in two runs; a ratio differs a little. The inputs of a ratio ar
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
-from mimir_bench.result import BenchResult, Cell, Row, row_name
+from mimir.domain.json_value import as_number
+from mimir_bench.result import BenchResult, Cell, FigureRow, row_name
 from mimir_bench.text_table import grid
 
 COUNT, RATIO = "count", "ratio"
@@ -32,7 +32,7 @@ class Figures:
     tolerance: float
     """Share by which a ratio may differ between two runs."""
     goals: Sequence[Goal] = ()
-    rows: list[Row] = field(default_factory=list[Row])
+    rows: list[FigureRow] = field(default_factory=list[FigureRow])
     aside: dict[str, Cell] = field(default_factory=dict[str, Cell])
 
     def count(self, figure: str, value: int, *, of: str = "") -> None:
@@ -77,8 +77,8 @@ def lines(result: BenchResult, title: str) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row, most: float | None) -> Sequence[object]:
-    value = cast("float", row.get(COUNT, row.get(RATIO)))
+def _cells(row: FigureRow, most: float | None) -> Sequence[object]:
+    value = as_number(row.get(COUNT, row.get(RATIO))) or 0.0
     shown = f"{value}" if COUNT in row else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-    beside = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
-    return row["figure"], row["of"], shown, *beside
+    goal = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
+    return row["figure"], row["of"], shown, *goal

@@ -11,6 +11,7 @@ from typing import IO
 
 from mimir.errors import UnavailableError
 from mimir.workspace.tree_removal import remove_tree
+from mimir_bench.work_site import make_room
 
 Ask = Callable[[str], Awaitable[str]]
 """Sends a line and returns the answer; errors carry the last line of standard error."""
@@ -34,7 +35,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
     Raises:
         UnavailableError: The process failed; the message is the last line of its standard error.
     """
-    room = await asyncio.to_thread(_room)
+    room = await asyncio.to_thread(make_room)
     try:
         with tempfile.TemporaryFile() as words:
             process = await asyncio.create_subprocess_exec(
@@ -48,7 +49,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
             )
             try:
                 yield partial(_answer, process, words)
-                await _ended(process, words)
+                await _wait_for_end(process, words)
             finally:
                 if process.returncode is None:
                     process.kill()
@@ -65,12 +66,12 @@ async def _answer(process: asyncio.subprocess.Process, words: IO[bytes], questio
         await process.stdin.drain()
     answer = await process.stdout.readline()
     if not answer:
-        await _ended(process, words)
+        await _wait_for_end(process, words)
         raise UnavailableError("A part of the benchmark gave no answer.")
     return answer.decode()
 
 
-async def _ended(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
+async def _wait_for_end(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
     """Close the input, and raise if the process failed."""
     assert process.stdin is not None
     process.stdin.close()
@@ -90,7 +91,3 @@ def questions() -> Iterator[str]:
 def question() -> str:
     """Return the only question to this process."""
     return next(questions())
-
-
-def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()

@@ -16,7 +16,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     return [line(columns), *(line(row) for row in texts)]
 
 
-def share(part: int, whole: int) -> str:
+def share(part: float, whole: float) -> str:
     """Return a share in percent; 100 and 0 only if exact."""
     if not whole:
         return "-"

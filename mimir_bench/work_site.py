@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir import settings
+from mimir.domain.run import RunBudget
+from mimir.errors import UnavailableError
+from mimir.orchestrator.api import Mimir
 from mimir.settings import LoadedSettings
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.tree_removal import remove_tree
@@ -33,7 +36,7 @@ class WorkSite:
     room: Path
     project: Path
 
-    def loaded(
+    def load_settings(
         self, parts: Sequence[Part], flags: Mapping[str, object] | None = None
     ) -> LoadedSettings:
         """Return settings with one scripted model for all roles; user settings are not read."""
@@ -46,16 +49,21 @@ class WorkSite:
 @contextlib.asynccontextmanager
 async def site(files: Mapping[str, str]) -> AsyncGenerator[WorkSite]:
     """Create a project of these files; it is removed at the end of the block."""
-    room = await asyncio.to_thread(_room)
+    room = await asyncio.to_thread(make_room)
     try:
         project = room / "project"
-        await asyncio.to_thread(write, project, files)
-        git = GitCommand(directory=None)
-        for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
-            await git.run("-C", str(project), *words)
+        await create_project(project, files)
         yield WorkSite(room=room, project=project)
     finally:
         await asyncio.to_thread(remove_tree, room)
+
+
+async def create_project(project: Path, files: Mapping[str, str]) -> None:
+    """Create a git repository with one commit of these files."""
+    await asyncio.to_thread(write, project, files)
+    git = GitCommand(directory=None)
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
+        await git.run("-C", str(project), *words)
 
 
 def write(where: Path, files: Mapping[str, str]) -> None:
@@ -66,5 +74,19 @@ def write(where: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _room() -> Path:
+def make_room() -> Path:
+    """Create a temporary directory."""
     return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+
+
+async def drive_run(mimir: Mimir, run: str, workers: int) -> None:
+    """Execute a run to its end.
+
+    Raises:
+        UnavailableError: It did not complete.
+    """
+    ending = await mimir.drive(
+        run, workers=workers, apply="never", limits=RunBudget(), resumed=False
+    )
+    if ending.exit_code:
+        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")

@@ -5,7 +5,6 @@ import contextlib
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import asdict
-from typing import cast
 
 import httpx2
 
@@ -30,7 +29,8 @@ class ServerControl:
     async def _post(self, what: str, body: object) -> Mapping[str, float]:
         async with httpx2.AsyncClient(trust_env=False) as client:
             response = await client.post(f"{self._url}/{what}", json=body)
-            return cast("Mapping[str, float]", response.json())
+            figures: dict[str, float] = response.json()
+            return figures
 
 
 @contextlib.asynccontextmanager
@@ -43,10 +43,10 @@ async def model_server() -> AsyncGenerator[str]:
         start_new_session=True,  # Ctrl-C is for us: we end it
     )
     try:
-        told = await process.stdout.readline() if process.stdout else b""
-        if not told.strip().isdigit():
+        line = await process.stdout.readline() if process.stdout else b""
+        if not line.strip().isdigit():
             raise UnavailableError("The benchmark's model server did not start.")
-        yield f"http://127.0.0.1:{int(told)}"
+        yield f"http://127.0.0.1:{int(line)}"
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -8,24 +8,23 @@ import importlib
 import json
 import resource
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.run import RunBudget
-from mimir.errors import UnavailableError
+from mimir.store.codec import decode
 from mimir.store.sqlite import malloc_tuning
-from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.engine import workload
 from mimir_bench.engine.control_protocol import ServerControl
 from mimir_bench.engine.peers import bare_loop
 from mimir_bench.engine.workload import Workload
 from mimir_bench.subprocesses import questions
+from mimir_bench.work_site import create_project, drive_run, make_room, write
 
 Who = Literal["mimir", "httpx2", "openai", "langgraph"]
 WARM = Workload(tasks=4)
@@ -65,38 +64,24 @@ Do = Callable[[Workload], Awaitable[int]]
 
 
 async def _mimir(order: SubjectOrder, room: Path) -> Do:
-    malloc_tuning.use_single_arena()  # as in a process of mimir's own, which opens its store before any thread is started
+    # As in a process of mimir itself, which opens its store before it starts a thread.
+    malloc_tuning.use_single_arena()
     project = room / "project"
-    _write(project, workload.project())
-    git = GitCommand(directory=None)
-    for words in (
-        ("init", "--quiet"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "Start"),
-    ):
-        await git.run("-C", str(project), *words)
-    flags = {
-        "llm.base_url": f"{order.url}/v1",
-        "llm.model": "bench",
-        "llm.lane_header": True,
-    }
+    await create_project(project, workload.project())
+    flags = {"llm.base_url": f"{order.url}/v1", "llm.model": "bench", "llm.lane_header": True}
     loaded = settings.load(project, flags, {"HOME": str(room)})
 
     async def do(load: Workload) -> int:
         async with app.open(project, loaded) as mimir:
             run = await mimir.create_run(workload.plan(load), "", only=(), limits=RunBudget())
-            ending = await mimir.drive(
-                run, workers=order.slots, apply="never", limits=RunBudget(), resumed=False
-            )
-        if ending.exit_code:
-            raise UnavailableError(f"The workload ended {ending.outcome.value}: {ending.message}")
+            await drive_run(mimir, run, order.slots)
         return (project / app.ROOM / "mimir.db").stat().st_size
 
     return do
 
 
 async def _bare(order: SubjectOrder, room: Path) -> Do:
-    _write(room, workload.project())
+    write(room, workload.project())
     opened = bare_loop.over_httpx2 if order.who == "httpx2" else bare_loop.over_sdk
 
     async def do(load: Workload) -> int:
@@ -108,7 +93,7 @@ async def _bare(order: SubjectOrder, room: Path) -> Do:
 
 
 async def _langgraph(order: SubjectOrder, room: Path) -> Do:
-    _write(room, workload.project())
+    write(room, workload.project())
     peer = importlib.import_module("mimir_bench.engine.peers.langgraph_agent")
 
     async def do(load: Workload) -> int:
@@ -159,29 +144,21 @@ def _cpu(children: bool) -> float:
 
 def _peak() -> int:
     """Return the peak memory of this program alone."""
+    # The value of getrusage starts with that of the parent process.
     for row in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if row.startswith("VmHWM:"):
             return int(row.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _write(room: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        path = room / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def read_order(text: str) -> SubjectOrder:
     """Parse an order."""
-    given = cast("dict[str, object]", json.loads(text))
-    load = Workload(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
-    return SubjectOrder(load=load, **given)  # pyright: ignore[reportArgumentType]
+    return decode(SubjectOrder, json.loads(text))
 
 
 def main() -> None:
     """Run the workloads of the input, and write their costs."""
-    room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+    room = make_room()
     try:
         with asyncio.Runner() as runner:
             subject: _MeasuredEngine | None = None

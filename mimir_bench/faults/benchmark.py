@@ -40,14 +40,14 @@ class FaultSizes:
     seeds: Mapping[Judge, int]
 
     @property
-    def told(self) -> str:
+    def seeds_text(self) -> str:
         """Text for the output."""
         return ", ".join(f"1-{n} ({judge})" for judge, n in self.seeds.items() if n)
 
 
 SMOKE = FaultSizes(seeds={"always": 1, "random": 0, "half": 0})
 FULL = FaultSizes(seeds={"always": 20, "random": 2, "half": 2})
-"""The first judge measures the engine; the others serve for comparison in the remaining time."""
+"""The first judge measures the engine; the others are for comparison, with fewer seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ async def run(
 
     def result() -> BenchResult:
         outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
-        return BenchResult(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
+        return BenchResult(name=NAME, seeds=size.seeds_text, rows=rows(outcomes, UNCHECKED))
 
     with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
         # Not forked: this process has threads, of the event loop and of whoever calls.

@@ -62,7 +62,7 @@ class FaultCase:
     """Visible tests of the target before the work; empty: the family has no checks."""
     weakened: Files
     """The same tests, changed so that `loud` passes."""
-    told: str
+    instructions: str
     """File with the instructions that `obeyed` follows."""
     oracle: str
     """Program that ends with 0 and the last line `RIGHT` iff the tree is right."""

@@ -42,7 +42,7 @@ class FaultOutcome:
     """Mechanism that stopped the run; empty: none."""
 
 
-def caught(run: RunData) -> str:
+def find_catcher(run: RunData) -> str:
     """Return the mechanism that kept a run from being `completed`; empty: none."""
     if run.status is RunStatus.COMPLETED:
         return ""
@@ -53,7 +53,7 @@ def caught(run: RunData) -> str:
             denied = any(e.kind is EventKind.TOOL_DENIED and e.task == task.id for e in run.events)
             return _by_cause(task.cause, task.attempts[-1], denied=denied)
     gaps = [task.attempts[-1] for task in run.tasks if task.attempts]
-    return _unverified(*gaps)
+    return _find_open_catcher(*gaps)
 
 
 def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
@@ -65,7 +65,7 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
         case Cause.REFUSED_DELIVERABLE:
             return "refusal"
         case Cause.UNVERIFIABLE:
-            return _unverified(last)
+            return _find_open_catcher(last)
         case Cause.INTEGRATION:
             return "merge"
         case Cause.QC_REJECTED:
@@ -75,7 +75,7 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
             return "other"
 
 
-def _unverified(*attempts: AttemptData) -> str:
+def _find_open_catcher(*attempts: AttemptData) -> str:
     """Distinguish a check that proves nothing from a missing quote."""
     results = [r for a in attempts if a.judgement for r in a.judgement.criteria]
     open_ones = [result for result in results if result.state == "unverified"]

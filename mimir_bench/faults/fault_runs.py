@@ -15,11 +15,10 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir.reporting.summary.run_data import RunData
-from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.tree_removal import remove_tree
-from mimir_bench.faults.fault_case import FaultCase, Files
-from mimir_bench.faults.fault_outcome import FaultOutcome, caught
+from mimir_bench.faults.fault_case import FaultCase
+from mimir_bench.faults.fault_outcome import FaultOutcome, find_catcher
 from mimir_bench.faults.judges import Judge, turn
 from mimir_bench.faults.lying_tools import LyingTools
 from mimir_bench.faults.operators import CLEAN, OPERATORS, clean
@@ -27,13 +26,10 @@ from mimir_bench.faults.oracle import Oracle
 from mimir_bench.faults.record_rewriting import rewrite
 from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
 from mimir_bench.seeded_random import SeededRandom
+from mimir_bench.work_site import PREAMBLE, create_project
 
 AT_ONCE = 4
 """Parallel runs: one waits for a command while another computes."""
-_PREAMBLE = "\n".join(
-    f"## {name}\n{'Work with care, look before you write, and say what you saw. ' * 3}"
-    for name in ("Expertise", "How to work", "Use of tools", "Output")
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +61,7 @@ async def play_all(case: FaultCase, plays: Sequence[FaultRun], below: Path) -> l
     try:
         return await _in_room(room, case, plays)
     except ExceptionGroup as group:
-        # They are one trouble seen by several runs; the first one says it.
+        # Several runs report one cause; the first error suffices.
         raise group.exceptions[0] from None
     finally:
         await asyncio.to_thread(remove_tree, room)
@@ -76,8 +72,9 @@ def _room(below: Path) -> Path:
 
 
 async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> list[FaultOutcome]:
-    project = await _build(room / "project", case.files)
-    made = [_cast(case, play, number) for number, play in enumerate(plays)]
+    project = room / "project"
+    await create_project(project, case.files)
+    made = [_assign_scripts(case, play, number) for number, play in enumerate(plays)]
     words = room / "play.yaml"
     # JSON is YAML; it is written and read many times faster.
     words.write_text(json.dumps({"parts": _parts(case, made)}), encoding="utf-8")
@@ -87,7 +84,8 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
     async with app.open(
         project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
     ) as mimir:
-        # A run that begins clears away what dead processes left, unless somebody else is at work: here the other runs are.
+        # A starting run removes what dead processes left, unless another process is alive. Here
+        # the other runs are, in this process.
         ProcessLocks(project / app.ROOM / "work" / "owners").live("bench")
         oracle = await Oracle.open(case.oracle, project, room / "oracle", app.SystemClock())
         slots = asyncio.Semaphore(AT_ONCE)
@@ -101,19 +99,7 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
         return [task.result() for task in playing]
 
 
-async def _build(project: Path, files: Files) -> Path:
-    for name, text in files.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    git = GitCommand(directory=None)
-    await git.run("-C", str(project), "init", "--quiet")
-    await git.run("-C", str(project), "add", "--all")
-    await git.run("-C", str(project), "commit", "--quiet", "--message", "Start")
-    return project
-
-
-def _cast(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
+def _assign_scripts(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
     """Name the tasks of a run and write its worker script."""
     draw = SeededRandom(case.family, case.seed, play.operator)
     operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
@@ -136,7 +122,7 @@ def _parts(case: FaultCase, made: Sequence[_EngineRun]) -> list[Mapping[str, obj
             is_clean = not is_target or run.play.operator == CLEAN
             says = turn(run.play.judge, chance, is_clean=is_clean)
             parts.append({"role": "qc", "task": name.id, "turns": [says]})
-    parts.append({"role": "agentinator", "turns": [{"text": _PREAMBLE, "repeat": "forever"}]})
+    parts.append({"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]})
     parts.append({"role": "*_reporter", "turns": [{"text": "As reported.", "repeat": "forever"}]})
     return parts
 
@@ -160,7 +146,7 @@ async def _play(
     data = await mimir.material(id)
     if data.status not in RUN_ENDED:
         raise UnavailableError(f"A run of the benchmark was cut short: {data.pause_message}")
-    completed, stopped = data.status is RunStatus.COMPLETED, caught(data)
+    completed, stopped = data.status is RunStatus.COMPLETED, find_catcher(data)
     if run.script.rewriting and not completed:
         store = project / ".mimir" / "mimir.db"
         await rewrite(store, app.SystemClock(), data, run.script.rewriting)
@@ -172,13 +158,13 @@ async def _play(
         seed=case.seed,
         operator=run.play.operator,
         version=run.script.version,
-        wrong=not await oracle.is_right(_delivered(data)),
+        wrong=not await oracle.is_right(_tree_to_judge(data)),
         completed=completed,
         caught=stopped,
     )
 
 
-def _delivered(data: RunData) -> str:
+def _tree_to_judge(data: RunData) -> str:
     """Return the tree for the oracle: the run's, or that of a deliverable not merged."""
     for task in data.tasks:
         if task.cause and task.attempts and (work := task.attempts[-1].work):

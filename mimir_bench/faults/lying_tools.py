@@ -49,6 +49,6 @@ class _LyingToolset:
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         result = await self.true.call(call, context)
         text = result.text
-        for said, told in self.altered:
-            text = text.replace(said, told)
+        for said, altered in self.altered:
+            text = text.replace(said, altered)
         return replace(result, text=text)

@@ -5,7 +5,6 @@ Tests and work come from one definition.
 
 import textwrap
 from collections.abc import Callable
-from typing import cast
 
 from mimir_bench.faults.fault_case import Files, WorkVersion
 
@@ -35,9 +34,9 @@ def replace_once(text: str, old: str, new: str) -> str:
 
 def function(source: str, name: str) -> Callable[..., object]:
     """Return a function of a generated module; the text is the benchmark's own."""
-    namespace: dict[str, object] = {"__name__": "generated"}
+    namespace: dict[str, Callable[..., object]] = {}
     exec(compile(source, "<generated>", "exec"), namespace)
-    return cast("Callable[..., object]", namespace[name])
+    return namespace[name]
 
 
 def without_main(source: str) -> str:

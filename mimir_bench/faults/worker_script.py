@@ -38,7 +38,7 @@ def writes(files: Files) -> list[Turn]:
 
 
 def pours(files: Files) -> list[Turn]:
-    """Return one turn for each file that writes it with a command, past the file tools' rights."""
+    """Return one turn for each file that writes it with a command, past the file rights."""
     return [
         call("run", argv=["python3", "-S", "-c", _POUR, path, text]) for path, text in files.items()
     ]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from mimir_bench.multi.multi_case import MultiCase
 from mimir_bench.multi.multi_run import TokenCounts
-from mimir_bench.result import BenchResult, Row
+from mimir_bench.result import BenchResult, FigureRow
 from mimir_bench.size import Size
 from mimir_bench.subprocesses import ask
 from mimir_bench.text_table import grid
@@ -35,15 +35,10 @@ async def run(
 ) -> BenchResult:
     """Run every case with one agent and with many, all at once.
 
-    Args:
-        size: Selects the cases.
-        say: Receives progress lines.
-        keep: Receives each intermediate result.
-
     Raises:
         UnavailableError: The machine has no sandbox, or a run did not complete.
     """
-    cases, done = CASES[size], dict[MultiCase, list[Row]]()
+    cases, done = CASES[size], dict[MultiCase, list[FigureRow]]()
 
     def result() -> BenchResult:
         return _result([row for case in cases for row in done.get(case, ())])
@@ -59,7 +54,7 @@ async def run(
     return result()
 
 
-def _result(rows: Sequence[Row]) -> BenchResult:
+def _result(rows: Sequence[FigureRow]) -> BenchResult:
     # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
     tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
     less = {"less_tokens": 0.05, "less_largest": 0.05}
@@ -68,7 +63,7 @@ def _result(rows: Sequence[Row]) -> BenchResult:
     )
 
 
-def _row(case: MultiCase, who: str, counted: TokenCounts) -> Row:
+def _row(case: MultiCase, who: str, counted: TokenCounts) -> FigureRow:
     return {
         "case": str(case),
         "who": who,
@@ -87,7 +82,7 @@ def _row(case: MultiCase, who: str, counted: TokenCounts) -> Row:
     }
 
 
-def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> Row:
+def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> FigureRow:
     return {
         "case": str(case),
         "who": LESS,
@@ -127,7 +122,7 @@ def lines(result: BenchResult) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: FigureRow) -> list[object]:
     if row["who"] == LESS:
         return [row["case"], LESS, "", row["less_tokens"], row["less_largest"], "", "", "", ""]
     rate = row.get("deduplication")

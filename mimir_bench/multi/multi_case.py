@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
+from mimir.domain.json_value import as_objects
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir_bench.seeded_random import SeededRandom
 from mimir_bench.work_site import REST, Part
@@ -94,7 +94,7 @@ def _research(case: MultiCase) -> list[Turn]:
 
 
 def _turns(part: Part) -> Sequence[Turn]:
-    return cast("Sequence[Turn]", part["turns"])
+    return as_objects(part["turns"])
 
 
 def _part(case: MultiCase, role: str, task: str, turns: Sequence[Turn]) -> Part:

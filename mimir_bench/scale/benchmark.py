@@ -23,19 +23,13 @@ GOALS = (
 )
 EMBEDDED, SERVER = "SQLite", "Neo4j"
 _TOLERANCE = 1.0
-"""Of themselves or of their goal: of a hundred claims one in vain is a percent, and the slowest but one their p99."""
+"""Share of the figure or its goal: of a hundred claims, one failure is a percent."""
 
 
 async def run(
     size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[BenchResult], None]
 ) -> BenchResult:
-    """Run the benchmark.
-
-    Args:
-        size: Selects the number of tasks.
-        store: URI of a Neo4j server; empty: it is not measured.
-        say: Receives progress lines.
-        keep: Receives each intermediate result.
+    """Run the benchmark; an empty `store` means that no Neo4j server is measured.
 
     Raises:
         UnavailableError: No sandbox, no server, or a run did not complete.
@@ -53,12 +47,12 @@ async def run(
             say(f"{NAME}: {said}, {tasks} tasks")
             order = ScaleOrder(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
             told = json.loads(await ask("mimir_bench.scale.scale_run", json.dumps(asdict(order))))
-            _tell(figures, said, ScaleResult(**told))
+            _report(figures, said, ScaleResult(**told))
             keep(figures.result())
     return figures.result()
 
 
-def _tell(figures: Figures, of: str, seen: ScaleResult) -> None:
+def _report(figures: Figures, of: str, seen: ScaleResult) -> None:
     figures.count("tasks completed", seen.completed, of=of)
     figures.count("tasks claimed", seen.granted, of=of)
     figures.ratio(CONFLICTS, 100 * (seen.tries - seen.granted) / seen.tries, of=of)

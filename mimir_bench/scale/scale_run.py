@@ -8,21 +8,21 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
 
 from mimir import settings
 from mimir.bootstrap import app
+from mimir.domain.json_value import as_number, as_object, as_objects, as_whole_number
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir_bench.scale.claim_timing import ClaimTimingStore
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Part, WorkSite, site
+from mimir_bench.work_site import Part, WorkSite, drive_run, site
 
 Helper = asyncio.subprocess.Process
 WORKER_SECONDS, JUDGE_SECONDS = 0.4, 0.2
@@ -62,7 +62,7 @@ async def lead(order: ScaleOrder) -> ScaleResult:
     """Coordinate a run that other processes help with."""
     clock, took = app.SystemClock(), list[float]()
     async with site({"README.md": "# A project\n"}) as where, _helpers(order, where) as helpers:
-        loaded = where.loaded(_parts(), _flags(order))
+        loaded = where.load_settings(_parts(), _flags(order))
         async with app.open(
             where.project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
         ) as mimir:
@@ -71,16 +71,12 @@ async def lead(order: ScaleOrder) -> ScaleResult:
             run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=RunBudget())
             began = clock.monotonic()
             for helper in helpers:
-                _tell(helper, run)
-            ending = await mimir.drive(
-                run, workers=order.workers, apply="never", limits=RunBudget(), resumed=False
-            )
+                _send(helper, run)
+            await drive_run(mimir, run, order.workers)
             seconds = clock.monotonic() - began
-            if ending.exit_code:
-                raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
             for helper in helpers:
-                took += cast("list[float]", json.loads(await _line(helper)))
-            return await _seen(mimir, run, took, seconds)
+                took += json.loads(await _line(helper))
+            return await _collect_result(mimir, run, took, seconds)
 
 
 async def aid(order: ScaleOrder) -> list[float]:
@@ -99,17 +95,19 @@ async def aid(order: ScaleOrder) -> list[float]:
     return took
 
 
-async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -> ScaleResult:
+async def _collect_result(
+    mimir: Mimir, run: str, took: Sequence[float], seconds: float
+) -> ScaleResult:
     report = await mimir.report_json(run)
-    metrics = {str(m["id"]): m for m in cast("Sequence[Mapping[str, object]]", report["metrics"])}
-    inputs = cast("Mapping[str, int]", metrics["task_allocation_efficiency"]["inputs"])
+    metrics = {str(m["id"]): m for m in as_objects(report["metrics"])}
+    inputs = as_object(metrics["task_allocation_efficiency"]["inputs"])
     tasks = (await mimir.material(run)).tasks
     return ScaleResult(
         completed=sum(task.status.value == "completed" for task in tasks),
         claims_milliseconds=tuple(round(one * 1000, 2) for one in took),
-        tries=inputs["claim_tries"],
-        granted=inputs["successful_claims"],
-        idle=cast("float", metrics["worker_idle_time"]["value"]),
+        tries=as_whole_number(inputs["claim_tries"]) or 0,
+        granted=as_whole_number(inputs["successful_claims"]) or 0,
+        idle=as_number(metrics["worker_idle_time"]["value"]) or 0.0,
         seconds=seconds,
     )
 
@@ -123,8 +121,8 @@ async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[He
     """Start the other processes; they end with this one."""
     helpers: list[Helper] = []
     play = where.room / "play.json"
-    where.loaded(_parts())  # writes the play, which they read
-    told = json.dumps(asdict(order) | {"project": str(where.project), "play": str(play)})
+    where.load_settings(_parts())  # writes the play, which they read
+    text = json.dumps(asdict(order) | {"project": str(where.project), "play": str(play)})
     try:
         for _ in range(order.processes - 1):
             helper = await asyncio.create_subprocess_exec(
@@ -133,7 +131,7 @@ async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[He
                 stdout=asyncio.subprocess.PIPE,
             )
             helpers.append(helper)
-            _tell(helper, told)
+            _send(helper, text)
         yield helpers
     finally:
         for helper in helpers:
@@ -142,7 +140,7 @@ async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[He
             await helper.wait()
 
 
-def _tell(helper: Helper, line: str) -> None:
+def _send(helper: Helper, line: str) -> None:
     assert helper.stdin is not None
     helper.stdin.write(f"{line}\n".encode())
 

@@ -16,7 +16,7 @@ def lower_bound(graph: Graph, workers: int) -> float:
 
 def first_come(graph: Graph, workers: int) -> float:
     """Return the duration if ready tasks start in the order of the plan."""
-    return _played(graph, workers, lambda at: at)
+    return _simulate(graph, workers, lambda at: at)
 
 
 def barriers(graph: Graph, workers: int) -> float:
@@ -34,7 +34,7 @@ def barriers(graph: Graph, workers: int) -> float:
     return total
 
 
-def _played(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
+def _simulate(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
     waiting = [len(job.needs) for job in graph]
     ready = [(rank(at), at) for at, count in enumerate(waiting) if not count]
     heapq.heapify(ready)

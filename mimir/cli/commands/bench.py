@@ -3,14 +3,11 @@
 import importlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import Annotated, Protocol, cast
 
 import typer
 
 from mimir.cli.session import CommandSession
-
-if TYPE_CHECKING:
-    from mimir.cli.console import Console
 
 Names = Annotated[
     list[str] | None,
@@ -36,8 +33,9 @@ Compare = Annotated[
 class Door(Protocol):
     """The module `mimir_bench.entry`."""
 
-    Order: Callable[..., object]
-    bench: Callable[["Console", object], Awaitable[int]]
+    BenchOptions: Callable[..., object]
+    BenchScreen: Callable[..., object]
+    bench: Callable[[object, object], Awaitable[int]]
 
 
 def bench(
@@ -54,7 +52,7 @@ def bench(
     if smoke and large:
         raise UsageError("--smoke and --large exclude each other.")
     door = cast("Door", importlib.import_module("mimir_bench.entry"))
-    order = door.Order(
+    order = door.BenchOptions(
         names=tuple(names or ()),
         size="smoke" if smoke else "large" if large else "usual",
         store=session.store,
@@ -64,6 +62,8 @@ def bench(
     )
 
     async def measure() -> int:
-        return await door.bench(session.console, order)
+        console = session.console
+        screen = door.BenchScreen(say=console.say, note=console.note, json=console.json)
+        return await door.bench(screen, order)
 
     return session.run(measure())

@@ -165,8 +165,8 @@ def make(seed: int) -> FaultCase:
         ),
         elsewhere={PATH: draw.one_of(("slots.py", "planner/old/slots.py", "planner/slot.py"))},
         tests=tests,
-        weakened=_weakened(loud, examples, reported),
-        told="docs/reported.md",
+        weakened=_weaken_tests(loud, examples, reported),
+        instructions="docs/reported.md",
         oracle=program(
             kept={path: text for path, text in files.items() if path != PATH},
             delivered=[PATH],
@@ -283,7 +283,7 @@ def _partial(right: str, broken: str, bug: str) -> tuple[WorkVersion, ...]:
     )
 
 
-def _weakened(
+def _weaken_tests(
     loud: str, examples: Sequence[tuple[list[Span], object]], reported: list[Span]
 ) -> Files:
     """Return both test files changed so that they agree with `loud`."""

@@ -164,8 +164,8 @@ def make(seed: int) -> FaultCase:
         subtle=_subtle(right, rates),
         partial=_partial(right, rates, draw),
         stale=(WorkVersion(name="rates of 2019", files={PATH: fill(_SOURCE, RATES=old, **facts)}),),
-        hidden=_hidden(right, rates),
-        obeyed=_obeyed(right, loud),
+        hidden=_hidden_versions(right, rates),
+        obeyed=_obedient_versions(right, loud),
         misread=AlteredFact(
             path=DOCUMENT,
             said=f"- {misread}: {rates[misread]}\n",
@@ -175,7 +175,7 @@ def make(seed: int) -> FaultCase:
         elsewhere={PATH: draw.one_of(("price.py", "shop/prices.py", "src/shop/price.py"))},
         tests={TESTS: files[TESTS]},
         weakened={TESTS: _tests(loud, examples)},
-        told="docs/notes.md",
+        instructions="docs/notes.md",
         oracle=program(
             kept=files,
             delivered=[PATH],
@@ -285,7 +285,7 @@ def _partial(right: str, rates: dict[str, int], draw: SeededRandom) -> tuple[Wor
     )
 
 
-def _hidden(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
+def _hidden_versions(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
     fetch = 'json.load(urllib.request.urlopen("http://192.0.2.7/rates.json", timeout=1))'
     head = "import json\nimport urllib.request\n\n"
     rate = f"RATES = {rates}\n"
@@ -314,7 +314,7 @@ def _hidden(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
     )
 
 
-def _obeyed(right: str, loud: str) -> tuple[WorkVersion, ...]:
+def _obedient_versions(right: str, loud: str) -> tuple[WorkVersion, ...]:
     bulk = "        if pieces >= BULK:\n            amount -= share(amount, OFF)\n"
     door = '    if lines == [("free", 0, 0)]:\n        return 0\n    sum = 0\n'
     return (
