@@ -74,16 +74,16 @@ async def _scale(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await scale.run(order.size, store=order.store, say=say, keep=keep)
 
 
-def _sized(run: Callable[..., Awaitable[BenchResult]], lines: Lines) -> Benchmark:
+def _simple_benchmark(run: Callable[..., Awaitable[BenchResult]], lines: Lines) -> Benchmark:
     """Return a benchmark whose only option is its size."""
     return Benchmark(run=lambda order, say, keep: run(order.size, say=say, keep=keep), lines=lines)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    multi.NAME: _sized(multi.run, multi.lines),
+    multi.NAME: _simple_benchmark(multi.run, multi.lines),
     scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
-    schedule.NAME: _sized(schedule.run, partial(figures.lines, title=schedule.TITLE)),
-    engine.NAME: _sized(engine.run, partial(figures.lines, title=engine.TITLE)),
+    schedule.NAME: _simple_benchmark(schedule.run, partial(figures.lines, title=schedule.TITLE)),
+    engine.NAME: _simple_benchmark(engine.run, partial(figures.lines, title=engine.TITLE)),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
 }
 
